@@ -25,7 +25,7 @@ struct speedwell_code {
   int optimised;
   int (*init)(void);
   int (*done)(void);
-  /* Creates a worker's state, on the worker's thread; frees it there. */
+  /* Create and free a worker's state, both on the worker's thread. */
   int (*begin)(void **state);
   void (*end)(void *state);
   /* Executes this many iterations of the runner, or of an empty runner. */

@@ -110,7 +110,7 @@ SPEEDWELL_INLINE double speedwell_changed_double(double value) {
 /* Forces pending stores, and makes the compiler read memory again. */
 #define SPEEDWELL_CLOBBER() __asm__ volatile("" : : : "memory")
 
-/* How the code reports failure: `fail("found %d", n)`. Leaves all of the current step. */
+/* How the code reports failure: `fail("found %d", n)`. Ends the whole current step. */
 #define fail(...) speedwell_leave(__LINE__, __VA_ARGS__)
 static __thread jmp_buf speedwell_way_out;
 __attribute__((noreturn, noinline, cold, unused, format(printf, 2, 3)))

@@ -1,5 +1,5 @@
 /* Controls callgrind while it counts instructions (`--metric instructions`): valgrind client requests,
- * which are no-ops outside valgrind. Only used after the first one has detected valgrind. */
+ * which are no-ops outside valgrind. The first one detects valgrind; the others are used only under it. */
 
 enum { ON_VALGRIND = 0x1001, DUMP_COUNTS = 0x43540000, TOGGLE_COUNTING = 0x43540002 };
 

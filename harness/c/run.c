@@ -103,7 +103,7 @@ static void prepare(struct run *run) {
     run->reference_turns = reference_turns();
   }
   run->workers = team_size;
-  /* Several threads take some time to wake up, and start together. */
+  /* Several threads start together, so they are given some time to wake up. */
   run->epoch_ns = now_ns() + (team_size > 1 ? 200000 : 0);
 }
 
@@ -131,7 +131,7 @@ static int64_t greatest_late_ns(void) {
 }
 
 /* Abandons workers whose code does not return, and ends the others. A thread cannot be ended from
- * outside; if it returns later, it exits. */
+ * outside; it exits if its code returns later. */
 static void give_up(struct control *control, const char *line) {
   send_error(control, line, "timeout", "Timeout", "the code did not return within a second of 'stop'");
   pthread_mutex_lock(&door);

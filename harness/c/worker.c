@@ -2,7 +2,8 @@
 
 enum mode { CONTINUOUS, TIMED };
 
-/* A batch below this is dominated by the clock; one above it overshoots the end of its window. */
+/* A shorter batch is doubled, because the clock would dominate; a longer one is halved, because it would
+ * overshoot the end of its window. */
 enum { SHORT_BATCH_NS = 50000, LONG_BATCH_NS = 2000000 };
 
 struct point {
@@ -40,11 +41,11 @@ struct worker {
   struct histogram times;
   struct point *points;
   int64_t taken, late_ns, begin_ns, end_ns;
-  int64_t begin_cpu_ns, cpu_ns; /* from the first point or a sample's start to the last point or its end */
+  int64_t begin_cpu_ns, cpu_ns; /* from the first point to the last, or of a sample */
   struct speedwell_failure failure;
 };
 
-/* Wakes the control thread, and what workers wait for. */
+/* Writing to `bell` wakes the control thread; with the rest, workers wait for runs, which `generation` counts. */
 static int bell[2];
 static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;

@@ -58,10 +58,9 @@ namespace speedwell {
 /// Whether higher or lower values of a metric are better.
 enum Better { higher, lower };
 
-// Operand constraints for `keep`. Floating-point numbers have registers of their own; with the others, they
-// would be moved. Given the choice, clang always uses memory, which costs a store and a load, so it gets
-// none. gcc uses what fits if memory comes first: it cannot put a known constant into a register that is
-// written.
+// Operand constraints for `keep`. Floating-point numbers have registers of their own, and would have to be moved
+// to others. Given the choice, clang always uses memory, which costs a store and a load, so it may not choose.
+// gcc uses what fits if memory comes first: it cannot put a known constant into a register that is written.
 #if defined(__x86_64__)
 #define SPEEDWELL_FLOATS "x"
 #elif defined(__aarch64__)
@@ -385,7 +384,7 @@ class Bench {
     paused_ns_ += detail::now_ns() - paused_at_ns_;
   }
 
-  /// Adds to the measured time, which replaces that of the loop: for work that is timed elsewhere.
+  /// Adds to a time that replaces the measured time of the loop: for work that is timed elsewhere.
   template <class Rep, class Period>
   void took(std::chrono::duration<Rep, Period> time) {
     is_manual_ = true;
@@ -417,7 +416,7 @@ class Bench {
     has_answer = true;
   }
 
-  /// Ends the benchmark because it cannot run here, which is not a failure; fail() is one.
+  /// Ends the benchmark because it cannot run here, which is not a failure; fail() reports one.
   [[noreturn]] void skip(const std::string& reason) const { detail::leave("run", "Skipped", reason); }
   [[noreturn]] void fail(const std::string& reason) const { detail::leave("run", "Failed", reason); }
 
@@ -519,7 +518,7 @@ inline std::deque<Definition>& definitions() {
 /// Declares a benchmark whose function has no name: a lambda, or an instance of a template.
 template <class F, class... Options>
 bool add(std::string name, F body, Options... options) {
-  // The macro passes all its arguments as text; the name is the first one, made one word of a case's id.
+  // The macro passes all its arguments as text; the first one is the name, and becomes one word of a case's id.
   name = name.substr(0, name.find(','));
   for (char& letter : name) {
     if (letter == ' ' || letter == '/') letter = '_';
@@ -610,7 +609,7 @@ inline std::int64_t elapsed_ns(const std::deque<Bench>& workers) {
   return longest_ns;
 }
 
-/// The total processor time of all workers; -1 if one has none.
+/// The total processor time of all workers; -1 if that of one is unknown.
 inline std::int64_t cpu_ns(const std::deque<Bench>& workers) {
   std::int64_t sum_ns = 0;
   for (const Bench& bench : workers) {
@@ -691,7 +690,7 @@ inline Pass one_pass(const Case& benchmark_case, std::int64_t iterations) {
   return pass;
 }
 
-/// Parameters of a run. `iterations` 0: choose it so that a sample takes `sample_ns`.
+/// Parameters of a run. If `iterations` is 0, it is chosen so that a sample takes `sample_ns`.
 struct Order {
   int samples = 5;
   std::int64_t sample_ns = 50'000'000, warmup_ns = 100'000'000, iterations = 0;
@@ -1326,7 +1325,7 @@ class Session {
 
   void report(const Command& command, const std::string& job, const Figures& figures, bool once,
               int workers) {
-    // If only some samples have one, they cannot be matched.
+    // Processor times that only some samples have cannot be matched to them.
     const bool has_cpu_ns = figures.cpu_ns.size() == figures.elapsed_ns.size();
     if (once) {
       const double iterations = static_cast<double>(figures.iterations[0]) * workers;

@@ -56,7 +56,7 @@ func runOf(command *command, team []*Worker) (*run, string) {
 		return nil, "a number in 'run' is out of range"
 	}
 	if len(team) > 1 {
-		// Several workers take some time to wake up, and start together.
+		// Several workers start together, so they are given some time to wake up.
 		made.epochNs += int64(200 * time.Microsecond)
 	}
 	made.warm.Store(made.warmupNs == 0)

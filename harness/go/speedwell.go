@@ -1,8 +1,8 @@
 // Package speedwell measures one piece of Go code that is compiled into the same program: the harness side
 // of docs/reference/protocol.md, "Measuring code".
 //
-// The code generated around it calls Main, and Serve once the job is loaded. There, the values of the hooks
-// are local variables, so that the compiler infers their types; the loop is there, too.
+// The code generated around it calls Main, and Serve once the job is loaded. In that code, the values of the
+// hooks are local variables, so that the compiler infers their types; the loop is part of it, too.
 package speedwell
 
 import (

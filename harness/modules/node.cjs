@@ -6,7 +6,6 @@
 // file below $SPEEDWELL_CHECKOUT as a line of $SPEEDWELL_MODULES. Some
 // frameworks compile modules themselves and only read them, so reading a script
 // counts as loading it.
-// script counts as loading it.
 
 const fs = require('fs');
 const Module = require('module');

@@ -35,7 +35,7 @@ function openBundle(path) {
   if (source === null) return null;
   const file = `${__dirname}/compiled-${programAndFlags()}`;
   const kept = readIfThere(file);
-  // The last byte records what earlier processes did, and so whose functions are in the cache; see
+  // The last byte records what earlier processes did, and so which functions are in the cache; see
   // lib/harness/compiled.js.
   const cachedData = kept ? kept.subarray(0, -1) : undefined;
   const script = new Script(source, { filename: path, cachedData });

@@ -69,7 +69,7 @@ export class Benchmark<P = Parameters> {
   start(): void;
   /** Ends the measured section after this many iterations. */
   end(iterations: number): void;
-  /** Reports a rate per second that was measured otherwise, over this many nanoseconds. */
+  /** Reports a rate per second that was measured in another way, over this many nanoseconds. */
   report(rate: number, elapsed_ns: bigint): void;
   /** Reports a further metric of this case. */
   metric(name: string, value: number, about?: { unit?: string; better?: 'higher' | 'lower' }): void;

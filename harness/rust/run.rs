@@ -62,7 +62,7 @@ impl Run {
         if !(1..=100_000_000).contains(&samples) || interval_ns < 1 || count < 1 || warmup_ns < 0 {
             return Err("a number in 'run' is out of range");
         }
-        // Several threads take some time to wake up, and start together.
+        // Several threads start together, so they are given some time to wake up.
         let slack = Duration::from_micros(if team.len() > 1 { 200 } else { 0 });
         Ok(Run {
             mode,

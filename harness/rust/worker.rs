@@ -32,7 +32,7 @@ pub enum News {
 /// Shared by the control thread and a worker.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Whether it is in a run.
+    /// Whether the worker is in a run.
     pub busy: AtomicBool,
     pub total: AtomicI64,
     pub taken: AtomicUsize,
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// Waits for its end, except if its code does not return: a thread cannot be ended from outside.
+    /// Ends the worker, and waits for it unless it is still in a run: a thread cannot be ended from outside.
     pub fn end(&mut self) {
         self.runs = None;
         if let Some(thread) = self

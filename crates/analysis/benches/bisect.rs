@@ -143,7 +143,8 @@ fn outcome_percentages(all: &[BisectTrial], changes: &[(usize, f64)]) -> [f64; 4
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let repetitions: u64 = if is_measuring { 400 } else { 20 };
-    // Changes, one unbuildable revision in how many, and the minimum percentage that must be right.
+    // Name, changes, N if one revision in N cannot be built (0: none), and the minimum percentage
+    // that must be right.
     type ScenarioRow = (&'static str, &'static [(usize, f64)], usize, f64);
     let cells: [ScenarioRow; 7] = [
         ("none", &[], 0, 95.0),

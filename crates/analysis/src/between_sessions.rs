@@ -2,7 +2,7 @@
 //!
 //! Decides what the runs of two sources share. Different sessions share nothing, so their
 //! comparison is only a hint; two variants of one session share its blocks; two parts of one
-//! session took turns in them. Independent of how cases are judged. Start at [`compare_sources`].
+//! session took turns in its blocks. Does not judge cases. Start at [`compare_sources`].
 
 use crate::circumstances::{self, FactDifference, environment_facts};
 use crate::comparison::{SourceSide, add_to_findings, compare_matched, match_cases};
@@ -41,35 +41,35 @@ pub fn compare_sources(
     settings: &AnalysisSettings,
 ) -> AnalysisFindings {
     let mut findings = AnalysisFindings::default();
-    let mut chosen: Vec<SelectedSource<'_>> = Vec::new();
+    let mut selected: Vec<SelectedSource<'_>> = Vec::new();
     for (label, session, variant) in sources {
-        if !chosen.iter().any(|known| known.session.id == session.id) {
+        if !selected.iter().any(|other| other.session.id == session.id) {
             findings.failures.extend(session.failures.iter().cloned());
             let tally = SessionTally::from_session(session);
             (findings.warnings).extend(tally.warnings(session, Some(label)));
             (findings.gate_obstacles).extend(tally.gate_obstacle(session, Some(label)));
         }
-        let taken = select_source(label, session, variant.as_deref(), &mut findings);
-        chosen.extend(taken);
+        let source = select_source(label, session, variant.as_deref(), &mut findings);
+        selected.extend(source);
     }
-    let Some((baseline, candidates)) = chosen.split_first() else {
+    let Some((baseline, candidates)) = selected.split_first() else {
         return findings;
     };
-    findings.warnings.extend(environment_warnings(&chosen));
-    let sides: Vec<_> = chosen
+    findings.warnings.extend(environment_warnings(&selected));
+    let sides: Vec<_> = selected
         .iter()
         .map(|side| (side.label, side.session, side.variant()))
         .collect();
     findings.validity = validity::check_sides(&sides);
     for candidate in candidates {
         let is_same = same_results(baseline, candidate);
-        let words = format!(
+        let message = format!(
             "'{}' and '{}' are the same results",
             baseline.label, candidate.label
         );
         if is_same {
-            findings.warnings.push(format!("{words}."));
-            findings.gate_obstacles.push(words);
+            findings.warnings.push(format!("{message}."));
+            findings.gate_obstacles.push(message);
         }
     }
     findings.is_cross_session = candidates
@@ -80,19 +80,19 @@ pub fn compare_sources(
         .map(|candidate| source_policy(baseline, candidate, settings, &mut findings.warnings))
         .collect();
     let mut matched = Vec::new();
-    let (looked_at, unknown) = requested_metrics(baseline.session, settings);
+    let (metrics, unknown) = requested_metrics(baseline.session, settings);
     report_unknown_metrics(baseline.session, &unknown, &mut findings);
-    for metric in looked_at {
+    for metric in metrics {
         for (candidate, policy) in candidates.iter().zip(&policies) {
-            let differs = check_metric(metric, candidate.session, candidate.label);
-            if let Some(sentence) = &differs {
-                let obstacle = sentence.trim_end_matches('.').to_owned();
+            let warning = check_metric(metric, candidate.session, candidate.label);
+            if let Some(warning) = &warning {
+                let obstacle = warning.trim_end_matches('.').to_owned();
                 warnings::add_distinct(&mut findings.gate_obstacles, [obstacle]);
             }
-            warnings::add_distinct(&mut findings.warnings, differs);
+            warnings::add_distinct(&mut findings.warnings, warning);
             let (old, new) = (source_side(baseline), source_side(candidate));
-            let apart = relate_sources(baseline, candidate) == SourceRelation::Apart;
-            matched.push(match_cases(&old, &new, metric, policy, apart, settings));
+            let are_apart = relate_sources(baseline, candidate) == SourceRelation::Apart;
+            matched.push(match_cases(&old, &new, metric, policy, are_apart, settings));
         }
     }
     add_to_findings(compare_matched(matched, settings), &mut findings);
@@ -106,28 +106,28 @@ fn select_source<'a>(
     findings: &mut AnalysisFindings,
 ) -> Option<SelectedSource<'a>> {
     let grid = RunGrid::new(session);
-    let wanted = variant.unwrap_or(&session.design.baseline);
-    let found = grid.variant_index(wanted);
+    let variant_name = variant.unwrap_or(&session.design.baseline);
+    let index = grid.variant_index(variant_name);
     let warnings = &mut findings.warnings;
-    match found {
+    match index {
         None if grid.variants.is_empty() => {
             warnings.push(format!("'{label}' has no runs."));
             (findings.gate_obstacles).push(format!("'{label}' has no runs"));
             return None;
         }
         None if variant.is_some() || grid.variants.len() > 1 => warnings.push(format!(
-            "'{label}' has no variant '{wanted}'; '{}' is compared.",
+            "'{label}' has no variant '{variant_name}'; '{}' is compared.",
             grid.variants[0]
         )),
         Some(_) if variant.is_none() && grid.variants.len() > 1 => warnings.push(format!(
-            "'{label}' has the variants {}; '{wanted}' is compared.",
+            "'{label}' has the variants {}; '{variant_name}' is compared.",
             warnings::quote_list(grid.variants.iter().map(|name| &**name))
         )),
         _ => {}
     }
-    let taken = &grid.variants[found.unwrap_or(0)];
+    let selected_name = &grid.variants[index.unwrap_or(0)];
     if variant.is_none() {
-        let others = grid.variants.iter().filter(|name| *name != taken);
+        let others = grid.variants.iter().filter(|name| *name != selected_name);
         let others: Vec<String> = others
             .map(|other| format!("'{other}' of '{label}' left out"))
             .collect();
@@ -137,7 +137,7 @@ fn select_source<'a>(
         label,
         session,
         grid,
-        variant: found.unwrap_or(0),
+        variant: index.unwrap_or(0),
     })
 }
 
@@ -145,20 +145,20 @@ fn select_source<'a>(
 fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
     let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
         let variant = source.variant().to_owned();
-        let own_runs = (source.session.runs.iter()).filter(|run| *run.variant == *variant);
-        own_runs
+        let variant_runs = (source.session.runs.iter()).filter(|run| *run.variant == *variant);
+        variant_runs
             .map(|run| (run.slot, run.samples.clone()))
             .collect()
     };
-    let varies = |all: &[(u32, Vec<Sample>)]| {
-        let mut samples = all.iter().flat_map(|(_, samples)| samples);
+    let varies = |runs_of_side: &[(u32, Vec<Sample>)]| {
+        let mut samples = runs_of_side.iter().flat_map(|(_, samples)| samples);
         let first = samples.next();
         first.is_some_and(|first| samples.any(|sample| sample.value != first.value))
     };
-    let is_own = one.session.id == other.session.id && one.variant() == other.variant();
+    let is_same_variant = one.session.id == other.session.id && one.variant() == other.variant();
     let is_copy = one.session.id == other.session.id || one.session.state == SessionState::Imported;
     let (a, b) = (runs(one), runs(other));
-    is_copy && (is_own || one.session.id != other.session.id) && varies(&a) && a == b
+    is_copy && (is_same_variant || one.session.id != other.session.id) && varies(&a) && a == b
 }
 
 /// What the runs of two sources have in common.
@@ -178,10 +178,10 @@ fn relate_sources(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>)
     }
     // After `::REGEX` has filtered a source, its remaining slots show whether both sides hold the
     // same cases.
-    let held: HashSet<u32> = baseline.session.runs.iter().map(|run| run.slot).collect();
+    let baseline_slots: HashSet<u32> = baseline.session.runs.iter().map(|run| run.slot).collect();
     let mut runs = candidate.session.runs.iter();
     let holds_all =
-        runs.all(|run| *run.variant != *candidate.variant() || held.contains(&run.slot));
+        runs.all(|run| *run.variant != *candidate.variant() || baseline_slots.contains(&run.slot));
     if holds_all && baseline.variant() != candidate.variant() {
         SourceRelation::Variants
     } else {
@@ -214,14 +214,14 @@ fn source_policy(
     policy
 }
 
-fn source_side<'a, 's>(chosen: &'a SelectedSource<'s>) -> SourceSide<'a, 's> {
+fn source_side<'a, 's>(source: &'a SelectedSource<'s>) -> SourceSide<'a, 's> {
     SourceSide {
-        name: chosen.label,
-        cases: &chosen.grid.cases,
-        variant: chosen.variant,
+        name: source.label,
+        cases: &source.grid.cases,
+        variant: source.variant,
         measured: MeasuredVariant {
-            session: chosen.session,
-            variant: chosen.variant(),
+            session: source.session,
+            variant: source.variant(),
         },
     }
 }
@@ -236,7 +236,7 @@ fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<Strin
             other.unit, metric.unit
         )),
         Some(other) if other.better != metric.better => Some(format!(
-            "'{label}' has the opposite good direction for '{name}'."
+            "'{label}' has the opposite preferred direction for '{name}'."
         )),
         Some(_) => None,
     }
@@ -281,7 +281,7 @@ fn environment_differences(a: &Environment, b: &Environment) -> Vec<String> {
         .collect()
 }
 
-/// The same path may hold another build by now.
+/// Warns if both sources ran a program from the same path, but different builds of it.
 fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Option<String> {
     let (a, b) = (measured_program(first)?, measured_program(other)?);
     let build = |p: &MeasuredProgram| (p.version.clone(), p.size_bytes, p.modified_unix_ms);

@@ -20,10 +20,10 @@ pub(super) enum IndependentUnit {
     Build {
         /// Maximum number of runs per build.
         runs: usize,
-        /// Whether incomplete builds are left out, because a look at half a build would not be
-        /// repeatable.
+        /// Whether incomplete builds are left out, because an interim analysis of half a build
+        /// would not be repeatable.
         is_whole: bool,
-        /// Builds of every variant in one block.
+        /// Number of builds per variant in one block.
         per_block: u32,
     },
 }
@@ -80,15 +80,15 @@ impl IndependentUnit {
         let builds = sides.map(|side| builds_by_block(side, metric));
         let is_complete = |run: &&Run| builds[0].get(&run.block) == builds[1].get(&run.block);
         let complete = sides.map(|side| side.iter().copied().filter(is_complete).collect());
-        let all: [Vec<&Run>; 2] = complete;
-        let logarithms = all
+        let complete_runs: [Vec<&Run>; 2] = complete;
+        let logarithms = complete_runs
             .iter()
             .flatten()
             .all(|run| run.value_of(metric) > Some(0.0));
-        let fewest = if is_whole { runs } else { 1 };
-        all.map(|side| {
+        let min_runs = if is_whole { runs } else { 1 };
+        complete_runs.map(|side| {
             let mut builds = values_by_build(&side, metric);
-            builds.retain(|_, runs| runs.len() >= fewest);
+            builds.retain(|_, runs| runs.len() >= min_runs);
             build_values(builds, logarithms, per_block)
         })
     }
@@ -111,13 +111,13 @@ fn build_values(
     units
 }
 
-/// Builds that have a value in each block.
+/// For each block, the builds that have a value in it.
 fn builds_by_block(side: &[&Run], metric: &str) -> BTreeMap<u32, BTreeSet<u32>> {
     let mut builds: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     let has_value = |run: &&&Run| run.value_of(metric).is_some_and(f64::is_finite);
     for run in side.iter().filter(has_value) {
-        let own = builds.entry(run.block).or_default();
-        own.extend(run.build);
+        let builds_of_block = builds.entry(run.block).or_default();
+        builds_of_block.extend(run.build);
     }
     builds
 }
@@ -127,8 +127,8 @@ fn values_by_build(side: &[&Run], metric: &str) -> BTreeMap<u32, Vec<RunValue>> 
     let mut builds: BTreeMap<u32, Vec<RunValue>> = BTreeMap::new();
     for run in side {
         if let Some(build) = run.build {
-            let own = builds.entry(build).or_default();
-            own.extend(finite_values(&[*run], metric));
+            let values = builds.entry(build).or_default();
+            values.extend(finite_values(&[*run], metric));
         }
     }
     builds.retain(|_, runs| !runs.is_empty());
@@ -147,7 +147,7 @@ fn build_value(runs: &[RunValue], logarithms: bool) -> f64 {
 /// Values of one series, one per build if runs share builds.
 pub(super) fn independent_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     let builds = values_by_build(runs, metric);
-    if builds.values().all(|own| own.len() < 2) {
+    if builds.values().all(|values| values.len() < 2) {
         return finite_values(runs, metric);
     }
     let logarithms = builds.values().flatten().all(|run| run.value > 0.0);
@@ -177,14 +177,14 @@ impl LayoutSpread {
 
     /// Describes the spread in a sentence.
     pub fn to_sentence(&self) -> String {
-        let known = &self.components;
-        let [low, high] = [known.interval.low, known.interval.high].map(format_percent);
+        let components = &self.components;
+        let [low, high] = [components.interval.low, components.interval.high].map(format_percent);
         format!(
-            "Layout: builds of one source differ by sd {} % [{low}, {high}] (slowest/fastest {:.2}); runs of one build by \
-             {} %.",
-            format_percent(known.between),
+            "Layout: the standard deviation between builds of the same source is {} % [{low}, {high}] (slowest/fastest \
+             {:.2}); between runs of one build, it is {} %.",
+            format_percent(components.between),
             self.range,
-            format_percent(known.within)
+            format_percent(components.within)
         )
     }
 }
@@ -193,8 +193,8 @@ impl LayoutSpread {
 /// showed them and the standard deviation of logarithms between builds.
 pub type KnownSpread<'a> = &'a dyn Fn(&str, &str) -> Option<(i64, f64)>;
 
-/// Notes changes between single builds that another build of the same source might also have
-/// caused.
+/// Adds a note to each change between single builds that merely rebuilding the same source could
+/// have caused.
 pub fn note_layout_effects(findings: &mut AnalysisFindings, known: KnownSpread<'_>) {
     for comparison in &mut findings.comparisons {
         let metric = &comparison.metric.name;
@@ -206,9 +206,9 @@ pub fn note_layout_effects(findings: &mut AnalysisFindings, known: KnownSpread<'
             let spread = known(&row.case.id(), metric).filter(|(_, sd)| change < *sd);
             row.notes.extend(spread.map(|(session, sd)| {
                 format!(
-                    "Builds of one source differ by sd {} % in this case (@{session}), more than \
-                     this change, which may come from the layout of one build. Use --builds to \
-                     find out.",
+                    "In @{session}, the standard deviation between builds of the same source was \
+                     {} % for this case. This change is smaller, so it may come from the layout of \
+                     a single build. Use --builds to find out.",
                     format_percent(sd)
                 )
             }));
@@ -221,7 +221,7 @@ fn format_percent(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = match percent {
         0.0 => 0.0,
-        more => (1.0 - more.abs().log10().floor()).clamp(0.0, 2.0),
+        nonzero => (1.0 - nonzero.abs().log10().floor()).clamp(0.0, 2.0),
     };
     format!("{percent:.0$}", decimals as usize)
 }
@@ -232,7 +232,7 @@ pub fn layout_spreads(session: &Session, metrics: &[&Metric]) -> Vec<LayoutSprea
     spreads_of_grid(&RunGrid::new(session), metrics)
 }
 
-/// Like [`layout_spreads`], for runs that are already arranged.
+/// Like [`layout_spreads`], for runs that are already arranged in a grid.
 pub(super) fn spreads_of_grid(grid: &RunGrid<'_>, metrics: &[&Metric]) -> Vec<LayoutSpread> {
     let cases = grid.cases.iter();
     cases
@@ -251,7 +251,7 @@ fn layout_spread(case: &CaseRuns<'_>, metric: &Metric) -> Option<LayoutSpread> {
     let families: Vec<Vec<Vec<f64>>> = (case.by_variant.iter())
         .map(|runs| {
             let builds = values_by_build(runs, &metric.name).into_values();
-            let logs = builds.map(|own| own.iter().map(|run| run.value.ln()).collect());
+            let logs = builds.map(|values| values.iter().map(|run| run.value.ln()).collect());
             logs.collect()
         })
         .collect();
@@ -263,7 +263,7 @@ fn layout_spread(case: &CaseRuns<'_>, metric: &Metric) -> Option<LayoutSpread> {
     {
         return None;
     }
-    let known = variance_components(&families, CONFIDENCE)?;
+    let components = variance_components(&families, CONFIDENCE)?;
     let range = families.iter().filter_map(|builds| {
         let medians = || builds.iter().map(|runs| median(runs));
         let largest = medians().reduce(f64::max)?;
@@ -272,7 +272,7 @@ fn layout_spread(case: &CaseRuns<'_>, metric: &Metric) -> Option<LayoutSpread> {
     Some(LayoutSpread {
         case: case.id.clone(),
         metric: metric.name.clone(),
-        components: known,
+        components,
         range: range.reduce(f64::max).unwrap_or(1.0),
     })
 }

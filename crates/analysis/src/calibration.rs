@@ -1,8 +1,8 @@
 //! Measures the same thing against itself: how often the default test finds a difference where
 //! there is none.
 //!
-//! Decides how the runs of a case become comparisons and how many false alarms to expect.
-//! Independent of where the result is stored. Start at [`calibrate_session`].
+//! Decides how the runs of a case become comparisons and how many false alarms to expect. Does not
+//! store the result. Start at [`calibrate_session`].
 
 use super::findings::{CalibratedCase, CalibrationFindings, CalibrationOutcome, SpreadChange};
 use crate::disturbed::rejected_by_rules;
@@ -46,22 +46,22 @@ pub fn calibrate_session(
     let grid = RunGrid::new(session);
     let policy = JudgingPolicy::new(&session.design, settings);
     let mut warnings = SessionTally::from_session(session).warnings(session, None);
-    let (found, unknown) = requested_metrics(session, settings);
+    let (metrics, unknown) = requested_metrics(session, settings);
     warnings.extend(
         unknown
             .iter()
             .map(|name| unknown_metric_message(session, name)),
     );
-    let metric = found.into_iter().next();
+    let metric = metrics.into_iter().next();
     let blocks = runs.div_ceil(policy.runs_per_block());
     let mut alarms = Vec::new();
     let mut cases = Vec::new();
     if let (Some(metric), true) = (metric, grid.variants.len() > 1) {
         for case in &grid.cases {
             let pair = paired_runs(case, metric, &policy);
-            let of_case = compare_parts(&pair, blocks, &policy);
-            cases.push(describe_case(case, &pair, &of_case, &policy));
-            alarms.extend(of_case);
+            let trials = compare_parts(&pair, blocks, &policy);
+            cases.push(describe_case(case, &pair, &trials, &policy));
+            alarms.extend(trials);
         }
     }
     CalibrationFindings {
@@ -105,8 +105,8 @@ fn describe_case(
     alarms: &[CalibrationTrial],
     policy: &JudgingPolicy,
 ) -> CalibratedCase {
-    let both = pair.baseline.iter().chain(&pair.candidate);
-    let values: Vec<f64> = both.map(|run| run.value).collect();
+    let runs = pair.baseline.iter().chain(&pair.candidate);
+    let values: Vec<f64> = runs.map(|run| run.value).collect();
     let autocorrelation = noise_autocorrelation(pair, false);
     CalibratedCase {
         case: case.case.clone(),
@@ -114,7 +114,8 @@ fn describe_case(
         false_alarms: alarms.iter().filter(|alarm| alarm.is_false).count() as u32,
         variation: finite_or_none(coefficient_of_variation(&values)),
         autocorrelation,
-        is_dependent: autocorrelation.is_some_and(|known| exceeds_chance(known, values.len())),
+        is_dependent: autocorrelation
+            .is_some_and(|correlation| exceeds_chance(correlation, values.len())),
         detectable: detectable_change(pair, policy),
     }
 }
@@ -122,7 +123,7 @@ fn describe_case(
 /// Smallest change that the sequential design can find at its last look, based on the standard
 /// error of all runs.
 fn detectable_change(pair: &PairedRuns, policy: &JudgingPolicy) -> Option<f64> {
-    let most = AnalysisSettings::DEFAULT_LOOKS.into_iter().max()? as usize;
+    let max_runs = AnalysisSettings::DEFAULT_LOOKS.into_iter().max()? as usize;
     let limit = policy.single_limit();
     let change = evidence::estimate_change(
         StatisticalMethod::Rank,
@@ -131,21 +132,22 @@ fn detectable_change(pair: &PairedRuns, policy: &JudgingPolicy) -> Option<f64> {
         policy.seed,
     )?;
     let error = standard_error(&change, limit)?;
-    let known = AchievedPrecision {
-        runs: most,
-        error: error * (pair.comparable_runs() as f64 / most as f64).sqrt(),
+    let precision = AchievedPrecision {
+        runs: max_runs,
+        error: error * (pair.comparable_runs() as f64 / max_runs as f64).sqrt(),
     };
-    Some(known.detectable_change(policy.alpha))
+    Some(precision.detectable_change(policy.alpha))
 }
 
-/// Counts false alarms and the range to expect: at least what the test gives by its exact level,
-/// which few blocks may make small, and at most the error rate that it promises.
+/// Counts false alarms and computes the range to expect. Its lower end follows from the exact level
+/// of the test, which is low if there are few blocks; its upper end from the error rate that the
+/// test promises.
 fn count_alarms(alarms: &[CalibrationTrial], session: &Session, alpha: f64) -> CalibrationFindings {
     let comparisons = alarms.len() as u32;
     let false_alarms = alarms.iter().filter(|alarm| alarm.is_false).count() as u32;
     let level = match comparisons {
         0 => 0.0,
-        some => alarms.iter().map(|alarm| alarm.level).sum::<f64>() / f64::from(some),
+        count => alarms.iter().map(|alarm| alarm.level).sum::<f64>() / f64::from(count),
     };
     let tail = 0.5 * (1.0 - EXPECTED_RANGE);
     let bound = |p: f64, share: f64| binomial::quantile(p, comparisons.into(), share) as u32;
@@ -209,13 +211,13 @@ pub fn compare_spreads(
         seed: before.design.seed,
     };
     let compare = |case: &CaseRuns<'_>| {
-        let same = second.cases.iter().find(|other| other.case == case.case)?;
-        let [old, new] = [case, same].map(|case| block_differences(case, metric));
-        let found = bootstrap::ratio_of_medians(&old, &new, &options);
-        let change = found.map(|found| IntervalEstimate {
-            value: found.ratio - 1.0,
-            low: found.interval.low - 1.0,
-            high: found.interval.high - 1.0,
+        let counterpart = second.cases.iter().find(|other| other.case == case.case)?;
+        let [old, new] = [case, counterpart].map(|case| block_differences(case, metric));
+        let estimate = bootstrap::ratio_of_medians(&old, &new, &options);
+        let change = estimate.map(|estimate| IntervalEstimate {
+            value: estimate.ratio - 1.0,
+            low: estimate.interval.low - 1.0,
+            high: estimate.interval.high - 1.0,
         });
         Some(SpreadChange {
             case: case.case.clone(),
@@ -227,10 +229,10 @@ pub fn compare_spreads(
     first.cases.iter().filter_map(compare).collect()
 }
 
-/// Resamples for an interval that is shown with two digits.
+/// Number of resamples, enough for an interval that is shown with two digits.
 const SPREAD_DRAWS: usize = 2000;
 
-/// Differences between each two runs of a block, as shares of the lower one.
+/// Differences between every two runs of a block, as shares of the lower value.
 fn block_differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
     let runs = case
         .by_variant
@@ -240,7 +242,7 @@ fn block_differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
     for run in runs {
         blocks.entry(run.block).or_default().push(run.value);
     }
-    let of_block = |values: Vec<f64>| {
+    let differences_of_block = |values: Vec<f64>| {
         let pairs = values
             .iter()
             .enumerate()
@@ -248,7 +250,7 @@ fn block_differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
         let shares = pairs.map(|(one, other)| (one - other).abs() / one.min(*other));
         shares.filter(|share| share.is_finite()).collect()
     };
-    blocks.into_values().map(of_block).collect()
+    blocks.into_values().map(differences_of_block).collect()
 }
 
 #[cfg(test)]

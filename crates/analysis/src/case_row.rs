@@ -31,7 +31,7 @@ pub(super) struct MatchedCase {
     pub alone: Vec<(f64, f64)>,
     /// Whether the sides come from different sessions.
     pub apart: bool,
-    /// Why the case has no answer, if so.
+    /// Why no answer is given for the case; `None` if one is given.
     pub withheld: Option<WithheldReason>,
     /// How often baseline and candidate were disturbed.
     pub exposures: [DisturbanceExposure; 2],
@@ -45,7 +45,7 @@ pub(super) struct CaseRow {
     pub outcome: SequentialOutcome,
     /// Runs per side that the tests used.
     pub runs: usize,
-    /// Smallest p value that a single look at this many runs can give.
+    /// Smallest p value that a single test of this many runs can give.
     pub smallest_p: f64,
     /// Standard error of the log ratio, with the number of runs behind it.
     pub precision: Option<AchievedPrecision>,
@@ -117,7 +117,7 @@ pub(super) fn describe_case(
         comparison,
         smallest_p: policy.smallest_p().for_runs(sizes),
         runs,
-        // There may be thousands of cases.
+        // Drop the data, because there may be thousands of cases.
         outcome: SequentialOutcome {
             data: ComparedData::default(),
             ..outcome
@@ -201,14 +201,15 @@ fn note_run_count(
     let shown = counted(runs);
     if outcome.is_contradictory {
         return Some(format!(
-            "The intervals of the looks do not overlap, so something changed while measuring; the \
-             figures are from the look at {shown} a side, where the change is clearest."
+            "The intervals of the interim analyses do not overlap, so something changed while \
+             measuring; the figures are from the analysis after {shown} on each side, where the \
+             change is clearest."
         ));
     }
     match outcome.end {
         DataEnd::TooFew if policy.looks.is_none() => None,
         DataEnd::TooFew => Some(format!(
-            "Measuring ended before the first look; there are {shown} a side."
+            "Measuring ended before the first interim analysis; there are {shown} a side."
         )),
         DataEnd::Early => {
             let next = policy
@@ -216,10 +217,11 @@ fn note_run_count(
                 .as_ref()
                 .and_then(|looks| looks.design.next_after(runs));
             let planned = next.map_or(String::new(), |look| {
-                format!(" at {} a side", counted(look.n))
+                format!(" after {} on each side", counted(look.n))
             });
             Some(format!(
-                "Measuring ended before the look{planned}; the figures are from the look at {runs}."
+                "Measuring ended before the interim analysis{planned}; the figures are from the \
+                 one after {runs}."
             ))
         }
         DataEnd::Final if pair.comparable_runs() > runs && policy.looks.is_some() => Some(format!(

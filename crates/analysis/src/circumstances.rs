@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// Facts about one session, as names and values.
 pub type EnvironmentFacts = Arc<Vec<(String, String)>>;
 
-/// Measures of machine load. Pressure saturates once two programs more than processors run; the
-/// time that our program waited for a processor does not.
+/// Measures of machine load. Pressure saturates once the running programs outnumber the processors
+/// by two; the time that our program waited for a processor does not.
 const ACTIVITY_FIGURES: [(&str, DisturbanceFigure); 3] = [
     ("cpu pressure", DisturbanceFigure::Pressure),
     ("steal", DisturbanceFigure::Steal),
@@ -93,16 +93,16 @@ pub fn activity_shifts(
     before: &[EnvironmentFacts],
     after: &[EnvironmentFacts],
 ) -> Vec<FactDifference> {
-    let typical = |sessions: &[EnvironmentFacts], name: &str| {
+    let median_percent = |sessions: &[EnvironmentFacts], name: &str| {
         let percent = |facts: &EnvironmentFacts| {
-            let (_, value) = facts.iter().find(|(own, _)| own == name)?;
+            let (_, value) = facts.iter().find(|(fact_name, _)| fact_name == name)?;
             value.strip_suffix(" %")?.parse::<f64>().ok()
         };
         let values: Vec<f64> = sessions.iter().filter_map(percent).collect();
         (values.len() >= MIN_SESSIONS).then(|| median(&values))
     };
     let shift = |(name, _): (&str, DisturbanceFigure)| {
-        let (before, after) = (typical(before, name)?, typical(after, name)?);
+        let (before, after) = (median_percent(before, name)?, median_percent(after, name)?);
         ((after - before).abs() >= MIN_SHIFT_PERCENT).then(|| FactDifference {
             name: name.to_owned(),
             before: format!("{before:.0} %"),
@@ -117,21 +117,23 @@ pub fn fact_differences(
     before: &[(String, String)],
     after: &[(String, String)],
 ) -> Vec<FactDifference> {
-    let later: HashMap<&str, &str> = after
+    let after_by_name: HashMap<&str, &str> = after
         .iter()
         .map(|(name, value)| (&**name, &**value))
         .collect();
     before
         .iter()
         .filter_map(|(name, value)| {
-            let is_activity = ACTIVITY_FIGURES.iter().any(|(own, _)| own == name);
-            let other = later
+            let is_activity = ACTIVITY_FIGURES
+                .iter()
+                .any(|(figure_name, _)| figure_name == name);
+            let after_value = after_by_name
                 .get(&**name)
-                .filter(|other| **other != value && !is_activity)?;
+                .filter(|after_value| **after_value != value && !is_activity)?;
             Some(FactDifference {
                 name: name.clone(),
                 before: value.clone(),
-                after: (*other).to_owned(),
+                after: (*after_value).to_owned(),
             })
         })
         .collect()

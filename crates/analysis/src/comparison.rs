@@ -1,7 +1,7 @@
 //! Whole comparisons: cases are matched, judged and corrected together, then described one by one.
 //!
 //! Decides which cases are compared and in which order, which figures belong to the estimated
-//! change, and the typical change over all cases. Independent of where the runs come from. Start at
+//! change, and the typical change over all cases. Does not know where the runs come from. Start at
 //! [`match_cases`], then [`compare_matched`].
 //!
 //! The change is estimated within blocks, but a median over all runs of a side ignores blocks, so
@@ -46,17 +46,17 @@ pub(super) struct SourceSide<'a, 's> {
 impl<'a> SourceSide<'a, '_> {
     /// The files that runs loaded from the user's checkout instead of from their revision, by
     /// benchmark.
-    fn strays_by_benchmark(&self) -> HashMap<&'a str, BTreeSet<&'a str>> {
-        let mut strays: HashMap<&str, BTreeSet<&str>> = HashMap::new();
+    fn checkout_files_by_benchmark(&self) -> HashMap<&'a str, BTreeSet<&'a str>> {
+        let mut files: HashMap<&str, BTreeSet<&str>> = HashMap::new();
         for case in self.cases {
             for file in case.by_variant[self.variant]
                 .iter()
                 .flat_map(|run| run.stray_files())
             {
-                strays.entry(&case.case.benchmark).or_default().insert(file);
+                files.entry(&case.case.benchmark).or_default().insert(file);
             }
         }
-        strays
+        files
     }
 }
 
@@ -159,7 +159,7 @@ fn describe_all(comparisons: &mut [MatchedCases<'_>], settings: &AnalysisSetting
     let mut members = Vec::new();
     for matched in comparisons.iter() {
         members.extend(matched.cases.iter().map(|case| ReplayMember {
-            place: decision.add_comparison(),
+            index: decision.add_comparison(),
             pair: &case.pair,
             policy: &matched.policy,
             seed: matched.policy.seed_for(&case.id),
@@ -197,8 +197,8 @@ pub(super) fn compare_matched(
         }));
     }
     correction::correct_family(&mut family, settings.correction);
-    let comparisons = comparisons.into_iter();
     comparisons
+        .into_iter()
         .map(|matched| finish_comparison(matched, settings))
         .collect()
 }
@@ -206,11 +206,11 @@ pub(super) fn compare_matched(
 /// Adds comparisons and their warnings to `findings`; withdraws verdicts on latencies that must not
 /// be ranked.
 pub(super) fn add_to_findings(compared: Vec<JudgedComparison>, findings: &mut AnalysisFindings) {
-    for found in compared {
-        warnings::add_distinct(&mut findings.warnings, found.warnings());
-        let metric = &found.comparison.metric;
+    for judged in compared {
+        warnings::add_distinct(&mut findings.warnings, judged.warnings());
+        let metric = &judged.comparison.metric;
         warnings::add_distinct(&mut findings.warnings, warnings::warn_direction(metric));
-        findings.comparisons.push(found.comparison);
+        findings.comparisons.push(judged.comparison);
     }
     fill_locations(&mut findings.comparisons);
     validity::withdraw_latency_verdicts(&findings.validity, &mut findings.comparisons);
@@ -254,7 +254,7 @@ fn is_repetition(run: &Run) -> bool {
     run.notes.iter().any(|note| note == REPETITION)
 }
 
-/// The runs of each case of a side that has values of the metric, by the id of the case.
+/// The runs of one side by case id, for each case that has values of the metric.
 fn runs_by_case<'a, 's>(
     side: &SourceSide<'a, 's>,
     metric: &Metric,
@@ -279,7 +279,7 @@ pub(super) fn match_cases<'r>(
 ) -> MatchedCases<'r> {
     let has_values = |runs: &[&Run]| runs.iter().any(|run| has_value(run, metric));
     let mut runs_of = runs_by_case(candidate, metric);
-    let strays = [baseline, candidate].map(SourceSide::strays_by_benchmark);
+    let checkout_files = [baseline, candidate].map(SourceSide::checkout_files_by_benchmark);
     let mut matched = MatchedCases {
         baseline: baseline.name.to_owned(),
         candidate: candidate.name.to_owned(),
@@ -316,9 +316,9 @@ pub(super) fn match_cases<'r>(
         };
         let measured = [baseline.measured, candidate.measured];
         let benchmark = &*case.case.benchmark;
-        let strays = strays.each_ref().map(|files| files.get(benchmark));
+        let checkout_files = checkout_files.each_ref().map(|files| files.get(benchmark));
         matched.cases.push(MatchedCase {
-            withheld: WithheldReason::between(measured, strays, benchmark, settings),
+            withheld: WithheldReason::between(measured, checkout_files, benchmark, settings),
             case: case.case.clone(),
             id: case.id.clone(),
             sides: (apart || policy.unit != IndependentUnit::Run)
@@ -332,12 +332,12 @@ pub(super) fn match_cases<'r>(
         });
     }
     let ids = candidate.cases.iter().map(|case| &case.id);
-    let left = ids.filter(|id| runs_of.contains_key(id.as_str())).cloned();
-    matched.only_candidate = left.collect();
+    let unmatched = ids.filter(|id| runs_of.contains_key(id.as_str())).cloned();
+    matched.only_candidate = unmatched.collect();
     matched
 }
 
-/// Resamples; each end of a 95 % interval then rests on 50 values.
+/// Number of resamples; each end of a 95 % interval then rests on 50 values.
 const DRAWS: usize = 2_000;
 
 /// Number of cases up to which the mean is resampled instead of assumed normal.
@@ -346,9 +346,9 @@ const MAX_RESAMPLED_CASES: usize = 500;
 /// Geometric mean of the ratios, as a change with its interval; `None` for fewer than two cases.
 ///
 /// Cases without a bounded interval are excluded, unless fewer than two have one: then all count
-/// and the mean is unbounded. A resampled case brings the noise of its blocks as a normal deviate
-/// with the standard error that its interval implies: to first order the same as resampling its
-/// blocks, at a thousandth of the cost.
+/// and the mean is unbounded. When a case is resampled, a normal deviate with the standard error
+/// that its interval implies stands for the noise of its blocks: to first order the same as
+/// resampling the blocks, at a thousandth of the cost.
 pub(super) fn overall_change(
     rows: &[&CaseRow],
     confidence: f64,
@@ -421,24 +421,25 @@ fn unbounded_mean(rows: &[&CaseRow]) -> Option<IntervalEstimate> {
 /// Minimum number of cases for a typical change.
 const FEWEST_TYPICAL: usize = 5;
 
-/// Significance level at which cases count as unlike.
+/// Significance level at which the changes of cases count as different.
 const UNLIKE: f64 = 0.05;
 
-/// Standard errors below this are the rounding of logarithms: the runs of these cases do not
+/// Standard errors below this are rounding errors of logarithms: the runs of such cases do not
 /// scatter.
 const LEAST_ERROR: f64 = 1e-9;
 
-/// Whether there are cases enough, and their changes differ by no more than their own errors
+/// Whether there are enough cases, and their changes differ by no more than their own errors
 /// explain.
 ///
-/// By Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared where
+/// Uses Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared if
 /// all cases have the same change (Biometrics 10, 1954).
 fn are_alike(rows: &[&CaseRow]) -> bool {
     let error = |row: &CaseRow| {
         if row.comparison.is_exact {
             return Some(LEAST_ERROR);
         }
-        row.precision.map(|known| known.error.max(LEAST_ERROR))
+        row.precision
+            .map(|precision| precision.error.max(LEAST_ERROR))
     };
     let cases = rows
         .iter()
@@ -484,7 +485,7 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
 type RowLevelKey = (String, String, String);
 
 /// Fills in the location of each side. Candidates with the same baseline share a level, so that the
-/// baseline has a single figure per case. Sides that never vary have exactly their value: computed
+/// baseline has a single figure per case. A side that never varies keeps its exact value: computed
 /// from ratios, 9304 bytes would become 9303.999999999998.
 fn fill_locations(comparisons: &mut [CandidateComparison]) {
     let mut levels: HashMap<RowLevelKey, Vec<[usize; 2]>> = HashMap::new();
@@ -494,18 +495,18 @@ fn fill_locations(comparisons: &mut [CandidateComparison]) {
             level.push([comparison_index, row_index]);
         }
     }
-    for places in levels.into_values() {
-        let is_constant = places.iter().all(|&[comparison, row]| {
+    for row_indices in levels.into_values() {
+        let is_constant = row_indices.iter().all(|&[comparison, row]| {
             let row = &comparisons[comparison].rows[row];
             never_varies(&row.baseline) && never_varies(&row.candidate)
         });
-        // One level at a time: all together would hold every run of the session again.
+        // One level at a time: all of them together would copy every run of the session.
         let pooled = if is_constant {
             Vec::new()
         } else {
-            pooled_runs(comparisons, &places)
+            pooled_runs(comparisons, &row_indices)
         };
-        for [comparison, row] in places {
+        for [comparison, row] in row_indices {
             let centre = centre(comparisons[comparison].method);
             let row = &mut comparisons[comparison].rows[row];
             let side_centre = |side: &SideSummary| centre(&side_values(side).collect::<Vec<f64>>());
@@ -529,10 +530,10 @@ fn never_varies(side: &SideSummary) -> bool {
 
 /// Runs of a level: the baseline's, and all candidates' divided by their ratios. Empty without
 /// ratios.
-fn pooled_runs(comparisons: &[CandidateComparison], places: &[[usize; 2]]) -> Vec<f64> {
+fn pooled_runs(comparisons: &[CandidateComparison], row_indices: &[[usize; 2]]) -> Vec<f64> {
     let mut pooled = Vec::new();
-    for &[of, at] in places {
-        let row = &comparisons[of].rows[at];
+    for &[comparison, row] in row_indices {
+        let row = &comparisons[comparison].rows[row];
         let Some(ratio) = estimated_ratio(row) else {
             continue;
         };

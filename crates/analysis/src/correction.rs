@@ -1,8 +1,8 @@
 //! Multiple-testing correction, and how many more runs an open case needs.
 //!
 //! Decides the verdicts: a change is reported only if its p value survives the correction for
-//! everything shown together, across metrics, candidates and cases. Independent of how p values
-//! were computed. Start at [`correct_family`].
+//! everything shown together, across metrics, candidates and cases. Does not compute p values.
+//! Start at [`correct_family`].
 
 use crate::case_row::CaseRow;
 use crate::evidence::ShiftDirection;
@@ -13,7 +13,7 @@ use crate::{CaseComparison, NoVerdict, TestingCorrection};
 use speedwell_model::{MetricDirection, Verdict};
 use speedwell_stats::sequential::survives_correction;
 
-/// A row with what its verdict rests on.
+/// A row, and what its verdict depends on.
 pub(super) struct FamilyMember<'a> {
     pub row: &'a mut CaseRow,
     pub policy: &'a JudgingPolicy,
@@ -29,7 +29,7 @@ pub(super) fn correct_family(family: &mut [FamilyMember<'_>], correction: Testin
         .collect();
     let adjusted = adjust_function(correction)(&p);
     let tests = p.iter().filter(|p| !p.is_nan()).count();
-    let mut found = 0;
+    let mut discoveries = 0;
     for (member, &adjusted) in family.iter_mut().zip(&adjusted) {
         let FamilyMember {
             row,
@@ -38,7 +38,7 @@ pub(super) fn correct_family(family: &mut [FamilyMember<'_>], correction: Testin
         } = member;
         let outcome = &row.outcome;
         let survives = survives_correction(adjusted, policy.alpha);
-        found += usize::from(survives);
+        discoveries += usize::from(survives);
         let comparison = &mut row.comparison;
         comparison.q = outcome
             .p
@@ -69,10 +69,12 @@ pub(super) fn correct_family(family: &mut [FamilyMember<'_>], correction: Testin
                 .extend(explain_open_verdict(comparison, outcome, policy));
         }
     }
-    let share = next_alpha_share(correction, tests, found);
+    let share = next_alpha_share(correction, tests, discoveries);
     for FamilyMember { row, policy, .. } in family {
         let level = policy.alpha * share;
-        row.comparison.detectable = row.precision.map(|known| known.detectable_change(level));
+        row.comparison.detectable = row
+            .precision
+            .map(|precision| precision.detectable_change(level));
         let comparison = &row.comparison;
         let is_open = comparison.verdict == Verdict::Unclear
             && !comparison.differs
@@ -84,16 +86,16 @@ pub(super) fn correct_family(family: &mut [FamilyMember<'_>], correction: Testin
 }
 
 /// Fraction of the error rate at which the next change would be significant.
-fn next_alpha_share(correction: TestingCorrection, tests: usize, found: usize) -> f64 {
-    let (tests, found) = (tests.max(1), found.min(tests.saturating_sub(1)));
+fn next_alpha_share(correction: TestingCorrection, tests: usize, discoveries: usize) -> f64 {
+    let (tests, discoveries) = (tests.max(1), discoveries.min(tests.saturating_sub(1)));
     match correction {
-        TestingCorrection::BenjaminiHochberg => (found + 1) as f64 / tests as f64,
-        TestingCorrection::Holm => 1.0 / (tests - found) as f64,
+        TestingCorrection::BenjaminiHochberg => (discoveries + 1) as f64 / tests as f64,
+        TestingCorrection::Holm => 1.0 / (tests - discoveries) as f64,
         TestingCorrection::None => 1.0,
     }
 }
 
-/// Marks an open case that cannot have a verdict, and says what would be enough for one.
+/// Marks an open case that cannot have a verdict, and says what it would take to get one.
 fn explain_no_verdict(
     row: &mut CaseRow,
     policy: &JudgingPolicy,
@@ -109,9 +111,9 @@ fn explain_no_verdict(
     let is_open = comparison.verdict == Verdict::Unclear
         && !comparison.differs
         && comparison.withheld.is_none();
-    let why = no_verdict(row, policy, tests).filter(|_| is_open);
-    row.comparison.no_verdict = why;
-    if why == Some(NoVerdict::TooFewRuns) && policy.looks.is_none() {
+    let reason = no_verdict(row, policy, tests).filter(|_| is_open);
+    row.comparison.no_verdict = reason;
+    if reason == Some(NoVerdict::TooFewRuns) && policy.looks.is_none() {
         let text = explain_too_few(policy, row.runs, row.smallest_p, tests);
         let note = format!("Too few {}: {text}.", policy.unit.plural_noun());
         row.comparison.notes.insert(0, note);
@@ -159,31 +161,33 @@ fn explain_open_verdict(
     }
     let excludes_zero = comparison
         .change
-        .is_some_and(|c| c.low > 0.0 || c.high < 0.0);
+        .is_some_and(|change| change.low > 0.0 || change.high < 0.0);
     let is_within = comparison.verdict == Verdict::Same && policy.threshold > 0.0 && excludes_zero;
     is_within
         .then(|| "There is a change (the interval excludes zero), but within the threshold.".into())
 }
 
-/// Approximate number of additional runs per side that settle an unclear case: whichever comes
-/// first of "changed", at the level left by the correction, and "same". `None` if the scatter of
-/// the runs so far is unknown.
+/// Approximate number of additional runs per side after which an unclear case is decided: as
+/// "changed", at the level left by the correction, or as "same", whichever comes first. `None` if
+/// the scatter of the runs so far is unknown.
 fn additional_runs(row: &CaseRow, policy: &JudgingPolicy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;
     let runs = row.runs;
     let level_of_one = policy.smallest_p().fewest_runs(level);
     let reachable = level_of_one.max(policy.fewest_runs(level));
-    let in_blocks =
-        |more: usize| (more.max(1).div_ceil(block) * block * policy.unit.runs_per_unit()) as u32;
-    let (known, change) = row.precision.zip(outcome.change)?;
-    let beyond = known
-        .runs_for(distance_to_change(change.value, policy.threshold), level)
-        .map(|needed| needed.max(reachable));
-    let within = known.runs_for(distance_to_same(change.value, policy.delta), policy.alpha);
-    let needed = match (beyond, within) {
-        (Some(beyond), Some(within)) => beyond.min(within),
-        (one, other) => one.or(other)?,
+    let in_blocks = |missing: usize| {
+        (missing.max(1).div_ceil(block) * block * policy.unit.runs_per_unit()) as u32
     };
-    Some(in_blocks(needed.saturating_sub(runs)))
+    let (precision, change) = row.precision.zip(outcome.change)?;
+    let runs_for_change = precision
+        .runs_for(distance_to_change(change.value, policy.threshold), level)
+        .map(|required| required.max(reachable));
+    let runs_for_same =
+        precision.runs_for(distance_to_same(change.value, policy.delta), policy.alpha);
+    let required = match (runs_for_change, runs_for_same) {
+        (Some(runs_for_change), Some(runs_for_same)) => runs_for_change.min(runs_for_same),
+        (for_change, for_same) => for_change.or(for_same)?,
+    };
+    Some(in_blocks(required.saturating_sub(runs)))
 }

@@ -11,7 +11,7 @@ use speedwell_model::{
 use speedwell_stats::test::fisher_exact;
 use std::collections::HashSet;
 
-/// p value from which on sides count as disturbed equally often.
+/// p value from which sides count as disturbed equally often.
 const UNEQUAL_P: f64 = 0.05;
 
 /// Share of disturbed runs that is worth showing in the table.
@@ -37,17 +37,18 @@ pub struct DisturbanceExposure {
 impl DisturbanceExposure {
     /// Counts the runs of one side.
     fn count_runs(design: &SessionDesign, runs: &[&Run]) -> DisturbanceExposure {
-        let usual = RejectRules::default_rules();
+        let default_rules = RejectRules::default_rules();
         // Earlier versions recorded only some of the figures, too few to count disturbed runs.
         let is_recorded = |run: &&&Run| run.surroundings.is_some();
         let recorded: Vec<&Run> = runs.iter().filter(is_recorded).copied().collect();
         let is_disturbed = |run: &Run| {
-            let by_usual = design.reject.is_empty() && usual.broken_by(run).is_some();
-            by_usual || run.disturbed.is_some()
+            let breaks_default_rule =
+                design.reject.is_empty() && default_rules.broken_by(run).is_some();
+            breaks_default_rule || run.disturbed.is_some()
         };
         let figure = |figure: DisturbanceFigure| {
-            let known = recorded.iter().filter_map(|run| figure.value_in(run));
-            let mut values: Vec<f64> = known.collect();
+            let values = recorded.iter().filter_map(|run| figure.value_in(run));
+            let mut values: Vec<f64> = values.collect();
             median(&mut values).map(|value| (figure, value))
         };
         DisturbanceExposure {
@@ -73,8 +74,8 @@ impl DisturbanceExposure {
 
     /// Median of a figure over the runs, if the kernel reported it.
     pub fn median_figure(&self, figure: DisturbanceFigure) -> Option<f64> {
-        let mut known = self.figures.iter();
-        known
+        let mut figures = self.figures.iter();
+        figures
             .find(|(name, _)| *name == figure)
             .map(|(_, value)| *value)
     }
@@ -107,7 +108,7 @@ impl DisturbanceExposure {
         })
     }
 
-    /// Whether the disturbed shares differ by more than chance.
+    /// Whether the disturbed shares differ by more than chance explains.
     pub fn differs_from(&self, other: &DisturbanceExposure) -> bool {
         fisher_exact([self.disturbed, other.disturbed], [self.runs, other.runs]) < UNEQUAL_P
     }

@@ -1,5 +1,5 @@
 //! Evidence in the data of one pair: the change with its interval, the p value of a single test,
-//! and the result of one look, regardless of other cases.
+//! and the result of one look (an interim analysis), regardless of other cases.
 //!
 //! Decides how each method answers these questions; `sequential.rs` decides whether a p value is
 //! small enough among all cases. Start at [`evaluate_look`], [`estimate_change`] and [`p_value`].
@@ -36,10 +36,10 @@ pub(super) fn estimate_change(
     limit: SignificanceLimit,
     seed: u64,
 ) -> Option<IntervalEstimate> {
-    let beyond = |ratio: f64| ratio > FROM_ZERO_RATIO;
+    let is_from_zero = |ratio: f64| ratio > FROM_ZERO_RATIO;
     let shift = estimate_shift(method, data, limit, seed)?;
-    (!beyond(shift.value)).then(|| IntervalEstimate {
-        high: if beyond(shift.high) {
+    (!is_from_zero(shift.value)).then(|| IntervalEstimate {
+        high: if is_from_zero(shift.high) {
             f64::INFINITY
         } else {
             shift.high
@@ -184,10 +184,17 @@ pub(super) fn block_test(data: &ComparedData) -> Option<StratifiedRank> {
         return stratified_rank(&data.observations).ok();
     }
     // The test uses only ranks, so values without a logarithm can be replaced by theirs.
-    let values: Vec<f64> = data.observations.iter().map(|o| o.value).collect();
+    let values: Vec<f64> = data
+        .observations
+        .iter()
+        .map(|observation| observation.value)
+        .collect();
     let ranked = data.observations.iter().zip(mid_ranks(&values));
     let ranked: Vec<_> = ranked
-        .map(|(o, rank)| BlockObservation { value: rank, ..*o })
+        .map(|(observation, rank)| BlockObservation {
+            value: rank,
+            ..*observation
+        })
         .collect();
     stratified_rank(&ranked).ok()
 }
@@ -209,8 +216,8 @@ fn ratio_of_means(data: &ComparedData, confidence: f64, seed: u64) -> Option<Rat
         seed,
     };
     let estimate = bootstrap::ratio_of_means(&block_observations(data), &options)?;
-    let usable = estimate.ratio.is_finite() && estimate.ratio > 0.0;
-    (usable && estimate.interval.is_bounded()).then_some(estimate)
+    let is_usable = estimate.ratio.is_finite() && estimate.ratio > 0.0;
+    (is_usable && estimate.interval.is_bounded()).then_some(estimate)
 }
 
 /// Observations, with artificial blocks if there are none: the runs of the longer side are
@@ -238,14 +245,14 @@ fn block_observations(data: &ComparedData) -> Vec<BlockObservation> {
 
 /// Smallest risk at which the percentile interval excludes `ratio`.
 fn bootstrap_p(data: &ComparedData, ratio: f64, seed: u64) -> Option<f64> {
-    let (mut kept, mut excluded) = (0.0, 1.0);
+    let (mut included, mut excluded) = (0.0, 1.0);
     for _ in 0..BOOTSTRAP_HALVINGS {
-        let risk = 0.5 * (kept + excluded);
+        let risk = 0.5 * (included + excluded);
         if ratio_of_means(data, 1.0 - risk, seed)?
             .interval
             .contains(ratio)
         {
-            kept = risk
+            included = risk
         } else {
             excluded = risk
         }
@@ -291,8 +298,7 @@ pub(super) enum ShiftDirection {
 /// Evidence at one look.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LookResult {
-    /// p value of this look alone: of no change, or of a change within the threshold if there is
-    /// one.
+    /// p value of this look alone: of no change, or of a change within the threshold if one is set.
     pub p: Option<f64>,
     /// Direction of the change if the p value is small enough.
     pub direction: Option<ShiftDirection>,
@@ -300,7 +306,7 @@ pub(super) struct LookResult {
     pub is_same: bool,
 }
 
-/// Looks at `data`; `is_last` means that no more runs will come.
+/// Evaluates `data` at one look; `is_last` means that no more runs will come.
 pub(super) fn evaluate_look(
     data: &ComparedData,
     policy: &JudgingPolicy,
@@ -308,17 +314,18 @@ pub(super) fn evaluate_look(
     is_last: bool,
     seed: u64,
 ) -> LookResult {
-    let mut seen = match (policy.method, data.is_never_negative()) {
+    let mut result = match (policy.method, data.is_never_negative()) {
         (StatisticalMethod::Rank | StatisticalMethod::SignedRank, true) => {
             look_by_ranks(data, policy, limit, is_last)
         }
         _ => look_by_interval(data, policy, limit, is_last, seed),
     };
-    seen.is_same |= data.constant_value().is_some();
-    seen
+    result.is_same |= data.constant_value().is_some();
+    result
 }
 
-/// Non-negative values have an exact test of every ratio, which agrees with the interval.
+/// Evaluates non-negative values, which allow an exact test of every ratio that agrees with the
+/// interval.
 fn look_by_ranks(
     data: &ComparedData,
     policy: &JudgingPolicy,
@@ -329,7 +336,8 @@ fn look_by_ranks(
         return LookResult::default();
     };
     let (p, direction) = test_beyond(&test, policy.threshold);
-    // Before the last look, "same" needs both tests, shifted by delta symmetrically in logarithms.
+    // Before the last look, the two tests behind "same" are shifted by delta symmetrically in
+    // logarithms.
     let highest = policy.delta.ln_1p();
     let lowest = if is_last {
         (-policy.delta).ln_1p()
@@ -362,7 +370,8 @@ fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
     ((2.0 * larger.min(smaller)).min(1.0), direction)
 }
 
-/// Other tests may differ slightly from their interval; both must agree before a claim is made.
+/// Evaluates by the other tests, which may differ slightly from their interval: both must agree
+/// before a claim is made.
 fn look_by_interval(
     data: &ComparedData,
     policy: &JudgingPolicy,
@@ -371,7 +380,8 @@ fn look_by_interval(
     seed: u64,
 ) -> LookResult {
     let Some(change) = estimate_shift(policy.method, data, limit, seed) else {
-        let is_from_zero = data.is_never_negative() && data.baseline.iter().all(|v| *v == 0.0);
+        let is_from_zero =
+            data.is_never_negative() && data.baseline.iter().all(|value| *value == 0.0);
         return LookResult {
             p: p_value(policy.method, data, 1.0, seed),
             // A change from a zero mean exceeds every threshold.
@@ -379,9 +389,9 @@ fn look_by_interval(
             ..LookResult::default()
         };
     };
-    let within = tolerated_interval(policy.threshold, data);
-    let nearest = change.value.clamp(within.low, within.high);
-    let p = if change.value == nearest && within.half_width() > 0.0 {
+    let tolerated = tolerated_interval(policy.threshold, data);
+    let nearest = change.value.clamp(tolerated.low, tolerated.high);
+    let p = if change.value == nearest && tolerated.half_width() > 0.0 {
         Some(1.0)
     } else {
         p_value(policy.method, data, 1.0 + nearest, seed)
@@ -393,17 +403,17 @@ fn look_by_interval(
     };
     LookResult {
         // If the interval is not beyond the threshold, the p value must not be significant.
-        p: p.map(|p| match interval_direction(&change, within) {
+        p: p.map(|p| match interval_direction(&change, tolerated) {
             None if p <= limit.p => limit.p.next_up(),
             _ => p,
         }),
-        direction: interval_direction(&change, within),
+        direction: interval_direction(&change, tolerated),
         is_same: change.lies_within(lowest, policy.delta),
     }
 }
 
-/// Changes that count as none: within the threshold, widened by what repetitions within one process
-/// explain (docs/why/statistics.md, "Repetitions of one process").
+/// Range of changes that count as no change: within the threshold, widened by what repetitions
+/// within one process explain (docs/why/statistics.md, "Repetitions of one process").
 fn tolerated_interval(threshold: f64, data: &ComparedData) -> Interval {
     Interval {
         low: (1.0 - threshold) * (-data.allowance).exp() - 1.0,
@@ -411,18 +421,18 @@ fn tolerated_interval(threshold: f64, data: &ComparedData) -> Interval {
     }
 }
 
-/// Direction in which the whole interval lies beyond `within`.
-fn interval_direction(change: &IntervalEstimate, within: Interval) -> Option<ShiftDirection> {
-    if change.low > within.high {
+/// Direction in which the whole interval lies beyond `tolerated`.
+fn interval_direction(change: &IntervalEstimate, tolerated: Interval) -> Option<ShiftDirection> {
+    if change.low > tolerated.high {
         Some(ShiftDirection::Larger)
-    } else if change.high < within.low {
+    } else if change.high < tolerated.low {
         Some(ShiftDirection::Smaller)
     } else {
         None
     }
 }
 
-/// Standard error: the interval spans 2 z of them in logarithms.
+/// Standard error of the log ratio; the interval is 2 z standard errors wide in logarithms.
 pub(super) fn standard_error(change: &IntervalEstimate, limit: SignificanceLimit) -> Option<f64> {
     let error = (change.high.ln_1p() - change.low.ln_1p()) / (2.0 * limit.z);
     error.is_finite().then_some(error)

@@ -101,30 +101,30 @@ pub(super) fn note_time_disagreement(comparisons: &mut [CandidateComparison]) {
     let is_time =
         |comparison: &&CandidateComparison| Metric::TIMES.contains(&&*comparison.metric.name);
     let mut times: HashMap<[String; 3], Verdict> = HashMap::new();
-    for found in comparisons.iter().filter(is_time) {
-        for row in &found.rows {
-            times.insert(comparison_key(found, row), row.verdict);
+    for comparison in comparisons.iter().filter(is_time) {
+        for row in &comparison.rows {
+            times.insert(comparison_key(comparison, row), row.verdict);
         }
     }
-    for found in comparisons {
-        if found.metric.name != Metric::INSTRUCTIONS {
+    for comparison in comparisons {
+        if comparison.metric.name != Metric::INSTRUCTIONS {
             continue;
         }
-        let mut rows = std::mem::take(&mut found.rows);
+        let mut rows = std::mem::take(&mut comparison.rows);
         for row in &mut rows {
-            let time = times.get(&comparison_key(found, row)).copied();
+            let time = times.get(&comparison_key(comparison, row)).copied();
             row.notes
                 .extend(time.and_then(|time| disagreement_note(row.verdict, time)));
         }
-        found.rows = rows;
+        comparison.rows = rows;
     }
 }
 
 /// Key of a comparison: baseline, candidate and case.
-fn comparison_key(found: &CandidateComparison, row: &CaseComparison) -> [String; 3] {
+fn comparison_key(comparison: &CandidateComparison, row: &CaseComparison) -> [String; 3] {
     [
-        found.baseline.clone(),
-        found.candidate.clone(),
+        comparison.baseline.clone(),
+        comparison.candidate.clone(),
         row.case.id(),
     ]
 }
@@ -153,15 +153,13 @@ pub(super) fn is_exact(values: &[RunValue]) -> bool {
 
 /// Largest value divided by the smallest, minus one.
 fn relative_range(values: &[RunValue]) -> f64 {
-    let (least, most) = values.iter().map(|run| run.value).fold(
-        (f64::INFINITY, f64::NEG_INFINITY),
-        |(least, most), value| (least.min(value), most.max(value)),
-    );
-    if most > least {
-        most / least - 1.0
-    } else {
-        0.0
-    }
+    let (min, max) = values
+        .iter()
+        .map(|run| run.value)
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
+            (min.min(value), max.max(value))
+        });
+    if max > min { max / min - 1.0 } else { 0.0 }
 }
 
 /// Rounds to two significant digits.

@@ -50,13 +50,13 @@ pub struct CaseSummary {
     pub metric: Metric,
     /// One value per run, in execution order.
     pub runs: Arc<[RunValue]>,
-    /// Median with its interval; without interval (low = high = value) below 6 runs.
+    /// Median with its interval; without an interval (low = high = value) for fewer than 6 runs.
     pub center: IntervalEstimate,
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation divided by mean; `None` for one run.
     pub variation: Option<f64>,
-    /// Lag-1 autocorrelation in execution order; `None` below 8 runs.
+    /// Lag-1 autocorrelation in execution order; `None` for fewer than 8 runs.
     pub autocorrelation: Option<f64>,
     /// How often the runs were disturbed.
     pub exposure: DisturbanceExposure,
@@ -111,14 +111,14 @@ pub struct CandidateComparison {
     pub delta: f64,
     /// Threshold that a change must exceed, as a share; `None` if any change counts.
     pub threshold: Option<f64>,
-    /// Correction behind `q`.
+    /// Correction from which `q` results.
     pub correction: TestingCorrection,
     /// One row per case that both sides have, in order of first appearance.
     pub rows: Vec<CaseComparison>,
     /// Geometric mean of the changes of all rows, as a share, with its interval.
     pub overall: Option<IntervalEstimate>,
-    /// Whether `overall` is what a typical case can expect: five cases or more, which differ by no
-    /// more than their intervals explain.
+    /// Whether `overall` is what a typical case can expect: there are five cases or more, and they
+    /// differ by no more than their intervals explain.
     pub is_typical: bool,
     /// Ids of cases that only the baseline has.
     pub only_baseline: Vec<String>,
@@ -179,8 +179,8 @@ pub struct CaseComparison {
     pub mean_change: Option<IntervalEstimate>,
     /// Whether typical and mean change disagree beyond both intervals.
     pub is_shape_changed: bool,
-    /// p value of no change, or of a change within the threshold. It is valid whenever measuring
-    /// ended, and agrees with the interval. `None` if undefined.
+    /// p value of no change, or of a change within the threshold. It is valid no matter when
+    /// measuring ended, and agrees with the interval. `None` if undefined.
     pub p: Option<f64>,
     /// The p value adjusted for all comparisons shown together.
     pub q: Option<f64>,
@@ -223,7 +223,7 @@ impl CandidateComparison {
         let mut changes: Vec<IntervalEstimate> = judged.filter_map(|row| row.change).collect();
         changes.sort_by(|one, other| one.value.total_cmp(&other.value));
         match changes[..] {
-            [least, .., most] => Some([least, most]),
+            [min, .., max] => Some([min, max]),
             _ => None,
         }
     }
@@ -234,9 +234,9 @@ impl CaseComparison {
     /// together, which the row may have withdrawn because it depends on the machine. Empty if the
     /// answer is withheld.
     pub fn gate_verdicts(&self) -> impl Iterator<Item = Verdict> {
-        let on_these = self.machines.as_ref().map(|machines| machines.on_these);
-        let all = [self.verdict].into_iter().chain(on_these);
-        all.filter(|_| self.withheld.is_none())
+        let overall = self.machines.as_ref().map(|machines| machines.on_these);
+        let verdicts = [self.verdict].into_iter().chain(overall);
+        verdicts.filter(|_| self.withheld.is_none())
     }
 
     /// Whether this is a change from zero, which has no percentage.
@@ -249,8 +249,8 @@ impl CaseComparison {
         self.withheld.is_none() && self.no_verdict.is_none()
     }
 
-    /// The change with its sign turned so that positive is good; `None` if the good direction is
-    /// unknown.
+    /// The change with its sign turned so that positive is good; `None` if the preferred direction
+    /// is unknown.
     pub fn improvement(&self, metric: &Metric) -> Option<IntervalEstimate> {
         let change = self.change?;
         match metric.better {
@@ -283,8 +283,8 @@ pub struct CalibrationFindings {
     pub level: f64,
     /// Share of false alarms with its interval; `None` without comparisons.
     pub rate: Option<IntervalEstimate>,
-    /// Number of comparisons from which too few false alarms can be distinguished from chance;
-    /// `None` if no number is enough, because nothing varies.
+    /// Number of comparisons from which an excessively low number of false alarms is
+    /// distinguishable from chance; `None` if no number is enough, because nothing varies.
     pub needed: Option<u32>,
     /// Rules, each with the share of runs that it would reject.
     pub rules: Vec<(RejectRule, f64)>,
@@ -321,9 +321,9 @@ pub struct CalibratedCase {
     pub false_alarms: u32,
     /// Standard deviation of all runs divided by their mean; `None` for one run.
     pub variation: Option<f64>,
-    /// Lag-1 autocorrelation of the runs in execution order; `None` below 8 runs.
+    /// Lag-1 autocorrelation of the runs in execution order; `None` for fewer than 8 runs.
     pub autocorrelation: Option<f64>,
-    /// Whether the autocorrelation exceeds chance.
+    /// Whether the autocorrelation exceeds what chance explains.
     pub is_dependent: bool,
     /// Smallest change, as a share, that 32 runs per side would find with a probability of 80 %.
     pub detectable: Option<f64>,

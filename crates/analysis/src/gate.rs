@@ -1,4 +1,4 @@
-//! Gates: whether findings pass, fail or cannot be judged, and the line that reports it.
+//! Gates: whether findings pass, fail or cannot be judged, and the line that reports the answer.
 //!
 //! Decides for comparisons of all kinds, so that every command and the server give the same answer;
 //! callers map the answer to an exit or commit status. The rules are tabulated in
@@ -110,12 +110,12 @@ impl GateOutcome {
     }
 }
 
-/// Judges findings; `None` without a gate. `all` holds the findings on every metric, if known:
-/// metrics that differ but are not part of the gate are mentioned.
+/// Judges findings; `None` without a gate. `all_findings` holds the findings on every metric, if
+/// known: metrics that differ but are not part of the gate are mentioned.
 pub fn judge_findings(
     findings: &AnalysisFindings,
     fail_on: FailOn,
-    all: Option<&AnalysisFindings>,
+    all_findings: Option<&AnalysisFindings>,
 ) -> Option<GateOutcome> {
     if fail_on == FailOn::Never {
         return None;
@@ -138,7 +138,7 @@ pub fn judge_findings(
     outcome.remarks.extend(findings.excluded.iter().cloned());
     outcome
         .remarks
-        .extend(all.and_then(|all| ungated_differences(&gated, all)));
+        .extend(all_findings.and_then(|all_findings| ungated_differences(&gated, all_findings)));
     Some(outcome)
 }
 
@@ -159,7 +159,7 @@ struct GateCounts {
     too_few: BTreeSet<String>,
     undefined: BTreeSet<String>,
     refused: BTreeSet<String>,
-    /// By reason.
+    /// Cases whose answer is withheld, by reason.
     withheld: BTreeMap<String, BTreeSet<String>>,
     only_baseline: BTreeSet<String>,
     only_candidate: BTreeSet<String>,
@@ -169,7 +169,7 @@ impl GateCounts {
     fn new(gated: &[&CandidateComparison]) -> GateCounts {
         let mut counts = GateCounts::default();
         for comparison in gated {
-            // A metric without a good direction has no verdicts.
+            // A metric without a preferred direction has no verdicts.
             if comparison.metric.better != MetricDirection::Unknown {
                 comparison.rows.iter().for_each(|row| counts.add_row(row));
             }
@@ -186,7 +186,7 @@ impl GateCounts {
             cases.insert(id);
             return;
         }
-        let place = match row.no_verdict {
+        let cases = match row.no_verdict {
             Some(NoVerdict::TooFewRuns) => &mut self.too_few,
             Some(NoVerdict::NoTest) => &mut self.undefined,
             Some(NoVerdict::NotComparable) => &mut self.refused,
@@ -202,7 +202,7 @@ impl GateCounts {
                 &mut self.judged
             }
         };
-        place.insert(id);
+        cases.insert(id);
     }
 }
 
@@ -211,7 +211,7 @@ fn describe_judged(gated: &[&CandidateComparison], counts: &GateCounts) -> Strin
     let cases = match counts.judged.len() {
         0 => return "no case".to_owned(),
         1 => "1 case".to_owned(),
-        many => format!("{many} cases"),
+        count => format!("{count} cases"),
     };
     let is_judged = |comparison: &&&CandidateComparison| {
         comparison.metric.better != MetricDirection::Unknown
@@ -220,7 +220,7 @@ fn describe_judged(gated: &[&CandidateComparison], counts: &GateCounts) -> Strin
     let metrics = gated.iter().filter(is_judged);
     format!(
         "{cases} by {}",
-        list_names(metrics.map(|of| of.metric.name.as_str()))
+        list_names(metrics.map(|comparison| comparison.metric.name.as_str()))
     )
 }
 
@@ -236,14 +236,18 @@ fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     if fail_on != FailOn::Unclear {
         return failing;
     }
-    let others = [
+    let groups = [
         (&counts.unclear, "unclear"),
         (&counts.only_baseline, "only in the baseline"),
         (&counts.only_candidate, "only in the candidate"),
     ];
-    for (cases, what) in others {
+    for (cases, description) in groups {
         if !cases.is_empty() {
-            failing.push(format!("{} {what} ({})", cases.len(), quote_names(cases)));
+            failing.push(format!(
+                "{} {description} ({})",
+                cases.len(),
+                quote_names(cases)
+            ));
         }
     }
     failing
@@ -253,17 +257,19 @@ fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
 fn undecided_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     let mut remarks = Vec::new();
     if fail_on != FailOn::Unclear {
-        let others = [
+        let groups = [
             (&counts.unclear, "unclear"),
             (&counts.only_baseline, "only in the baseline"),
             (&counts.only_candidate, "only in the candidate"),
         ];
-        let named = others.iter().filter(|(cases, _)| !cases.is_empty());
-        remarks.extend(named.map(|(cases, what)| format!("{} {what}", cases.len())));
+        let nonempty = groups.iter().filter(|(cases, _)| !cases.is_empty());
+        remarks
+            .extend(nonempty.map(|(cases, description)| format!("{} {description}", cases.len())));
     }
     if !counts.judged.is_empty() {
         let withheld = counts.withheld.iter();
-        let left_out = withheld.map(|(why, cases)| format!("{} left out: {why}", cases.len()));
+        let left_out =
+            withheld.map(|(reason, cases)| format!("{} left out: {reason}", cases.len()));
         remarks.extend(left_out);
     }
     remarks
@@ -275,37 +281,40 @@ fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> 
     if gated.iter().all(|comparison| comparison.rows.is_empty()) {
         obstacles.push(NOTHING_TO_COMPARE.to_owned());
     }
-    let of_cases = [
+    let groups = [
         (&counts.too_few, "too few runs in"),
         (&counts.undefined, "the test is undefined in"),
         (&counts.refused, "figures that must not be compared in"),
     ];
-    for (cases, what) in of_cases {
+    for (cases, problem) in groups {
         if !cases.is_empty() {
-            obstacles.push(format!("{what} {}", count_cases(cases.len())));
+            obstacles.push(format!("{problem} {}", count_cases(cases.len())));
         }
     }
     if counts.judged.is_empty() {
         let withheld = counts.withheld.iter();
-        let of_all = withheld.map(|(why, cases)| format!("{why} in {}", count_cases(cases.len())));
-        obstacles.extend(of_all);
+        let withheld_everywhere =
+            withheld.map(|(reason, cases)| format!("{reason} in {}", count_cases(cases.len())));
+        obstacles.extend(withheld_everywhere);
     }
     let without_rows = |comparison: &&&CandidateComparison| {
         comparison.rows.is_empty() && gated.iter().any(|other| !other.rows.is_empty())
     };
     for comparison in gated.iter().filter(without_rows) {
         obstacles.push(format!(
-            "'{}' of '{}' and '{}' cannot be compared: no case in common has it",
+            "'{}' of '{}' and '{}' cannot be compared: no case in common has this metric",
             comparison.metric.name, comparison.baseline, comparison.candidate
         ));
     }
     let undirected = gated
         .iter()
         .filter(|comparison| comparison.metric.better == MetricDirection::Unknown);
-    let names: BTreeSet<&str> = undirected.map(|of| of.metric.name.as_str()).collect();
+    let names: BTreeSet<&str> = undirected
+        .map(|comparison| comparison.metric.name.as_str())
+        .collect();
     if !names.is_empty() {
         obstacles.push(format!(
-            "the good direction of {} is unknown (set it with --better METRIC=higher or \
+            "the preferred direction of {} is unknown (set it with --better METRIC=higher or \
              METRIC=lower)",
             list_names(names)
         ));
@@ -317,10 +326,10 @@ fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> 
 pub(crate) fn finding_obstacles(findings: &AnalysisFindings) -> Vec<String> {
     let mut obstacles = findings.gate_obstacles.clone();
     let failures = findings.failures.iter();
-    let lost = failures.filter(|failure| !failure.cause.is_skip()).count();
-    if lost > 0 {
-        let steps = if lost == 1 { "step" } else { "steps" };
-        obstacles.push(format!("{lost} {steps} failed"));
+    let failed_steps = failures.filter(|failure| !failure.cause.is_skip()).count();
+    if failed_steps > 0 {
+        let steps = if failed_steps == 1 { "step" } else { "steps" };
+        obstacles.push(format!("{failed_steps} {steps} failed"));
     }
     let red = findings.validity.iter();
     let red: BTreeSet<&str> = red
@@ -334,33 +343,40 @@ pub(crate) fn finding_obstacles(findings: &AnalysisFindings) -> Vec<String> {
 }
 
 /// Lists metrics that differ but are not part of the gate.
-fn ungated_differences(gated: &[&CandidateComparison], all: &AnalysisFindings) -> Option<String> {
-    let is_gated = |name: &str| gated.iter().any(|of| of.metric.name == name);
-    let others = all.comparisons.iter().filter(|other| {
+fn ungated_differences(
+    gated: &[&CandidateComparison],
+    all_findings: &AnalysisFindings,
+) -> Option<String> {
+    let is_gated = |name: &str| {
+        gated
+            .iter()
+            .any(|comparison| comparison.metric.name == name)
+    };
+    let ungated = all_findings.comparisons.iter().filter(|comparison| {
         let differs = |row: &CaseComparison| row.is_judged() && row.differs;
-        is_decisive(&other.metric)
-            && !is_gated(&other.metric.name)
-            && other.rows.iter().any(differs)
+        is_decisive(&comparison.metric)
+            && !is_gated(&comparison.metric.name)
+            && comparison.rows.iter().any(differs)
     });
     let mut names: Vec<&str> = Vec::new();
-    for other in others {
-        if !names.contains(&other.metric.name.as_str()) {
-            names.push(&other.metric.name);
+    for comparison in ungated {
+        if !names.contains(&comparison.metric.name.as_str()) {
+            names.push(&comparison.metric.name);
         }
     }
     let verb = if names.len() == 1 {
-        "differs"
+        "differs but is"
     } else {
-        "differ"
+        "differ but are"
     };
-    (!names.is_empty()).then(|| format!("{} {verb}, not in the gate", list_names(names)))
+    (!names.is_empty()).then(|| format!("{} {verb} not in the gate", list_names(names)))
 }
 
 fn count_cases(count: usize) -> String {
     format!("{count} {}", if count == 1 { "case" } else { "cases" })
 }
 
-/// Number of names to list; the rest are counted.
+/// Maximum number of names listed; the rest are only counted.
 const MAX_LISTED: usize = 3;
 
 /// `'a', 'b' and 4 more`.
@@ -373,14 +389,14 @@ fn quote_names(names: &BTreeSet<String>) -> String {
 fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut distinct: Vec<String> = Vec::new();
     for name in names {
-        if distinct.iter().all(|known| known != name) {
+        if distinct.iter().all(|listed| listed != name) {
             distinct.push(name.to_owned());
         }
     }
     if distinct.len() > MAX_LISTED + 1 {
-        let more = distinct.len() - MAX_LISTED;
+        let omitted = distinct.len() - MAX_LISTED;
         distinct.truncate(MAX_LISTED);
-        distinct.push(format!("{more} more"));
+        distinct.push(format!("{omitted} more"));
     }
     crate::validity::join_names(&distinct)
 }

@@ -35,9 +35,9 @@ impl<'s> RunGrid<'s> {
     /// Arranges the runs of `session`.
     pub fn new(session: &'s Session) -> RunGrid<'s> {
         let listed = (session.variants.iter()).map(|variant| Arc::from(variant.name.as_str()));
-        let of_runs = session.runs.iter().map(|run| run.variant.clone());
+        let measured = session.runs.iter().map(|run| run.variant.clone());
         let mut grid = RunGrid {
-            variants: distinct_items(listed.chain(of_runs)),
+            variants: distinct_items(listed.chain(measured)),
             cases: Vec::new(),
         };
         grid.fill_cases(session);
@@ -49,7 +49,7 @@ impl<'s> RunGrid<'s> {
         let mut by_address: HashMap<*const Case, usize> = HashMap::new();
         let mut by_id: HashMap<String, usize> = HashMap::new();
         for run in &session.runs {
-            let place = *by_address.entry(Arc::as_ptr(&run.case)).or_insert_with(|| {
+            let index = *by_address.entry(Arc::as_ptr(&run.case)).or_insert_with(|| {
                 let id = run.case.id();
                 *by_id.entry(id.clone()).or_insert_with(|| {
                     let by_variant = vec![Vec::new(); self.variants.len()];
@@ -64,7 +64,7 @@ impl<'s> RunGrid<'s> {
                 })
             });
             if let Some(variant) = self.variants.iter().position(|name| *name == run.variant) {
-                let case = &mut self.cases[place];
+                let case = &mut self.cases[index];
                 let runs = if session.design.is_alone(run.block) {
                     &mut case.alone
                 } else {
@@ -83,19 +83,19 @@ impl<'s> RunGrid<'s> {
 
     /// Index of a variant by name.
     pub fn variant_index(&self, name: &str) -> Option<usize> {
-        self.variants.iter().position(|known| **known == *name)
+        self.variants.iter().position(|variant| **variant == *name)
     }
 }
 
 /// The distinct items, by first appearance.
 pub(crate) fn distinct_items<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
+    let mut distinct = Vec::new();
     for item in items {
-        if !found.contains(&item) {
-            found.push(item);
+        if !distinct.contains(&item) {
+            distinct.push(item);
         }
     }
-    found
+    distinct
 }
 
 /// Finite values, one per run, in the given order.

@@ -51,7 +51,7 @@ pub struct SeriesTrend {
 /// Number of points on each side of a change that describe its surroundings.
 const AROUND_CHANGE: usize = 10;
 
-/// Maximum ratio of two levels, as a logarithm, that may belong to one case under two names.
+/// Logarithm of the maximum ratio of two levels that may belong to one case under two names.
 const SAME_LEVEL_LOG_RATIO: f64 = 0.1;
 
 /// Minimum number of cases to look for common changes.
@@ -83,18 +83,22 @@ impl ProjectHistory {
     /// line order. Changes that were measured again are ignored, since those are resolved.
     pub fn common_changes(&self) -> Vec<CommonChange<'_>> {
         let mut by_kind: BTreeMap<(&str, &str, bool), Vec<&SeriesTrend>> = BTreeMap::new();
-        for series in self.series.iter().filter(|one| one.trend.is_searched()) {
+        for series in self
+            .series
+            .iter()
+            .filter(|series| series.trend.is_searched())
+        {
             for is_rise in [false, true] {
                 let kind = (&*series.key.metric.name, &*series.key.variant, is_rise);
                 by_kind.entry(kind).or_default().push(series);
             }
         }
-        let alike = by_kind.into_iter();
-        let mut found: Vec<(u32, CommonChange<'_>)> = alike
+        let groups = by_kind.into_iter();
+        let mut found: Vec<(u32, CommonChange<'_>)> = groups
             .flat_map(|((metric, _, is_rise), cases)| find_common_changes(&cases, metric, is_rise))
             .collect();
         // Several metrics of the same cases change together.
-        found.sort_by_key(|(place, common)| (*place, usize::MAX - common.changed));
+        found.sort_by_key(|(position, common)| (*position, usize::MAX - common.changed));
         found.dedup_by(|later, earlier| later.0 - earlier.0 <= MAX_BORDER_SHIFT);
         found.into_iter().map(|(_, common)| common).collect()
     }
@@ -102,8 +106,8 @@ impl ProjectHistory {
     /// Series of one case and metric that differ in unit or direction, the older one first. They
     /// are separate trends.
     pub fn changed_metrics(&self) -> Vec<[&SeriesKey; 2]> {
-        let mut known: HashMap<(&str, &str, &str), &SeriesTrend> = HashMap::new();
-        let mut found = Vec::new();
+        let mut series_by_name: HashMap<(&str, &str, &str), &SeriesTrend> = HashMap::new();
+        let mut pairs = Vec::new();
         let newest = |series: &SeriesTrend| {
             let points = series.trend.points.iter();
             points.map(|point| point.session).max()
@@ -111,43 +115,43 @@ impl ProjectHistory {
         for series in &self.series {
             let key = &series.key;
             let name = (&*key.case, &*key.variant, &*key.metric.name);
-            if let Some(other) = known.insert(name, series) {
-                let mut pair = [other, series];
+            if let Some(earlier) = series_by_name.insert(name, series) {
+                let mut pair = [earlier, series];
                 pair.sort_by_key(|series| newest(series));
-                found.push(pair.map(|series| &series.key));
+                pairs.push(pair.map(|series| &series.key));
             }
         }
-        found
+        pairs
     }
 
     /// Cases that end where others begin, at the same level: possible renames, from the first to
     /// the second.
     pub fn possible_renames(&self) -> Vec<(&str, &str)> {
-        let ends = |series: &SeriesTrend| {
+        let position_range = |series: &SeriesTrend| {
             let points = &series.trend.points;
             Some((points.first()?.position, points.last()?.position))
         };
-        let all = self.series.iter().flat_map(|series| &series.trend.points);
-        let measured: BTreeSet<u32> = all.map(|point| point.position).collect();
+        let points = self.series.iter().flat_map(|series| &series.trend.points);
+        let measured: BTreeSet<u32> = points.map(|point| point.position).collect();
         let mut beginning: HashMap<u32, Vec<&SeriesTrend>> = HashMap::new();
         for series in &self.series {
-            if let Some((first, _)) = ends(series) {
+            if let Some((first, _)) = position_range(series) {
                 beginning.entry(first).or_default().push(series);
             }
         }
-        let mut found = Vec::new();
+        let mut renames = Vec::new();
         for old in &self.series {
-            let next = ends(old).and_then(|(_, last)| measured.range(last + 1..).next());
+            let next = position_range(old).and_then(|(_, last)| measured.range(last + 1..).next());
             let candidates = next.and_then(|next| beginning.get(next));
-            let mut alike = candidates
+            let mut successors = candidates
                 .into_iter()
                 .flatten()
                 .filter(|new| old.may_continue_as(new));
-            if let (Some(new), None) = (alike.next(), alike.next()) {
-                found.push((&*old.key.case, &*new.key.case));
+            if let (Some(new), None) = (successors.next(), successors.next()) {
+                renames.push((&*old.key.case, &*new.key.case));
             }
         }
-        found
+        renames
     }
 }
 
@@ -165,23 +169,26 @@ fn find_common_changes<'a>(
     for series in cases {
         let open = series.trend.changes.iter().filter(is_open);
         changes.extend(open.filter_map(|change| {
-            let place = series.trend.revision_position(&change.after)?;
-            Some((place, *series, change))
+            let position = series.trend.revision_position(&change.after)?;
+            Some((position, *series, change))
         }));
     }
-    changes.sort_by_key(|(place, ..)| *place);
-    let mut found = Vec::new();
-    let mut rest = &changes[..];
-    while let [(first, ..), ..] = rest {
-        let near = rest.partition_point(|(place, ..)| place - first <= MAX_BORDER_SHIFT);
-        let changed: BTreeSet<&str> = rest[..near]
+    changes.sort_by_key(|(position, ..)| *position);
+    let mut common_changes = Vec::new();
+    let mut remaining = &changes[..];
+    while let [(first, ..), ..] = remaining {
+        let near_count =
+            remaining.partition_point(|(position, ..)| position - first <= MAX_BORDER_SHIFT);
+        let changed: BTreeSet<&str> = remaining[..near_count]
             .iter()
             .map(|(_, series, _)| &*series.key.case)
             .collect();
         let is_common = changed.len() >= MIN_COMMON_CASES && changed.len() * 4 >= cases.len() * 3;
         if is_common {
-            let ratios = rest[..near].iter().map(|(.., change)| change.ratio.value);
-            let middle = &rest[near / 2];
+            let ratios = remaining[..near_count]
+                .iter()
+                .map(|(.., change)| change.ratio.value);
+            let middle = &remaining[near_count / 2];
             let common = CommonChange {
                 after: &middle.2.after,
                 metric,
@@ -192,11 +199,11 @@ fn find_common_changes<'a>(
                     ratios.fold(0.0, f64::max),
                 ],
             };
-            found.push((middle.0, common));
+            common_changes.push((middle.0, common));
         }
-        rest = &rest[if is_common { near } else { 1 }..];
+        remaining = &remaining[if is_common { near_count } else { 1 }..];
     }
-    found
+    common_changes
 }
 
 impl SeriesTrend {
@@ -204,54 +211,54 @@ impl SeriesTrend {
     /// that still have a point; nothing is searched again, so the restriction never contradicts the
     /// full series. `None` if no point is left.
     pub fn restrict_points(&self, is_wanted: impl Fn(&TrendPoint) -> bool) -> Option<SeriesTrend> {
-        let kept: Vec<usize> = (self.trend.points.iter().enumerate())
+        let kept_indices: Vec<usize> = (self.trend.points.iter().enumerate())
             .filter(|(_, point)| is_wanted(point))
             .map(|(index, _)| index)
             .collect();
-        if kept.len() == self.trend.points.len() {
+        if kept_indices.len() == self.trend.points.len() {
             return Some(self.clone());
         }
-        let place = |index: usize| kept.binary_search(&index).ok();
-        let points: Vec<TrendPoint> = (kept.iter())
+        let new_index = |index: usize| kept_indices.binary_search(&index).ok();
+        let points: Vec<TrendPoint> = (kept_indices.iter())
             .map(|index| self.trend.points[*index].clone())
             .collect();
         let (begin, end) = (points.first()?.position, points.last()?.position);
         let is_inside = |change: &RecordedChange| {
-            let place = self.trend.revision_position(&change.after);
-            place.is_some_and(|place| (begin..=end).contains(&place))
+            let position = self.trend.revision_position(&change.after);
+            position.is_some_and(|position| (begin..=end).contains(&position))
         };
         let changes = self.trend.changes.iter().zip(&self.causes);
         let (changes, causes) = changes
             .filter(|(change, _)| is_inside(change))
             .map(|(change, causes)| (change.clone(), causes.clone()))
             .unzip();
-        let near = |landmark: &&RevisionMarker| (begin..=end).contains(&landmark.position);
+        let is_near = |landmark: &&RevisionMarker| (begin..=end).contains(&landmark.position);
         Some(SeriesTrend {
             number: self.number,
             key: self.key.clone(),
             trend: SearchedTrend {
-                levels: restrict_levels(&self.trend.levels, &kept),
+                levels: restrict_levels(&self.trend.levels, &kept_indices),
                 changes,
-                machine_swap: self.trend.machine_swap.and_then(place),
+                machine_swap: self.trend.machine_swap.and_then(new_index),
                 new_work: self
                     .trend
                     .new_work
                     .iter()
                     .copied()
-                    .filter_map(place)
+                    .filter_map(new_index)
                     .collect(),
                 first_beyond: self
                     .trend
                     .first_beyond
-                    .filter(|_| place(self.trend.points.len() - 1).is_some()),
+                    .filter(|_| new_index(self.trend.points.len() - 1).is_some()),
                 points,
                 ..self.trend.clone()
             },
             causes,
             environment_changes: (self.environment_changes.iter())
-                .filter_map(|(index, found)| Some((place(*index)?, found.clone())))
+                .filter_map(|(index, differences)| Some((new_index(*index)?, differences.clone())))
                 .collect(),
-            failures: self.failures.iter().filter(near).cloned().collect(),
+            failures: self.failures.iter().filter(is_near).cloned().collect(),
             continuation: (self.continuation.iter())
                 .filter(|point| point.position >= begin && is_wanted(point))
                 .cloned()
@@ -275,18 +282,18 @@ impl SeriesTrend {
     }
 }
 
-/// Restricts levels to the points at the indexes `kept`, renumbered accordingly.
-fn restrict_levels(levels: &[SeriesLevel], kept: &[usize]) -> Vec<SeriesLevel> {
-    let part = |level: &SeriesLevel| {
-        let first = kept.partition_point(|index| *index < level.first);
-        let last = kept.partition_point(|index| *index <= level.last);
+/// Restricts levels to the points at the indexes `kept_indices`, renumbered accordingly.
+fn restrict_levels(levels: &[SeriesLevel], kept_indices: &[usize]) -> Vec<SeriesLevel> {
+    let restrict_level = |level: &SeriesLevel| {
+        let first = kept_indices.partition_point(|index| *index < level.first);
+        let last = kept_indices.partition_point(|index| *index <= level.last);
         (first < last).then(|| SeriesLevel {
             first,
             last: last - 1,
             ..level.clone()
         })
     };
-    levels.iter().filter_map(part).collect()
+    levels.iter().filter_map(restrict_level).collect()
 }
 
 impl SearchedTrend {
@@ -311,8 +318,8 @@ impl SearchedTrend {
         let near = before.saturating_sub(MAX_BORDER_SHIFT)..=after + MAX_BORDER_SHIFT;
         let is_near = |point: &TrendPoint| near.contains(&point.position);
         let mut successions = self.machine_successions();
-        successions.retain(|(one, other)| {
-            is_near(&self.points[*other]) || (is_near(&self.points[*one]) && one < other)
+        successions.retain(|(earlier, later)| {
+            is_near(&self.points[*later]) || (is_near(&self.points[*earlier]) && earlier < later)
         });
         successions
     }

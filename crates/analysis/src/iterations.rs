@@ -1,9 +1,9 @@
 //! Decides whether a number of iterations gives steady enough results.
 //!
-//! Follows the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case,
-//! with the population's standard deviation, and its mean over the cases. A minimum sample length
-//! can be required as well. Also decides which number to try next. Independent of how numbers are
-//! measured. Start at [`IterationSearch`].
+//! Follows the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case
+//! (with the population standard deviation) and its mean over the cases are limited. A minimum
+//! sample length can be required as well. Also decides which number to try next. Does not measure.
+//! Start at [`IterationSearch`].
 
 use indexmap::IndexMap;
 use speedwell_stats::describe::{mean, standard_deviation};
@@ -39,15 +39,15 @@ impl VariationSpread {
     }
 
     /// Number of cases that vary too much.
-    pub fn count_unsteady(&self, enough: RequiredSteadiness) -> usize {
-        let within = |variation: &&f64| **variation <= enough.single;
+    pub fn count_unsteady(&self, required: RequiredSteadiness) -> usize {
+        let is_steady = |variation: &&f64| **variation <= required.single;
         // The NaN of a case without results counts as unsteady.
-        self.cases.len() - self.cases.iter().filter(within).count()
+        self.cases.len() - self.cases.iter().filter(is_steady).count()
     }
 
     /// Whether the cases are steady enough, together and individually.
-    pub fn is_steady(&self, enough: RequiredSteadiness) -> bool {
-        self.mean < enough.mean && self.count_unsteady(enough) == 0
+    pub fn is_steady(&self, required: RequiredSteadiness) -> bool {
+        self.mean < required.mean && self.count_unsteady(required) == 0
     }
 }
 
@@ -60,8 +60,8 @@ pub struct IterationLevel {
     pub names: Vec<String>,
     /// Variation of the results.
     pub spread: VariationSpread,
-    /// Median sample length in nanoseconds of the case with the shortest; `None` if lengths are
-    /// unknown.
+    /// Median sample length, in nanoseconds, of the case where it is shortest; `None` if lengths
+    /// are unknown.
     pub shortest_ns: Option<u64>,
 }
 
@@ -113,30 +113,30 @@ pub struct IterationSteps {
 /// Searches for the smallest sufficient number of iterations, multiplying by a factor each time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IterationSearch {
-    enough: RequiredSteadiness,
-    least_ns: u64,
+    required: RequiredSteadiness,
+    min_ns: u64,
     steps: IterationSteps,
     tried: u32,
     n: Option<u64>,
     best: Option<IterationLevel>,
-    found: Option<IterationLevel>,
+    sufficient: Option<IterationLevel>,
 }
 
 impl IterationSearch {
-    /// Creates a search for results as steady as `enough`, from samples of at least `least_ns`.
+    /// Creates a search for results as steady as `required`, from samples of at least `min_ns`.
     pub fn new(
-        enough: RequiredSteadiness,
-        least_ns: u64,
+        required: RequiredSteadiness,
+        min_ns: u64,
         steps: IterationSteps,
     ) -> IterationSearch {
         IterationSearch {
-            enough,
-            least_ns,
+            required,
+            min_ns,
             steps,
             tried: 0,
             n: Some(steps.start).filter(|n| *n <= steps.most),
             best: None,
-            found: None,
+            sufficient: None,
         }
     }
 
@@ -147,18 +147,18 @@ impl IterationSearch {
 
     /// Whether samples of this length are long enough. Unknown lengths are accepted.
     pub fn is_long_enough(&self, shortest_ns: Option<u64>) -> bool {
-        shortest_ns.is_none_or(|shortest_ns| shortest_ns >= self.least_ns)
+        shortest_ns.is_none_or(|shortest_ns| shortest_ns >= self.min_ns)
     }
 
-    /// Skips numbers that are too small if time is proportional to the number, after the current
-    /// one took `shortest_ns`. The fixed cost of a first sample only makes iterations look slower,
-    /// so no sufficient number is skipped.
+    /// Skips numbers that are too small if time is proportional to the number, given that the
+    /// current one took `shortest_ns`. The fixed cost of a first sample only makes iterations look
+    /// slower, so no sufficient number is skipped.
     pub fn skip_too_small(&mut self, shortest_ns: u64) {
         let mut expected_ns = shortest_ns.max(1);
         while let Some(n) = self.n {
             expected_ns = expected_ns.saturating_mul(self.steps.factor);
             self.n = self.number_after(n);
-            if expected_ns >= self.least_ns || self.steps.factor < 2 {
+            if expected_ns >= self.min_ns || self.steps.factor < 2 {
                 break;
             }
         }
@@ -173,10 +173,10 @@ impl IterationSearch {
         let is_best = self
             .best
             .as_ref()
-            .is_none_or(|known| level.spread.mean < known.spread.mean);
-        if level.spread.is_steady(self.enough) && self.is_long_enough(level.shortest_ns) {
+            .is_none_or(|best| level.spread.mean < best.spread.mean);
+        if level.spread.is_steady(self.required) && self.is_long_enough(level.shortest_ns) {
             self.n = None;
-            self.found = Some(level.clone());
+            self.sufficient = Some(level.clone());
         }
         if is_best {
             self.best = Some(level);
@@ -186,7 +186,7 @@ impl IterationSearch {
 
     /// The sufficient number, once found.
     pub fn sufficient_level(&self) -> Option<&IterationLevel> {
-        self.found.as_ref()
+        self.sufficient.as_ref()
     }
 
     /// The steadiest number so far.
@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn search(tries: u32, most: u64) -> IterationSearch {
-        let enough = RequiredSteadiness {
+        let required = RequiredSteadiness {
             mean: 0.05,
             single: 0.1,
         };
@@ -257,7 +257,7 @@ mod tests {
             tries,
             most,
         };
-        IterationSearch::new(enough, 1_000, steps)
+        IterationSearch::new(required, 1_000, steps)
     }
 
     fn level(n: u64, variation: f64, shortest_ns: u64) -> IterationLevel {
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn one_unsteady_case_is_enough_to_go_on() {
-        let enough = RequiredSteadiness {
+        let required = RequiredSteadiness {
             mean: 0.05,
             single: 0.1,
         };
@@ -330,11 +330,11 @@ mod tests {
         let unsteady = [100.0, 130.0];
         let many = std::iter::repeat_n(&steady[..], 9).chain([&unsteady[..]]);
         let spread = VariationSpread::new(many);
-        assert!(spread.mean < 0.05 && spread.count_unsteady(enough) == 1);
-        assert!(!spread.is_steady(enough));
-        assert!(VariationSpread::new([&steady[..]]).is_steady(enough));
+        assert!(spread.mean < 0.05 && spread.count_unsteady(required) == 1);
+        assert!(!spread.is_steady(required));
+        assert!(VariationSpread::new([&steady[..]]).is_steady(required));
         assert!(
-            !VariationSpread::new([]).is_steady(enough),
+            !VariationSpread::new([]).is_steady(required),
             "nothing is not steady"
         );
     }

@@ -78,12 +78,16 @@ impl AcrossMachines {
     /// The machines with the lowest and the highest change.
     pub fn extreme_machines(&self) -> Option<[&MachineEffect; 2]> {
         let value = |machine: &&MachineEffect| machine.change.map(|change| change.value);
-        let known = || self.machines.iter().filter(|one| value(one).is_some());
+        let measured = || {
+            self.machines
+                .iter()
+                .filter(|machine| value(machine).is_some())
+        };
         let order = |a: &&MachineEffect, b: &&MachineEffect| {
-            let [a, b] = [a, b].map(|one| value(one).unwrap_or_default());
+            let [a, b] = [a, b].map(|machine| value(machine).unwrap_or_default());
             a.total_cmp(&b)
         };
-        Some([known().min_by(order)?, known().max_by(order)?])
+        Some([measured().min_by(order)?, measured().max_by(order)?])
     }
 }
 
@@ -96,14 +100,15 @@ pub(super) fn effects_of_cases<'c>(
     policy: &JudgingPolicy,
     ids: impl Iterator<Item = &'c str>,
 ) -> Vec<Vec<MachineEffect>> {
-    let known = grid.cases.iter().map(|case| (case.id.as_str(), case));
-    let by_id: HashMap<&str, &CaseRuns<'_>> = known.collect();
-    let of_case = |id: &str| {
+    let cases = grid.cases.iter().map(|case| (case.id.as_str(), case));
+    let by_id: HashMap<&str, &CaseRuns<'_>> = cases.collect();
+    let effects_of_case = |id: &str| {
         let case = by_id.get(id)?;
         let sides = variants.map(|variant| &case.by_variant[variant][..]);
         Some(machine_effects(session, case, sides, metric, policy))
     };
-    ids.map(|id| of_case(id).unwrap_or_default()).collect()
+    ids.map(|id| effects_of_case(id).unwrap_or_default())
+        .collect()
 }
 
 /// Adds the results by machine to each row, and withdraws verdicts that depend on the machine.
@@ -119,13 +124,13 @@ pub(super) fn add_machine_results(
                 // A single machine has the row's change, which may rest on several looks.
                 only.change = row.change;
             }
-            let found = conclude_across(machines, row.verdict, policy);
-            if found.depends {
+            let results = conclude_across(machines, row.verdict, policy);
+            if results.depends {
                 row.verdict = Verdict::Unclear;
                 // More runs on the same machines would not make them agree.
                 (row.more_runs, row.detectable) = (None, None);
             }
-            row.machines = Some(found);
+            row.machines = Some(results);
         }
     }
 }
@@ -146,8 +151,8 @@ fn machine_effects(
             }
         }
     }
-    let known = by_machine.into_iter().filter_map(|(place, runs)| {
-        let machine = session.machines.get(place as usize)?;
+    let effects = by_machine.into_iter().filter_map(|(index, runs)| {
+        let machine = session.machines.get(index as usize)?;
         let [old, new] = policy.unit.paired_values([&runs[0], &runs[1]], metric);
         Some(machine_effect(
             machine,
@@ -156,7 +161,7 @@ fn machine_effects(
             policy,
         ))
     });
-    known.collect()
+    effects.collect()
 }
 
 fn machine_effect(
@@ -183,12 +188,12 @@ fn block_effects(data: &ComparedData) -> Vec<f64> {
     if !data.is_positive() {
         return Vec::new();
     }
-    let of_block = data.observations.chunk_by(|a, b| a.block == b.block);
-    of_block
+    let blocks = data.observations.chunk_by(|a, b| a.block == b.block);
+    blocks
         .map(|block| {
-            let side = |wanted| {
-                let own = block.iter().filter(|run| run.side == wanted);
-                mean(&own.map(|run| run.value.ln()).collect::<Vec<f64>>())
+            let side = |block_side| {
+                let runs = block.iter().filter(|run| run.side == block_side);
+                mean(&runs.map(|run| run.value.ln()).collect::<Vec<f64>>())
             };
             side(speedwell_stats::BlockSide::Candidate) - side(speedwell_stats::BlockSide::Baseline)
         })
@@ -201,16 +206,16 @@ pub(super) fn conclude_across(
     on_these: Verdict,
     policy: &JudgingPolicy,
 ) -> AcrossMachines {
-    let enough: Vec<&MachineEffect> = machines
+    let tested: Vec<&MachineEffect> = machines
         .iter()
         .filter(|machine| machine.blocks >= MIN_BLOCKS)
         .collect();
-    let equality_p = p_equal(&enough);
+    let equality_p = p_equal(&tested);
     let differs = equality_p.is_some_and(|p| p < EQUALITY_LEVEL);
     let depends = differs && !machines_agree(&machines, policy);
-    let classes = distinct_items(enough.iter().map(|machine| machine.class.as_str()));
+    let classes = distinct_items(tested.iter().map(|machine| machine.class.as_str()));
     let populations = classes.into_iter().filter_map(|class| {
-        let values: Vec<f64> = enough
+        let values: Vec<f64> = tested
             .iter()
             .filter(|machine| machine.class == class)
             .map(|machine| median(&machine.effects))
@@ -239,12 +244,12 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
         // Counts and exact values have no scatter: they are either equal or not.
         Err(WelchError::Constant) => {
             let spread = |values: &[f64]| {
-                let ends = values
+                let range = values
                     .iter()
                     .fold((f64::MAX, f64::MIN), |(low, high), &value| {
                         (low.min(value), high.max(value))
                     });
-                ends.1 - ends.0
+                range.1 - range.0
             };
             if groups.iter().any(|group| spread(group) > ROUNDING) {
                 return None;
@@ -256,15 +261,15 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
 
 /// Whether the machines individually agree: all change in one direction, or none relevantly.
 fn machines_agree(machines: &[MachineEffect], policy: &JudgingPolicy) -> bool {
-    let all = |holds: &dyn Fn(&IntervalEstimate) -> bool| {
-        let mut known = machines
+    let all_changes = |holds: &dyn Fn(&IntervalEstimate) -> bool| {
+        let mut changes = machines
             .iter()
             .filter_map(|machine| machine.change.as_ref());
-        known.all(holds)
+        changes.all(holds)
     };
-    all(&|change| change.low > policy.threshold)
-        || all(&|change| change.high < -policy.threshold)
-        || all(&|change| change.lies_within(-policy.delta, policy.delta))
+    all_changes(&|change| change.low > policy.threshold)
+        || all_changes(&|change| change.high < -policy.threshold)
+        || all_changes(&|change| change.lies_within(-policy.delta, policy.delta))
 }
 
 /// Generalizes from one value per machine to their class.

@@ -4,7 +4,7 @@
 //! Decides which values are compared: with randomized blocks only complete ones, since a lost run
 //! unbalances its block; otherwise all. A block counts for a pair if both its sides are complete,
 //! whatever happened to a third variant: the order of these two within the block is random all the
-//! same. Independent of the tests used. Start at [`PairedRuns`].
+//! same. Does not know which tests are used. Start at [`PairedRuns`].
 
 use speedwell_model::RunValue;
 use speedwell_stats::BlockObservation;
@@ -32,10 +32,15 @@ impl RunMatching {
     /// Matches in blocks of equal length; if `planned` runs of each variant do not fill them, the
     /// last one is shorter.
     pub fn in_blocks(runs: usize, planned: Option<usize>) -> RunMatching {
-        let runs = runs.max(1);
-        let rest = |planned: usize| ((planned / runs) as u32, planned % runs);
-        let short = planned.map(rest).filter(|(_, rest)| *rest > 0);
-        RunMatching::Blocks { runs, short }
+        let block_len = runs.max(1);
+        let remainder = |planned: usize| ((planned / block_len) as u32, planned % block_len);
+        let short = planned
+            .map(remainder)
+            .filter(|(_, remainder)| *remainder > 0);
+        RunMatching::Blocks {
+            runs: block_len,
+            short,
+        }
     }
 
     /// Runs per side in a block or pair; `None` if runs are not matched.
@@ -132,16 +137,16 @@ impl ComparedData {
             return Some(Cow::Borrowed(self));
         }
         let positive = |value: f64| value.max(f64::MIN_POSITIVE);
-        let all = |values: &[f64]| values.iter().copied().map(positive).collect();
+        let positive_values = |values: &[f64]| values.iter().copied().map(positive).collect();
         let observations = self.observations.iter();
         Some(Cow::Owned(ComparedData {
             allowance: self.allowance,
-            baseline: all(&self.baseline),
-            candidate: all(&self.candidate),
+            baseline: positive_values(&self.baseline),
+            candidate: positive_values(&self.candidate),
             observations: observations
-                .map(|o| BlockObservation {
-                    value: positive(o.value),
-                    ..*o
+                .map(|observation| BlockObservation {
+                    value: positive(observation.value),
+                    ..*observation
                 })
                 .collect(),
         }))
@@ -177,7 +182,7 @@ impl PairedRuns {
         };
         match matching {
             RunMatching::Blocks { runs, short } => pair.match_blocks(|block| match short {
-                Some((last, rest)) if last == block => rest,
+                Some((last, remainder)) if last == block => remainder,
                 _ => runs,
             }),
             RunMatching::Pairs => pair.match_pairs(),
@@ -279,7 +284,8 @@ impl PairedRuns {
         match self.matching.runs_together() {
             Some(per_block) => self.first_blocks(runs / per_block.max(1)),
             None => {
-                let values = |all: &[RunValue]| all.iter().take(runs).map(|r| r.value).collect();
+                let values =
+                    |all: &[RunValue]| all.iter().take(runs).map(|run| run.value).collect();
                 ComparedData {
                     baseline: values(&self.baseline),
                     candidate: values(&self.candidate),
@@ -325,11 +331,11 @@ impl ComparedData {
             let baseline = block
                 .baseline
                 .iter()
-                .map(|&v| BlockObservation::baseline(v, number));
+                .map(|&value| BlockObservation::baseline(value, number));
             let candidate = block
                 .candidate
                 .iter()
-                .map(|&v| BlockObservation::candidate(v, number));
+                .map(|&value| BlockObservation::candidate(value, number));
             data.observations.extend(baseline.chain(candidate));
         }
         data
@@ -346,14 +352,10 @@ impl CompleteBlock {
 /// Logarithm of the largest value divided by the smallest positive one.
 fn log_range(values: &[f64]) -> f64 {
     let positive = values.iter().copied().filter(|value| *value > 0.0);
-    let (least, most) = positive.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
-        (least.min(value), most.max(value))
+    let (min, max) = positive.fold((f64::INFINITY, 0.0_f64), |(min, max), value| {
+        (min.min(value), max.max(value))
     });
-    if most > least {
-        (most / least).ln()
-    } else {
-        0.0
-    }
+    if max > min { (max / min).ln() } else { 0.0 }
 }
 
 /// Minimum number of runs for a meaningful correlation.
@@ -362,8 +364,9 @@ const MIN_CORRELATION_RUNS: usize = 8;
 /// Lag-1 autocorrelation of one series in execution order; `None` below 8 runs or for constant
 /// values.
 pub(super) fn series_autocorrelation(values: &[f64]) -> Option<f64> {
-    let known = (values.len() >= MIN_CORRELATION_RUNS).then(|| lag1_autocorrelation(values))?;
-    known.is_finite().then_some(known)
+    let correlation =
+        (values.len() >= MIN_CORRELATION_RUNS).then(|| lag1_autocorrelation(values))?;
+    correlation.is_finite().then_some(correlation)
 }
 
 /// Whether a lag-1 autocorrelation of `runs` values exceeds that of independent ones in 95 % of
@@ -375,7 +378,7 @@ pub(super) fn exceeds_chance(correlation: f64, runs: usize) -> bool {
 /// Whether the noise of a pair is autocorrelated. For `apart` see [`noise_autocorrelation`].
 pub(super) fn is_noise_autocorrelated(pair: &PairedRuns, apart: bool) -> bool {
     let runs = pair.baseline.len() + pair.candidate.len();
-    noise_autocorrelation(pair, apart).is_some_and(|known| exceeds_chance(known, runs))
+    noise_autocorrelation(pair, apart).is_some_and(|correlation| exceeds_chance(correlation, runs))
 }
 
 /// Lag-1 autocorrelation of both sides' runs in execution order, after subtracting each side's
@@ -413,10 +416,10 @@ fn mean_residuals(runs: &[RunValue]) -> Vec<(u32, f64)> {
     let positive = runs.iter().all(|run| run.value > 0.0);
     let scale = |value: f64| if positive { value.ln() } else { value };
     let values: Vec<f64> = runs.iter().map(|run| scale(run.value)).collect();
-    let centre = mean(&values);
+    let center = mean(&values);
     runs.iter()
         .zip(values)
-        .map(|(run, value)| (run.slot, value - centre))
+        .map(|(run, value)| (run.slot, value - center))
         .collect()
 }
 

@@ -29,7 +29,7 @@ pub fn session_points(session: &Session) -> SessionPoints {
     points.into_points(session)
 }
 
-/// Collects the points of a session that is read some cases at a time. Only a few numbers are kept
+/// Collects the points of a session that is read a few cases at a time. Only a few numbers are kept
 /// per run.
 #[derive(Default)]
 pub struct PointCollector {
@@ -64,15 +64,15 @@ impl PointCollector {
 
 fn points_of_part(session: &Session) -> Vec<SessionPoint> {
     let grid = RunGrid::new(session);
-    let mut all = Vec::new();
+    let mut points = Vec::new();
     for case in &grid.cases {
         for (name, runs) in grid.variants.iter().zip(&case.by_variant) {
-            let variant = session.variants.iter().find(|own| own.name == **name);
+            let variant = session.variants.iter().find(|listed| listed.name == **name);
             for (place, metric) in session.metrics.iter().enumerate() {
                 if let Some(point) =
                     series_point(session, variant, &case.case.benchmark, runs, metric)
                 {
-                    all.push(SessionPoint {
+                    points.push(SessionPoint {
                         series: SeriesKey {
                             case: case.id.clone(),
                             variant: series_variant(session, variant, name),
@@ -86,7 +86,7 @@ fn points_of_part(session: &Session) -> Vec<SessionPoint> {
             }
         }
     }
-    all
+    points
 }
 
 fn series_point(
@@ -108,7 +108,11 @@ fn series_point(
         runs: u32::try_from(values.len()).unwrap_or(u32::MAX),
         spread: Some(spread).filter(|spread| spread.is_finite() && values.len() > 1),
         kind: PointKind::of(session.state, session.design.purpose),
-        is_dirty: !is_worktree && session.origin.as_ref().is_some_and(|o| o.dirty.is_some()),
+        is_dirty: !is_worktree
+            && session
+                .origin
+                .as_ref()
+                .is_some_and(|origin| origin.dirty.is_some()),
         work: work_digest(session, variant, benchmark).cloned(),
     })
 }
@@ -119,8 +123,8 @@ fn work_digest<'s>(
     variant: Option<&'s Variant>,
     benchmark: &str,
 ) -> Option<&'s String> {
-    let of_file = session.design.work.get(benchmark);
-    of_file.or_else(|| variant?.work.get(benchmark))
+    let file_digest = session.design.work.get(benchmark);
+    file_digest.or_else(|| variant?.work.get(benchmark))
 }
 
 /// Name of the variant in a series. A session of one variant, or of revisions of the same program,
@@ -156,7 +160,8 @@ fn variant_revision(session: &Session, variant: Option<&Variant>) -> Option<Revi
 /// job is ignored, because it is ephemeral. Named environments on one machine count as separate
 /// machines, because their levels differ.
 pub fn identify_machine(environment: &Environment, origin: Option<&CodeOrigin>) -> Machine {
-    let is_job = origin.is_some_and(|o| o.source == OriginSource::Ci || o.job_url.is_some());
+    let is_job =
+        origin.is_some_and(|origin| origin.source == OriginSource::Ci || origin.job_url.is_some());
     let Environment {
         machine: label,
         host,

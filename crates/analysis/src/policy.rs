@@ -2,7 +2,7 @@
 //!
 //! Derives the test, the error rate, the looks and what counts as "same" from the session's design
 //! and the user's [`AnalysisSettings`]. Whatever the design fixed before measuring takes
-//! precedence, because only then does the error rate hold. Independent of the measured data.
+//! precedence, because only then does the error rate hold. Does not look at the measured data.
 
 use crate::builds::IndependentUnit;
 use crate::exact;
@@ -237,8 +237,8 @@ impl SequentialLooks {
             return None;
         };
         let units = |runs: &u32| *runs as usize / unit.runs_per_unit();
-        let whole = |runs: &u32| units(runs).div_ceil(runs_per_block) * runs_per_block;
-        let mut looks: Vec<usize> = looks.iter().map(whole).collect();
+        let round_up_to_blocks = |runs: &u32| units(runs).div_ceil(runs_per_block) * runs_per_block;
+        let mut looks: Vec<usize> = looks.iter().map(round_up_to_blocks).collect();
         looks.retain(|&runs| runs >= MINIMUM_PER_SIDE);
         looks.dedup();
         let design =

@@ -37,22 +37,23 @@ impl AchievedPrecision {
     /// differs from a limit at `distance`. `None` if hopeless.
     pub fn runs_for(&self, distance: f64, alpha: f64) -> Option<usize> {
         let growth = (self.error * power_quantiles(alpha) / distance).powi(2);
-        let needed = self.runs as f64 * growth;
-        (distance > 0.0 && needed <= MAX_PLANNED_RUNS).then(|| needed.ceil() as usize)
+        let required_runs = self.runs as f64 * growth;
+        (distance > 0.0 && required_runs <= MAX_PLANNED_RUNS).then(|| required_runs.ceil() as usize)
     }
 }
 
-/// Distance of a change in standard errors that makes it significant with the required power.
+/// Number of standard errors by which a change must exceed the limit to be significant with the
+/// required power.
 fn power_quantiles(alpha: f64) -> f64 {
     normal::upper_quantile(0.5 * alpha) + normal::quantile(DETECTION_POWER)
 }
 
-/// Distance of a log ratio beyond `threshold`; negative within it. Arguments are shares.
+/// How far a log ratio lies beyond `threshold`; negative if it lies within. Arguments are shares.
 pub(super) fn distance_to_change(change: f64, threshold: f64) -> f64 {
     change.ln_1p().abs() - threshold.ln_1p()
 }
 
-/// Distance of a log ratio within `delta`; negative beyond it. Arguments are shares.
+/// How far a log ratio lies within `delta`; negative if it lies beyond. Arguments are shares.
 pub(super) fn distance_to_same(change: f64, delta: f64) -> f64 {
     delta.ln_1p() - change.ln_1p().abs()
 }
@@ -65,8 +66,8 @@ pub(super) enum SmallestP {
     Blocks(usize),
     /// Labels are assigned among all runs.
     Unmatched,
-    /// The number of runs implies no lower limit; fewer than [`MINIMUM_PER_SIDE`] runs claim
-    /// nothing.
+    /// The number of runs implies no lower limit; fewer than [`MINIMUM_PER_SIDE`] runs support no
+    /// claim.
     Unbounded,
 }
 
@@ -104,8 +105,9 @@ impl SmallestP {
 }
 
 /// Number of ways to choose which runs belong to the smaller side.
-fn label_assignments(one: usize, other: usize) -> f64 {
-    let factors = (1..=one.min(other)).map(|k| (one.max(other) + k) as f64 / k as f64);
+fn label_assignments(baseline: usize, candidate: usize) -> f64 {
+    let factors =
+        (1..=baseline.min(candidate)).map(|k| (baseline.max(candidate) + k) as f64 / k as f64);
     factors.product::<f64>()
 }
 
@@ -115,29 +117,29 @@ pub(super) fn most_comparisons(smallest_p: f64, alpha: f64) -> usize {
     (alpha / smallest_p * (1.0 + 1e-9)).floor() as usize
 }
 
-/// Explains what would let a test decide that cannot with the smallest p value of its runs, given
-/// `tests` comparisons corrected together.
+/// Explains what a test would need in order to decide, if its runs cannot give a small enough p
+/// value for `tests` comparisons corrected together.
 pub(super) fn explain_too_few(
     policy: &JudgingPolicy,
     runs: usize,
     smallest: f64,
     tests: usize,
 ) -> String {
-    let most = most_comparisons(smallest, policy.alpha).min(tests);
-    let enough = policy
+    let decidable = most_comparisons(smallest, policy.alpha).min(tests);
+    let sufficient_runs = policy
         .smallest_p()
         .fewest_runs(policy.alpha / tests.max(1) as f64);
-    let can = match most {
+    let conclusion = match decidable {
         0 => "nothing".to_owned(),
         1 => "at most 1 comparison".to_owned(),
-        many => format!("at most {many} comparisons"),
+        count => format!("at most {count} comparisons"),
     };
-    let of = if most == 0 || tests < 2 {
+    let total_note = if decidable == 0 || tests < 2 {
         String::new()
     } else {
         format!(", and there are {tests}")
     };
-    format!("{runs} a side can decide {can}{of}; {enough} are enough")
+    format!("{runs} a side can decide {conclusion}{total_note}; {sufficient_runs} are enough")
 }
 
 /// Explains that the fixed number of runs in `design` cannot show a change among this many
@@ -154,14 +156,14 @@ pub fn explain_out_of_reach(
         TestingCorrection::Holm | TestingCorrection::BenjaminiHochberg => comparisons,
         TestingCorrection::None => 1,
     };
-    let enough = || {
+    let sufficient_runs = || {
         let level = policy.alpha / tests as f64;
         policy.smallest_p().fewest_runs(level)
     };
     let smallest = policy.smallest_p().for_runs([runs; 2]);
     // With Benjamini-Hochberg, this many changes are found together or not at all.
     let at_once = (smallest * tests as f64 / policy.alpha * (1.0 - 1e-9)).ceil() as usize;
-    let why = match () {
+    let reason = match () {
         () if comparisons == 0 => return None,
         () if smallest > policy.alpha => {
             let show = if runs == 1 { "shows" } else { "show" };
@@ -170,7 +172,7 @@ pub fn explain_out_of_reach(
         }
         () if at_once <= 1 => return None,
         () => {
-            let few = if settings.correction == TestingCorrection::BenjaminiHochberg
+            let changes = if settings.correction == TestingCorrection::BenjaminiHochberg
                 && at_once <= tests
             {
                 format!("fewer than {at_once} changes")
@@ -179,7 +181,7 @@ pub fn explain_out_of_reach(
             };
             let digits = (1.0 - smallest.log10().floor()).max(0.0) as usize;
             format!(
-                "{} a side cannot show {few} among {tests} comparisons: the smallest p value, \
+                "{} a side cannot show {changes} among {tests} comparisons: the smallest p value, \
                  {smallest:.digits$}, times {tests} is above {} %",
                 unit.format_count(runs),
                 to_percent(policy.alpha)
@@ -187,9 +189,9 @@ pub fn explain_out_of_reach(
         }
     };
     Some(format!(
-        "{why}. --{} {} is enough.",
+        "{reason}. --{} {} is enough.",
         unit.plural_noun(),
-        enough()
+        sufficient_runs()
     ))
 }
 

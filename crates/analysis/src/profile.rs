@@ -3,8 +3,8 @@
 //!
 //! Decides what counts as new, through which frame the cost enters, and how both sides form one
 //! tree. Costs are absolute, because both sides did the same work, and inclusive: the shares of
-//! callers and callees overlap, and no column adds up to 100 %. Independent of how profiles are
-//! recorded and drawn. Start at [`explain_difference`].
+//! callers and callees overlap, and no column adds up to 100 %. Neither records nor draws profiles.
+//! Start at [`explain_difference`].
 
 use crate::grid::distinct_items;
 use speedwell_model::{Case, ProfileOutcome, ProfileRecording, Session, StackProfile};
@@ -56,13 +56,14 @@ pub struct ProfiledSides {
 /// recorded. Skips pairs unless both sides have a recording.
 pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseProfile> {
     let cases = distinct_items(session.profiles.iter().map(|recording| &recording.case));
-    let of_case = |case: &Case| -> Vec<CaseProfile> {
+    let profiles_of_case = |case: &Case| -> Vec<CaseProfile> {
         let side = |variant: &str| {
-            let is_meant =
-                |known: &&ProfileRecording| known.case == *case && known.variant == variant;
-            session.profiles.iter().find(is_meant)
+            let is_of_variant = |recording: &&ProfileRecording| {
+                recording.case == *case && recording.variant == variant
+            };
+            session.profiles.iter().find(is_of_variant)
         };
-        let found = pairs.iter().filter_map(|(baseline, candidate)| {
+        let profiles = pairs.iter().filter_map(|(baseline, candidate)| {
             let (old, new) = (side(baseline)?, side(candidate)?);
             Some(CaseProfile {
                 case: case.clone(),
@@ -71,17 +72,17 @@ pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseP
                 sides: profiled_sides(old, new).map(Box::new),
             })
         });
-        found.collect()
+        profiles.collect()
     };
-    cases.into_iter().flat_map(of_case).collect()
+    cases.into_iter().flat_map(profiles_of_case).collect()
 }
 
 fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<ProfiledSides, String> {
     let [old, new] = match (&old.profile, &new.profile) {
-        (ProfileOutcome::Taken(old_one), ProfileOutcome::Taken(new_one))
-            if old_one.unit == new_one.unit =>
+        (ProfileOutcome::Taken(old_profile), ProfileOutcome::Taken(new_profile))
+            if old_profile.unit == new_profile.unit =>
         {
-            [old_one, new_one].map(Arc::clone)
+            [old_profile, new_profile].map(Arc::clone)
         }
         (ProfileOutcome::Taken(_), ProfileOutcome::Taken(_)) => {
             return Err(format!(
@@ -89,7 +90,9 @@ fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<Prof
                 old.variant, new.variant
             ));
         }
-        (ProfileOutcome::Missing(reason), ProfileOutcome::Missing(other)) if reason == other => {
+        (ProfileOutcome::Missing(reason), ProfileOutcome::Missing(other_reason))
+            if reason == other_reason =>
+        {
             return Err(format!("No profile: {reason}."));
         }
         _ => {
@@ -171,25 +174,25 @@ fn extra_cost(
     renamed: Option<&RenamedThread>,
 ) -> ExtraCost {
     let sides = SideWeights::new(baseline.total(), candidate.total());
-    let mut found = ExtraCost {
+    let mut extra = ExtraCost {
         baseline: sides.baseline,
         candidate: sides.candidate,
         direction: sides.cost_direction(),
         rows: Vec::new(),
         entry: None,
     };
-    if found.direction == CostDirection::Alike {
-        return found;
+    if extra.direction == CostDirection::Alike {
+        return extra;
     }
-    let whole = |frames| frames;
-    let all = sides.cost_rows(
-        &function_costs(baseline, None, whole),
-        &function_costs(candidate, renamed, whole),
+    let all_frames = |frames| frames;
+    let rows = sides.cost_rows(
+        &function_costs(baseline, None, all_frames),
+        &function_costs(candidate, renamed, all_frames),
     );
-    found.entry = find_entry(&all, &sides, (baseline, candidate), renamed);
-    found.rows = all;
-    found.rows.retain(|row| row.share >= SMALLEST_SHARE);
-    found
+    extra.entry = find_entry(&rows, &sides, (baseline, candidate), renamed);
+    extra.rows = rows;
+    extra.rows.retain(|row| row.share >= SMALLEST_SHARE);
+    extra
 }
 
 /// Weights of both sides.
@@ -233,7 +236,7 @@ impl SideWeights {
         };
         let mut rows: Vec<CostRow> = names.into_iter().map(row).collect();
         rows.retain(|row| row.share > 0.0);
-        // Names were sorted before, so functions of equal share and depth stay in order.
+        // The names were already sorted, so functions of equal share and depth stay sorted by name.
         rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.depth.cmp(&b.depth)));
         rows
     }
@@ -246,7 +249,7 @@ impl SideWeights {
     ) -> CostRow {
         let weight = |cost: Option<FunctionCost>| cost.unwrap_or_default().inclusive as f64;
         let (before, after) = (weight(old), weight(new));
-        let (cheaper, whole, costlier) = match self.cost_direction() {
+        let (cheaper, total, costlier) = match self.cost_direction() {
             CostDirection::Cheaper => (after, self.candidate, old),
             _ => (before, self.baseline, new),
         };
@@ -255,16 +258,17 @@ impl SideWeights {
             share: (after - before) / self.extra_weight(),
             baseline: before / self.baseline.max(1) as f64,
             candidate: after / self.candidate.max(1) as f64,
-            is_new: cheaper < NEW_BELOW * whole as f64,
+            is_new: cheaper < NEW_BELOW * total as f64,
             depth: costlier.or(old).or(new).unwrap_or_default().depth,
         }
     }
 }
 
-/// Minimum share of the difference for an existing function to count as its place.
+/// Minimum share of the difference for an existing function to count as the place where it enters.
 const MIN_ENTRY_SHARE: f64 = 0.5;
-/// Minimum share of the difference for a new function to count as its place. A smaller share may be
-/// one-time work, such as loading a module, while the actual work became slower.
+/// Minimum share of the difference for a new function to count as the place where it enters. A
+/// smaller share may be one-time work, such as loading a module, while the actual work became
+/// slower.
 const MIN_NEW_ENTRY_SHARE: f64 = 0.2;
 /// New functions whose shares are within this fraction of the largest belong to one call chain; the
 /// one nearest to the root is the entry.
@@ -275,7 +279,7 @@ const MAX_CALLEES: usize = 5;
 /// Function through which most of the difference enters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostEntry {
-    /// Its row. Cost entered here only if the function is new; else it grew in or below it.
+    /// Row of the function. A new function brings the cost; in or below any other, the cost grew.
     pub row: CostRow,
     /// Direct and indirect callees by share of the difference, largest first.
     pub below: Vec<CostRow>,
@@ -302,10 +306,10 @@ fn find_new_entry(rows: &[CostRow]) -> Option<&CostRow> {
     if largest.share < MIN_NEW_ENTRY_SHARE {
         return None;
     }
-    let tower = |row: &&CostRow| row.share >= largest.share * (1.0 - SAME_CHAIN_SHARE);
+    let is_in_chain = |row: &&CostRow| row.share >= largest.share * (1.0 - SAME_CHAIN_SHARE);
     rows.iter()
         .filter(is_function)
-        .filter(tower)
+        .filter(is_in_chain)
         .min_by_key(|row| row.depth)
 }
 
@@ -333,7 +337,7 @@ fn callees_of(
 /// Frames of a stack below `frame`.
 fn frames_below<'a>(frame: &str, mut frames: Vec<&'a str>) -> Vec<&'a str> {
     match frames.iter().position(|name| *name == frame) {
-        Some(at) => frames.split_off(at + 1),
+        Some(index) => frames.split_off(index + 1),
         None => Vec::new(),
     }
 }
@@ -347,23 +351,26 @@ pub struct FunctionCost {
     pub depth: usize,
 }
 
-/// Cost of each function in the profile's stacks after `picks` has selected their frames.
+/// Cost of each function in the profile's stacks; `select_frames` selects the frames of a stack.
 pub fn function_costs<'a>(
     profile: &'a StackProfile,
     renamed: Option<&'a RenamedThread>,
-    picks: impl Fn(Vec<&'a str>) -> Vec<&'a str>,
+    select_frames: impl Fn(Vec<&'a str>) -> Vec<&'a str>,
 ) -> HashMap<&'a str, FunctionCost> {
     let mut costs: HashMap<&str, FunctionCost> = HashMap::new();
-    let mut seen = HashSet::new();
+    let mut counted = HashSet::new();
     for (frames, weight) in profile.stacks() {
-        seen.clear();
-        for (depth, frame) in picks(align_frames(frames, renamed)).into_iter().enumerate() {
+        counted.clear();
+        for (depth, frame) in select_frames(align_frames(frames, renamed))
+            .into_iter()
+            .enumerate()
+        {
             let cost = costs.entry(frame).or_insert(FunctionCost {
                 inclusive: 0,
                 depth,
             });
             cost.depth = cost.depth.min(depth);
-            if seen.insert(frame) {
+            if counted.insert(frame) {
                 cost.inclusive = cost.inclusive.saturating_add(weight);
             }
         }

@@ -1,8 +1,8 @@
 //! How throughput depends on concurrency: where it stops growing, and the law it follows.
 //!
 //! Combines the decision and the fit of `speedwell_stats`: the curve is fitted to the means of the
-//! levels that the decision accepted. Independent of what a worker does, so that loads and snippets
-//! share it. Start at [`evaluate_scaling`].
+//! levels that the decision accepted. Does not know what a worker does, so that loads and snippets
+//! can share it. Start at [`evaluate_scaling`].
 
 use speedwell_stats::usl::{self, UslPoint};
 
@@ -33,13 +33,13 @@ impl ScalingFindings {
     /// hinder each other. The intervals of both must not overlap.
     pub fn hindered_level(&self) -> Option<&LevelState> {
         let standings = &self.answer.standings;
-        let alone = standings
+        let single_worker = standings
             .iter()
-            .find(|one| one.concurrency == 1)?
+            .find(|level| level.concurrency == 1)?
             .interval?;
-        let is_below = |one: &&LevelState| {
-            let interval = one.interval.filter(|_| one.concurrency > 1);
-            interval.is_some_and(|interval| interval.high < alone.low)
+        let is_below = |level: &&LevelState| {
+            let interval = level.interval.filter(|_| level.concurrency > 1);
+            interval.is_some_and(|interval| interval.high < single_worker.low)
         };
         standings.iter().find(is_below)
     }
@@ -56,11 +56,11 @@ pub fn evaluate_scaling(levels: &[ConcurrencyLevel]) -> Option<ScalingFindings> 
     };
     let points: Vec<UslPoint> = answer.standings.iter().map(point).collect();
     let curve = usl::fit_usl(&points);
-    let counts = |level: &&ConcurrencyLevel| {
+    let is_accepted = |level: &&ConcurrencyLevel| {
         let mut standings = answer.standings.iter();
         standings.any(|standing| standing.concurrency == level.concurrency)
     };
-    let visits = levels.iter().filter(counts).flat_map(|level| {
+    let visits = levels.iter().filter(is_accepted).flat_map(|level| {
         let throughputs = level.throughputs.iter();
         throughputs.map(|throughput| (level.concurrency, *throughput))
     });

@@ -4,7 +4,7 @@
 //!
 //! Decides at which look a case ends and with which result: the smallest p value of its looks, and
 //! the intersection of their intervals, since p values and intervals hold simultaneously over all
-//! looks. Independent of which direction is good and of what a run costs. Start at
+//! looks. Does not know which direction is good or what a run costs. Start at
 //! [`SequentialDecision::take_reached_looks`].
 
 use crate::TestingCorrection;
@@ -28,7 +28,7 @@ pub(super) enum DataEnd {
     TooFew,
 }
 
-/// Result of one pair, with its evidence when it ended.
+/// Result of one pair, with the evidence at its end.
 #[derive(Debug, Clone)]
 pub(super) struct SequentialOutcome {
     /// Data used.
@@ -45,7 +45,7 @@ pub(super) struct SequentialOutcome {
     pub change: Option<IntervalEstimate>,
     /// Standard error of the log ratio, if the interval of the last look is bounded.
     pub error: Option<f64>,
-    /// Smallest p value over all looks, valid whenever measuring ended.
+    /// Smallest p value over all looks, valid no matter when measuring ended.
     pub p: Option<f64>,
     /// Whether looks contradict each other, so that all figures come from one of them.
     pub is_contradictory: bool,
@@ -55,7 +55,7 @@ pub(super) struct SequentialOutcome {
 #[derive(Clone, Copy)]
 pub(super) struct ReplayMember<'a> {
     /// Index in the replay, from [`SequentialDecision::add_comparison`].
-    pub place: usize,
+    pub index: usize,
     /// Its runs so far.
     pub pair: &'a PairedRuns,
     /// How it is judged.
@@ -109,14 +109,14 @@ impl SequentialDecision {
     }
 
     /// Whether more runs cannot change the result of a comparison.
-    pub fn has_ended(&self, place: usize) -> bool {
-        let member = self.progress[place].member;
+    pub fn has_ended(&self, index: usize) -> bool {
+        let member = self.progress[index].member;
         member.is_some_and(|member| self.family.has_ended(member))
     }
 
     /// Number of looks that a comparison has taken.
-    pub fn looks_taken(&self, place: usize) -> usize {
-        self.progress[place].looks
+    pub fn looks_taken(&self, index: usize) -> usize {
+        self.progress[index].looks
     }
 
     /// Takes all looks that the runs have reached, block by block. Events within a block count as
@@ -127,13 +127,13 @@ impl SequentialDecision {
             events.extend(self.pending_events(member));
         }
         events.sort_by_key(|event| event.block);
-        for moment in events.chunk_by(|a, b| a.block == b.block) {
-            self.take_looks_of_block(moment);
+        for simultaneous in events.chunk_by(|a, b| a.block == b.block) {
+            self.take_looks_of_block(simultaneous);
         }
     }
 
     fn pending_events<'a>(&self, member: &ReplayMember<'a>) -> Vec<MemberEvent<'a>> {
-        let progress = &self.progress[member.place];
+        let progress = &self.progress[member.index];
         let pair = member.pair;
         let event = |block: u32, looks: bool| MemberEvent {
             block,
@@ -152,8 +152,8 @@ impl SequentialDecision {
             }
             None => {}
             Some(looks) => {
-                let later = looks.design.limits().iter().skip(progress.looks);
-                let reached = later.take_while(|look| look.n <= pair.comparable_runs());
+                let remaining_looks = looks.design.limits().iter().skip(progress.looks);
+                let reached = remaining_looks.take_while(|look| look.n <= pair.comparable_runs());
                 events.extend(reached.map(|look| event(pair.block_reaching(look.n), true)));
             }
         }
@@ -163,18 +163,21 @@ impl SequentialDecision {
     /// Processes all events of one block.
     fn take_looks_of_block(&mut self, events: &[MemberEvent<'_>]) {
         for event in events {
-            let progress = &mut self.progress[event.member.place];
+            let progress = &mut self.progress[event.member.index];
             if progress.member.is_none() {
                 progress.member = Some(self.family.add_member());
             }
         }
         let mut looking: Vec<(ReplayMember<'_>, usize)> = Vec::new();
         for event in events.iter().filter(|event| event.looks) {
-            let place = event.member.place;
+            let index = event.member.index;
             // A repeated block may complete several looks at once.
-            let taken = looking.iter().filter(|(m, _)| m.place == place).count();
-            if !self.has_ended(place) {
-                looking.push((event.member, self.progress[place].looks + taken));
+            let taken = looking
+                .iter()
+                .filter(|(member, _)| member.index == index)
+                .count();
+            if !self.has_ended(index) {
+                looking.push((event.member, self.progress[index].looks + taken));
             }
         }
         let looks = in_parallel(looking, |(member, index)| {
@@ -182,14 +185,14 @@ impl SequentialDecision {
         });
         let mut last: Vec<usize> = Vec::new();
         for (member, taken) in looks {
-            let progress = &mut self.progress[member.place];
+            let progress = &mut self.progress[member.index];
             progress.record_look(taken);
             if let Some(number) = progress.member {
                 self.family.update_p(number, taken.p.unwrap_or(1.0));
             }
             if taken.is_last || taken.result.is_same {
                 progress.is_decided = taken.result.is_same;
-                last.push(member.place);
+                last.push(member.index);
             }
         }
         self.settle_members(&last);
@@ -202,8 +205,8 @@ impl SequentialDecision {
             let survives = |member: usize| survivors.binary_search(&member).is_ok();
             progress.is_decided |= progress.member.is_some_and(survives);
         }
-        for &place in last {
-            if let Some(member) = self.progress[place].member {
+        for &index in last {
+            if let Some(member) = self.progress[index].member {
                 self.family.end_member(member);
             }
         }
@@ -211,7 +214,7 @@ impl SequentialDecision {
 
     /// Current result of a comparison.
     pub fn current_outcome(&self, member: &ReplayMember<'_>) -> SequentialOutcome {
-        let progress = &self.progress[member.place];
+        let progress = &self.progress[member.index];
         let policy = member.policy;
         let Some((latest, strongest)) = progress.latest.zip(progress.strongest) else {
             let first = policy.looks.as_ref().and_then(SequentialLooks::first_look);
@@ -238,7 +241,7 @@ impl SequentialDecision {
         SequentialOutcome {
             direction: strongest.result.direction,
             is_same,
-            end: if self.has_ended(member.place) {
+            end: if self.has_ended(member.index) {
                 DataEnd::Final
             } else {
                 DataEnd::Early
@@ -322,19 +325,19 @@ fn take_look(member: &ReplayMember<'_>, index: usize) -> TakenLook {
     } = member;
     match policy.looks.as_ref() {
         Some(looks) => {
-            let at = looks.design.limits()[index];
+            let look = looks.design.limits()[index];
             let result = evaluate_look(
-                &pair.first_runs(at.n),
+                &pair.first_runs(look.n),
                 policy,
-                (&at).into(),
-                at.is_last,
+                (&look).into(),
+                look.is_last,
                 *seed,
             );
             TakenLook {
-                runs: at.n,
+                runs: look.n,
                 result,
                 p: result.p.map(|p| looks.repeated.at(index, p)),
-                is_last: at.is_last,
+                is_last: look.is_last,
             }
         }
         None => {

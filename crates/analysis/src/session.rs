@@ -3,8 +3,8 @@
 //!
 //! Decides which metrics and pairs of variants are analyzed, and which values need all cases
 //! together. A session is read in parts, each with all runs of its cases. Only a fraction of the
-//! runs is kept. A session in memory is a single part. Independent of how anything is judged. Start
-//! at [`analyze_session`] and [`SessionCollector::add_part`].
+//! runs is kept. A session in memory is a single part. Does not judge anything. Start at
+//! [`analyze_session`] and [`SessionCollector::add_part`].
 
 use crate::builds::{LayoutSpread, spreads_of_grid};
 use crate::comparison::{
@@ -34,20 +34,20 @@ use std::sync::Arc;
 /// Verdicts follow the design that was fixed before measuring: analyzing a stored session again
 /// gives the same answers as during measuring.
 pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> AnalysisFindings {
-    let whole = |visit: &mut dyn FnMut(&Session)| {
-        visit(session);
+    let single_part = |add_part: &mut dyn FnMut(&Session)| {
+        add_part(session);
         Ok::<(), Infallible>(())
     };
-    match analyze_in_parts(session, settings, whole) {
+    match analyze_in_parts(session, settings, single_part) {
         Ok(findings) => findings,
         Err(never) => match never {},
     }
 }
 
 /// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
-/// session, with or without runs; `parts` passes it on with some of the runs at a time: all runs of
-/// a case in one part, and cases by first appearance. It is called once, and again if runs seem to
-/// be copies of others. See [`can_be_divided`].
+/// session, with or without runs; `parts` passes on the session with some of the runs at a time:
+/// all runs of a case in one part, and cases by first appearance. `parts` is called once, and once
+/// more if runs seem to be copies of others. See [`can_be_divided`].
 ///
 /// # Errors
 /// Passes on errors of `parts`.
@@ -57,13 +57,13 @@ pub fn analyze_in_parts<E>(
     parts: impl Fn(&mut dyn FnMut(&Session)) -> Result<(), E>,
 ) -> Result<AnalysisFindings, E> {
     let policy = JudgingPolicy::new(&header.design, settings);
-    let mut gathered = SessionCollector::new(header, settings, &policy);
-    parts(&mut |part| gathered.add_part(part))?;
-    let repeated = gathered.checked.repeated_digests();
+    let mut collector = SessionCollector::new(header, settings, &policy);
+    parts(&mut |part| collector.add_part(part))?;
+    let repeated = collector.checked.repeated_digests();
     if !repeated.is_empty() {
-        parts(&mut |part| gathered.checked.add_records(part, &repeated))?;
+        parts(&mut |part| collector.checked.add_records(part, &repeated))?;
     }
-    Ok(gathered.into_findings())
+    Ok(collector.into_findings())
 }
 
 /// Whether the findings on a session can be computed case by case, keeping few figures of each.
@@ -71,13 +71,13 @@ pub fn analyze_in_parts<E>(
 /// look at runs.
 pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c Case>) -> bool {
     let design = &header.design;
-    let is_usual = design.experiment.is_none()
+    let is_ordinary = design.experiment.is_none()
         && design.steady.is_none()
         && !matches!(
             design.purpose,
             SessionPurpose::Bisect | SessionPurpose::Confirm
         );
-    is_usual
+    is_ordinary
         && !header.variants.is_empty()
         && !validity::needs_all_cells(header)
         && !cases.into_iter().all(snippet_runs::is_snippet)
@@ -134,13 +134,13 @@ impl<'a> SessionCollector<'a> {
         let order = self.session.design.order;
         self.tally.add_part(part);
         self.checked.add_part(part);
-        let found = summarize_grid(&grid, &self.metrics, self.policy.confidence(), order);
+        let summaries = summarize_grid(&grid, &self.metrics, self.policy.confidence(), order);
         self.spreads.extend(spreads_of_grid(&grid, &self.metrics));
         self.folded.extend(snippet_runs::folded_sides(part));
         if let Some(baseline) = baseline_index(self.session, &grid.variants, self.settings) {
             let mut matched = self.match_part(&grid, baseline);
             describe_single_looks(&mut matched, self.settings);
-            share_runs(&found, &mut matched);
+            share_runs(&summaries, &mut matched);
             if self.matched.is_empty() {
                 self.matched = matched;
             } else {
@@ -148,7 +148,7 @@ impl<'a> SessionCollector<'a> {
                 all.for_each(|(all, part)| all.append_part(part));
             }
         }
-        self.summaries.extend(found);
+        self.summaries.extend(summaries);
         self.variants = grid.variants;
     }
 
@@ -172,7 +172,7 @@ impl<'a> SessionCollector<'a> {
                 let cases = match_cases(&old, &new, metric, self.policy, false, self.settings);
                 if !self.session.machines.is_empty() {
                     let (name, ids) = (&metric.name, cases.pending_ids());
-                    let found = machines::effects_of_cases(
+                    let effects = machines::effects_of_cases(
                         self.session,
                         grid,
                         sides,
@@ -183,7 +183,7 @@ impl<'a> SessionCollector<'a> {
                     if self.effects.len() <= matched.len() {
                         self.effects.push(Vec::new());
                     }
-                    self.effects[matched.len()].extend(found);
+                    self.effects[matched.len()].extend(effects);
                 }
                 matched.push(cases);
             }
@@ -217,13 +217,13 @@ impl<'a> SessionCollector<'a> {
             (summary.notes).retain(|note| !self.tally.is_shared(note, session));
         }
         let sentences = layout_sentences(&self.spreads);
-        let on_layout = |case: &Case, metric: &Metric| {
+        let layout_sentence = |case: &Case, metric: &Metric| {
             let id = case.id();
             sentences.get(&(&*id, &*metric.name)).cloned()
         };
         if self.variants.len() == 1 {
             for summary in &mut findings.summaries {
-                let sentence = on_layout(&summary.case, &summary.metric);
+                let sentence = layout_sentence(&summary.case, &summary.metric);
                 summary.notes.extend(sentence);
             }
         }
@@ -235,11 +235,11 @@ impl<'a> SessionCollector<'a> {
             warnings::add_distinct(warnings, warnings::warn_plan(&session.design, settings));
         }
         let mut compared = compare_matched(self.matched, settings);
-        for found in &mut compared {
-            snippet_runs::note_folded(&self.folded, &mut found.comparison);
-            let CandidateComparison { metric, rows, .. } = &mut found.comparison;
+        for judged in &mut compared {
+            snippet_runs::note_folded(&self.folded, &mut judged.comparison);
+            let CandidateComparison { metric, rows, .. } = &mut judged.comparison;
             for row in rows {
-                row.notes.extend(on_layout(&row.case, metric));
+                row.notes.extend(layout_sentence(&row.case, metric));
             }
         }
         add_to_findings(compared, &mut findings);
@@ -262,7 +262,7 @@ fn share_runs(summaries: &[CaseSummary], matched: &mut [MatchedCases<'_>]) {
         );
         (name, summary.runs.clone())
     });
-    let known: HashMap<SeriesName, Arc<[RunValue]>> = named.collect();
+    let runs_by_name: HashMap<SeriesName, Arc<[RunValue]>> = named.collect();
     for matched in matched {
         let names = matched.side_names().map(str::to_owned);
         let metric = matched.metric_name().to_owned();
@@ -270,7 +270,7 @@ fn share_runs(summaries: &[CaseSummary], matched: &mut [MatchedCases<'_>]) {
             let sides = [&mut row.baseline, &mut row.candidate];
             for (side, name) in sides.into_iter().zip(&names) {
                 let name = (row.case.id(), name.clone(), metric.clone());
-                if let Some(runs) = known.get(&name).filter(|runs| **runs == side.runs) {
+                if let Some(runs) = runs_by_name.get(&name).filter(|runs| **runs == side.runs) {
                     side.runs = runs.clone();
                 }
             }
@@ -281,9 +281,11 @@ fn share_runs(summaries: &[CaseSummary], matched: &mut [MatchedCases<'_>]) {
 /// Sentences about layout effects, by case id and metric.
 fn layout_sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
     let mut sentences = HashMap::new();
-    for known in spreads {
-        let name = (known.case.as_str(), known.metric.as_str());
-        sentences.entry(name).or_insert_with(|| known.to_sentence());
+    for spread in spreads {
+        let name = (spread.case.as_str(), spread.metric.as_str());
+        sentences
+            .entry(name)
+            .or_insert_with(|| spread.to_sentence());
     }
     sentences
 }
@@ -305,7 +307,7 @@ pub fn check_metrics<'m>(
     };
     match (nearest_name(unknown, &names), names.as_slice()) {
         (_, []) => bail!("unknown metric '{unknown}': there are no results"),
-        (Some(near), _) => bail!("unknown metric '{unknown}'\nhint: did you mean '{near}'?"),
+        (Some(similar), _) => bail!("unknown metric '{unknown}'\nhint: did you mean '{similar}'?"),
         (None, [only]) => bail!("unknown metric '{unknown}'\nhint: the only metric is '{only}'"),
         (None, _) => bail!(
             "unknown metric '{unknown}'\nhint: known metrics are {}",

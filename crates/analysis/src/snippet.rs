@@ -76,12 +76,14 @@ pub fn snippet_figures(session: &Session, confidence: f64) -> Vec<SnippetFigures
 pub fn snippet_levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> {
     let groups = snippet_groups(session);
     let labels = distinct_items(groups.iter().map(|(label, ..)| label));
-    let of_label = |label: &&String| {
-        let own = groups.iter().filter(|(other, ..)| other == *label);
+    let levels_of_label = |label: &&String| {
+        let groups_of_label = groups
+            .iter()
+            .filter(|(other_label, ..)| other_label == *label);
         let mut figures: Vec<SnippetFigures> = Vec::new();
         let mut levels: Vec<ConcurrencyLevel> = Vec::new();
         let mut language = String::new();
-        for (label, case, runs) in own {
+        for (label, case, runs) in groups_of_label {
             language = language_of(case).to_owned();
             levels.push(ConcurrencyLevel {
                 concurrency: case.workers()?,
@@ -90,7 +92,7 @@ pub fn snippet_levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> 
             });
             figures.push(figures_of(label, case, runs, confidence));
         }
-        figures.sort_by_key(|one| one.concurrency);
+        figures.sort_by_key(|figures| figures.concurrency);
         (levels.len() > 1).then(|| SnippetLevels {
             label: (*label).clone(),
             language,
@@ -98,7 +100,7 @@ pub fn snippet_levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> 
             scaling: scaling::evaluate_scaling(&levels),
         })
     };
-    labels.iter().filter_map(of_label).collect()
+    labels.iter().filter_map(levels_of_label).collect()
 }
 
 /// Language of a snippet, from the name of its group.
@@ -169,20 +171,21 @@ pub fn snippet_warnings(
     let mut warnings = Vec::new();
     // Workers that share processors wait for each other, which is not a disturbance.
     let processors = session.environment.cpus.unwrap_or(1);
-    let alone = |one: &&SnippetFigures| one.concurrency.unwrap_or(1) <= processors;
+    let has_own_processors =
+        |snippet: &&SnippetFigures| snippet.concurrency.unwrap_or(1) <= processors;
     let disturbed = figures
         .iter()
-        .filter(alone)
-        .filter_map(|one| Some((one, one.disturbance?)));
+        .filter(has_own_processors)
+        .filter_map(|snippet| Some((snippet, snippet.disturbance?)));
     let worst = disturbed.max_by(|a, b| a.1.total_cmp(&b.1));
     // On a busy machine this is expected, and the user was warned before measuring.
     let worst =
         worst.filter(|(_, worst)| *worst > MAX_DISTURBANCE && !session.environment.was_busy());
-    warnings.extend(worst.map(|(one, disturbance)| {
+    warnings.extend(worst.map(|(snippet, disturbance)| {
         format!(
             "{}: the mean is {disturbance:.1} times the median batch; the machine was busy with \
              other work, or a few iterations cost much more than most, as with garbage collection.",
-            one.label
+            snippet.label
         )
     }));
     warnings.extend(warn_mostly_shell(figures));
@@ -197,16 +200,16 @@ pub fn snippet_warnings(
 
 /// Warns about commands that take hardly longer than a shell that does nothing.
 fn warn_mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
-    let is_mostly_shell = |one: &&SnippetFigures| {
-        let times = one.time_median_ns.zip(one.shell_ns);
+    let is_mostly_shell = |snippet: &&SnippetFigures| {
+        let times = snippet.time_median_ns.zip(snippet.shell_ns);
         times.is_some_and(|(time, shell_ns)| shell_ns * 2.0 > time.value)
     };
-    let mut own = figures.iter().filter(is_mostly_shell).peekable();
-    own.peek()?;
+    let mut affected = figures.iter().filter(is_mostly_shell).peekable();
+    affected.peek()?;
     Some(format!(
         "{}: more than half of an execution is shell startup, so a change of the command itself \
          looks smaller than it is.",
-        quote_list(own.map(|one| one.label.as_str()))
+        quote_list(affected.map(|snippet| snippet.label.as_str()))
     ))
 }
 
@@ -217,8 +220,8 @@ fn warn_contradiction(session: &Session, settings: &AnalysisSettings) -> Option<
             metrics: vec![metric.to_owned()],
             ..settings.clone()
         };
-        let found: AnalysisFindings = super::analyze_session(session, &settings);
-        let rows = found.comparisons.into_iter().flat_map(|comparison| {
+        let findings: AnalysisFindings = super::analyze_session(session, &settings);
+        let rows = findings.comparisons.into_iter().flat_map(|comparison| {
             let name = comparison.candidate;
             let row = move |row: super::CaseComparison| (name.clone(), row.case.id(), row.verdict);
             comparison.rows.into_iter().map(row)
@@ -229,18 +232,18 @@ fn warn_contradiction(session: &Session, settings: &AnalysisSettings) -> Option<
         return None;
     }
     let by_throughput = verdicts(Metric::THROUGHPUT);
-    let opposite = |(name, case, verdict): &(String, String, Verdict)| {
+    let is_opposite = |(name, case, verdict): &(String, String, Verdict)| {
         let other = by_throughput
             .iter()
-            .find(|one| (&one.0, &one.1) == (name, case));
+            .find(|entry| (&entry.0, &entry.1) == (name, case));
         let pair = (*verdict, other.map(|other| other.2));
         matches!(
             pair,
             (Verdict::Better, Some(Verdict::Worse)) | (Verdict::Worse, Some(Verdict::Better))
         )
     };
-    let all = verdicts(Metric::TIME_MEDIAN);
-    let (name, ..) = all.iter().find(|one| opposite(one))?;
+    let by_time_median = verdicts(Metric::TIME_MEDIAN);
+    let (name, ..) = by_time_median.iter().find(|entry| is_opposite(entry))?;
     Some(format!(
         "{name}: the median batch and the throughput contradict each other. Only the throughput \
          includes rare costs, such as garbage collection: see --metric throughput."
@@ -252,7 +255,7 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> Snipp
         let values = runs.iter().filter_map(|run| run.value_of(metric));
         values.collect()
     };
-    let typical = |metric: &str| median(&mut values(metric));
+    let median_of = |metric: &str| median(&mut values(metric));
     let medians = values(Metric::TIME_MEDIAN);
     let time_median_ns = median(&mut medians.clone())
         .map(|value| estimate_with_interval(value, median_binomial(&medians, confidence)));
@@ -265,13 +268,13 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> Snipp
         concurrency: case.workers(),
         runs: runs.len(),
         time_median_ns,
-        time_p5_ns: typical(Metric::TIME_P5),
-        time_ns: typical(Metric::TIME),
+        time_p5_ns: median_of(Metric::TIME_P5),
+        time_ns: median_of(Metric::TIME),
         per_s: median(&mut rates),
         disturbance: median(&mut disturbances),
-        cpu_ns: typical("user_time").zip(typical("system_time")),
-        own_cpu_ns: typical(Metric::OWN_CPU_TIME),
-        shell_ns: typical(Metric::SHELL_TIME),
+        cpu_ns: median_of("user_time").zip(median_of("system_time")),
+        own_cpu_ns: median_of(Metric::OWN_CPU_TIME),
+        shell_ns: median_of(Metric::SHELL_TIME),
         is_folded: is_folded(runs.iter().copied()),
     }
 }

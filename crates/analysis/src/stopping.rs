@@ -1,7 +1,7 @@
 //! Decides when a case needs no more runs.
 //!
 //! Uses the same interim analyses as the analysis of the finished session, so that what ended the
-//! measuring is what will be reported. Independent of what a run costs. Start at
+//! measuring is what will be reported. Does not know what a run costs. Start at
 //! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;
@@ -53,18 +53,18 @@ struct ChangeQuestion {
     baseline: String,
     decision: SequentialDecision,
     /// Index in the replay by case, candidate and metric.
-    places: HashMap<[String; 3], usize>,
+    comparison_indices: HashMap<[String; 3], usize>,
 }
 
 /// A comparison that takes part in the next step of the replay.
 struct PendingComparison {
-    place: usize,
+    index: usize,
     pair: PairedRuns,
     seed: u64,
 }
 
-/// Metrics that decide. With `all` only the primary one does, because another that never settles
-/// would prolong the measuring for the rest.
+/// Metrics that decide. With `all` only the primary one does, because another metric that never
+/// settles would prolong the measuring for the rest.
 fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
     if settings.wants_all_metrics() {
         Vec::new()
@@ -88,7 +88,7 @@ impl StopRule {
             policy,
             design: design.clone(),
             baseline,
-            places: HashMap::new(),
+            comparison_indices: HashMap::new(),
         };
         let question = match &design.counting {
             Some(counting) if !counting.also_timed => StopQuestion::Count,
@@ -170,7 +170,7 @@ impl ChangeQuestion {
         let members: Vec<ReplayMember<'_>> = next
             .iter()
             .map(|next| ReplayMember {
-                place: next.place,
+                index: next.index,
                 pair: &next.pair,
                 policy: &self.policy,
                 seed: next.seed,
@@ -188,7 +188,7 @@ impl ChangeQuestion {
         &mut self,
         runs: &[Run],
         metrics: &[String],
-        next: &mut Vec<PendingComparison>,
+        pending: &mut Vec<PendingComparison>,
     ) {
         let Some(id) = runs.first().map(|run| run.case.id()) else {
             return;
@@ -205,9 +205,9 @@ impl ChangeQuestion {
                 comparable_runs(old, new, self.policy.matching) / self.policy.unit.runs_per_unit();
             for metric in metrics {
                 let key = [id.clone(), (*name).to_owned(), metric.clone()];
-                let place = self.places.get(&key).copied();
+                let index = self.comparison_indices.get(&key).copied();
                 // Answers change only at looks, and most calls come between them.
-                if place.is_some_and(|place| !self.is_due(place, comparable)) {
+                if index.is_some_and(|index| !self.is_due(index, comparable)) {
                     continue;
                 }
                 let [old, new] = self.policy.unit.paired_values([old, new], metric);
@@ -215,24 +215,24 @@ impl ChangeQuestion {
                 if pair.begins_in_block().is_none() {
                     continue;
                 }
-                let place = place.unwrap_or_else(|| self.decision.add_comparison());
-                self.places.insert(key, place);
+                let index = index.unwrap_or_else(|| self.decision.add_comparison());
+                self.comparison_indices.insert(key, index);
                 let seed = self.policy.seed_for(&id);
-                next.push(PendingComparison { place, pair, seed });
+                pending.push(PendingComparison { index, pair, seed });
             }
         }
     }
 
     /// Whether a comparison with `runs` runs per side may have reached its next look.
-    fn is_due(&self, place: usize, runs: usize) -> bool {
+    fn is_due(&self, index: usize, runs: usize) -> bool {
         let looks = self
             .policy
             .looks
             .as_ref()
             .map(SequentialLooks::look_limits)
             .unwrap_or_default();
-        let next = looks.get(self.decision.looks_taken(place));
-        !self.decision.has_ended(place) && next.is_some_and(|look| look.n <= runs)
+        let next = looks.get(self.decision.looks_taken(index));
+        !self.decision.has_ended(index) && next.is_some_and(|look| look.n <= runs)
     }
 
     /// Whether every candidate with runs has its answer for every metric.
@@ -246,8 +246,8 @@ impl ChangeQuestion {
         candidates.retain(|name| *name != self.baseline);
         let has_ended = |name: &str, metric: &String| {
             let key = [id.clone(), name.to_owned(), metric.clone()];
-            let place = self.places.get(&key);
-            place.is_some_and(|&place| self.decision.has_ended(place))
+            let index = self.comparison_indices.get(&key);
+            index.is_some_and(|&index| self.decision.has_ended(index))
         };
         !candidates.is_empty()
             && candidates

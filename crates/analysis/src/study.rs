@@ -2,8 +2,8 @@
 //!
 //! Decides what makes a point (one x value of one line) and which parameters are averaged over.
 //! Cases are aggregated first and runs are resampled within them, because pooling the runs of
-//! different cases would count the differences between cases as noise. Independent of how the
-//! results are charted. Start at [`study_parameter`].
+//! different cases would count the differences between cases as noise. Does not chart the results.
+//! Start at [`study_parameter`].
 
 use crate::evidence::mann_whitney_p;
 use crate::grid::{RunGrid, distinct_items, finite_values};
@@ -23,7 +23,8 @@ use speedwell_stats::usl::fit_power_law;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Share of the variance within points from which a parameter should not be averaged over.
+/// A parameter that explains at least this share of the variance within points should not be
+/// averaged over.
 pub const MAX_AGGREGATED_SHARE: f64 = 0.5;
 
 /// Analyzes how the first requested metric depends on the parameter `x_axis`, with one line per
@@ -40,12 +41,12 @@ pub fn study_parameter(
     by: Option<&str>,
     settings: &AnalysisSettings,
 ) -> anyhow::Result<ParameterStudy> {
-    let (found, unknown) = requested_metrics(session, settings);
-    let named = unknown
+    let (metrics, unknown) = requested_metrics(session, settings);
+    let unknown_messages = unknown
         .iter()
         .map(|name| unknown_metric_message(session, name));
-    let mut warnings: Vec<String> = named.collect();
-    let Some(&metric) = found.first() else {
+    let mut warnings: Vec<String> = unknown_messages.collect();
+    let Some(&metric) = metrics.first() else {
         bail!(
             "nothing to study: {}",
             warnings.first().map_or("no metric", String::as_str)
@@ -64,7 +65,7 @@ pub fn study_parameter(
         .confidence
         .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
     let points = group_points(&cells, &axes);
-    let drawn: Vec<_> = points
+    let summaries: Vec<_> = points
         .iter()
         .map(|point| summarize_point(point, confidence, settings.seed))
         .collect();
@@ -75,9 +76,9 @@ pub fn study_parameter(
         x_axis: x_axis.to_owned(),
         by: axes.by.as_ref().map(StudyKey::name),
         aggregated,
-        steps: line_steps(&points, &drawn),
-        exponents: scaling_exponents(&drawn),
-        points: drawn,
+        steps: line_steps(&points, &summaries),
+        exponents: scaling_exponents(&summaries),
+        points: summaries,
         warnings,
     })
 }
@@ -90,13 +91,13 @@ fn aggregated_parameters(
     points: &[PointCells<'_>],
     warnings: &mut Vec<String>,
 ) -> Vec<AggregatedParameter> {
-    let mut all = Vec::new();
+    let mut aggregated = Vec::new();
     for key in study_keys(grid) {
-        let of = |cell: &StudyCell| key.value_in(cell);
-        if axes.is_axis(&key) || key_values(points, &of).len() < 2 {
+        let value_of = |cell: &StudyCell| key.value_in(cell);
+        if axes.is_axis(&key) || key_values(points, &value_of).len() < 2 {
             continue;
         }
-        let explained = explained_share(points, &of);
+        let explained = explained_share(points, &value_of);
         if let Some(share) = explained.filter(|share| *share > MAX_AGGREGATED_SHARE) {
             warnings.push(format!(
                 "'{}' explains {:.0} % of the variance within points; separate it with --by, or \
@@ -105,12 +106,12 @@ fn aggregated_parameters(
                 100.0 * share
             ));
         }
-        all.push(AggregatedParameter {
+        aggregated.push(AggregatedParameter {
             name: key.name(),
             explained,
         });
     }
-    all
+    aggregated
 }
 
 /// Slope of log mean over log x, per line.
@@ -143,7 +144,7 @@ fn unknown_parameter(name: &str, keys: &[StudyKey]) -> anyhow::Error {
 /// Warning about cases that lack a parameter.
 fn warn_without(cases: usize, name: &str) -> String {
     format!(
-        "{} without '{name}' left out.",
+        "{} left out for lack of '{name}'.",
         format_count(cases, "case is", "cases are")
     )
 }
@@ -314,11 +315,11 @@ pub(super) fn group_points<'a>(cells: &'a [StudyCell], axes: &StudyAxes) -> Vec<
             }),
         }
     }
-    let place = |line: &String| lines.iter().position(|known| known == line);
+    let line_index = |line: &String| lines.iter().position(|other| other == line);
     let number = |point: &PointCells<'_>| point.x.as_number().unwrap_or(f64::INFINITY);
     points.sort_by(|a, b| {
-        place(&a.line)
-            .cmp(&place(&b.line))
+        line_index(&a.line)
+            .cmp(&line_index(&b.line))
             .then(number(a).total_cmp(&number(b)))
     });
     points
@@ -327,12 +328,12 @@ pub(super) fn group_points<'a>(cells: &'a [StudyCell], axes: &StudyAxes) -> Vec<
 /// Distinct values of a key.
 pub(super) fn key_values(
     points: &[PointCells<'_>],
-    of: &impl Fn(&StudyCell) -> String,
+    value_of: &impl Fn(&StudyCell) -> String,
 ) -> Vec<String> {
     let mut levels: Vec<String> = points
         .iter()
         .flat_map(|point| &point.cells)
-        .map(|cell| of(cell))
+        .map(|cell| value_of(cell))
         .collect();
     levels.sort();
     levels.dedup();
@@ -342,19 +343,22 @@ pub(super) fn key_values(
 /// Eta squared of a key within points; `None` if nothing varies within points.
 pub(super) fn explained_share(
     points: &[PointCells<'_>],
-    of: &impl Fn(&StudyCell) -> String,
+    value_of: &impl Fn(&StudyCell) -> String,
 ) -> Option<f64> {
     let groups = |point: &PointCells<'_>| {
         let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for cell in &point.cells {
-            groups.entry(of(cell)).or_default().extend(&cell.values);
+            groups
+                .entry(value_of(cell))
+                .or_default()
+                .extend(&cell.values);
         }
         groups.into_values().collect()
     };
     eta_squared(&points.iter().map(groups).collect::<Vec<_>>())
 }
 
-/// Resamples; each end of a 95 % interval then rests on 50 values.
+/// Number of resamples; each end of a 95 % interval then rests on 50 values.
 const DRAWS: usize = 2_000;
 /// Skewness above which a mean is a doubtful summary, as in the scatter analysis of Node.js core.
 const MAX_SKEWNESS: f64 = 1.0;
@@ -379,8 +383,8 @@ pub(super) fn summarize_point(point: &PointCells<'_>, confidence: f64, seed: u64
 /// Whether the mean is a doubtful summary: the values are skewed, or their median lies outside the
 /// interval of the mean.
 pub fn is_skewed(values: &[f64], low: f64, high: f64) -> bool {
-    let outside = low < high && !(low..=high).contains(&median(values));
-    outside || skewness(values).abs() > MAX_SKEWNESS
+    let is_outside = low < high && !(low..=high).contains(&median(values));
+    is_outside || skewness(values).abs() > MAX_SKEWNESS
 }
 
 fn mean_interval(point: &PointCells<'_>, confidence: f64, seed: u64) -> IntervalEstimate {
@@ -412,25 +416,26 @@ fn mean_interval(point: &PointCells<'_>, confidence: f64, seed: u64) -> Interval
     }
 }
 
-/// Smallest possible p value above which the test is pointless.
+/// If the smallest possible p value is at least this, the test is pointless.
 const POINTLESS_P: f64 = 0.05;
-/// Smallest possible p value above which many steps cannot be corrected for.
+/// If the smallest possible p value is at least this, it cannot survive a correction for many
+/// steps.
 const TIGHT_P: f64 = 0.005;
 
 /// Steps between neighboring points of each line.
-pub(super) fn line_steps(points: &[PointCells<'_>], drawn: &[StudyPoint]) -> Vec<StudyStep> {
-    let neighbours = points.windows(2).zip(drawn.windows(2));
+pub(super) fn line_steps(points: &[PointCells<'_>], summaries: &[StudyPoint]) -> Vec<StudyStep> {
+    let neighbours = points.windows(2).zip(summaries.windows(2));
     let same_line = |(pair, _): &(&[PointCells<'_>], &[StudyPoint])| pair[0].line == pair[1].line;
     neighbours
         .filter(same_line)
-        .map(|(pair, drawn)| line_step(pair, drawn))
+        .map(|(pair, summaries)| line_step(pair, summaries))
         .collect()
 }
 
-fn line_step(points: &[PointCells<'_>], drawn: &[StudyPoint]) -> StudyStep {
+fn line_step(points: &[PointCells<'_>], summaries: &[StudyPoint]) -> StudyStep {
     let (from, to) = (&points[0], &points[1]);
     let (before, after) = (from.pooled_values(), to.pooled_values());
-    let ratio = drawn[1].mean.value / drawn[0].mean.value;
+    let ratio = summaries[1].mean.value / summaries[0].mean.value;
     let growth = from
         .x
         .as_number()
@@ -458,7 +463,7 @@ pub(super) fn warn_reachable_p(points: &[PointCells<'_>]) -> Option<String> {
     warn_smallest_p(steps.map(|pair| (runs(&pair[0]), runs(&pair[1]))))
 }
 
-/// The same for steps given by their numbers of runs.
+/// Like [`warn_reachable_p`], for steps given by their numbers of runs.
 pub fn warn_smallest_p(steps: impl Iterator<Item = (usize, usize)>) -> Option<String> {
     let (smallest, a, b) = steps
         .map(|(a, b)| (smallest_p(a, b), a, b))

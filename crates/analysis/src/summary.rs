@@ -80,7 +80,7 @@ fn summarize_series(
     Some(summary)
 }
 
-/// Combines a value and its interval; without one, low = high = value.
+/// Combines a value and its interval; without an interval, low = high = value.
 pub(crate) fn estimate_with_interval(value: f64, interval: Option<Interval>) -> IntervalEstimate {
     let (low, high) = interval.map_or((value, value), |ends| (ends.low, ends.high));
     IntervalEstimate { value, low, high }
@@ -92,7 +92,7 @@ pub(super) fn relative_half_width(values: &[f64], confidence: f64) -> Option<f64
     finite_or_none(interval.half_width() / mean(values).abs())
 }
 
-/// The statistics crate returns NaN for undefined values.
+/// Maps the NaN that the statistics crate returns for undefined values to `None`.
 pub fn finite_or_none(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }

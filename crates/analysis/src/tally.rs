@@ -40,8 +40,8 @@ impl SessionTally {
         if self.runs == 0 {
             let notes = runs.next().into_iter().flat_map(|first| &first.notes);
             // Notes about a snippet are reported with its name.
-            let kept = notes.filter(|note| *note != Snippet::FOLDED);
-            self.shared = kept.cloned().collect();
+            let reported = notes.filter(|note| *note != Snippet::FOLDED);
+            self.shared = reported.cloned().collect();
         }
         for run in runs {
             self.shared.retain(|note| run.notes.contains(note));
@@ -55,7 +55,8 @@ impl SessionTally {
         self.shared_by_all(session).contains(note)
     }
 
-    /// Importers report shared notes themselves.
+    /// Notes that all runs share; none for an imported session, since importers report such notes
+    /// themselves.
     fn shared_by_all(&self, session: &Session) -> &[String] {
         if session.state == SessionState::Imported || self.runs < 2 {
             return &[];
@@ -73,23 +74,23 @@ impl SessionTally {
         let name = label.map_or("the session".to_owned(), |label| format!("'{label}'"));
         match session.state {
             SessionState::Interrupted => {
-                let done = format_count(self.runs, "run", "runs");
-                Some(format!("{name} was interrupted after {done}"))
+                let run_count = format_count(self.runs, "run", "runs");
+                Some(format!("{name} was interrupted after {run_count}"))
             }
             SessionState::Running => Some(format!("{name} did not end, or is still measuring")),
             SessionState::Complete | SessionState::Imported => None,
         }
     }
 
-    /// Warnings about the figures of the session, once all runs were added; `label` names it if
-    /// there are several.
+    /// Warnings about the figures of the session, once all runs have been added; `label` names it
+    /// if there are several.
     pub fn warnings(&self, session: &Session, label: Option<&str>) -> Vec<String> {
         let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
         let mut warnings = Vec::new();
         match session.state {
             SessionState::Interrupted => {
-                let done = format_count(self.runs, "run", "runs");
-                warnings.push(format!("{name} was interrupted after {done}."));
+                let run_count = format_count(self.runs, "run", "runs");
+                warnings.push(format!("{name} was interrupted after {run_count}."));
             }
             SessionState::Running => {
                 warnings.push(format!("{name} did not end, or is still measuring."))
@@ -126,15 +127,16 @@ fn warn_machine(environment: &Environment, name: &str) -> Vec<String> {
 }
 
 fn warn_failures(failures: &[StepFailure], done: usize, name: &str) -> Option<String> {
-    let is_lost_run = |f: &&StepFailure| f.step == SessionStep::Run && !f.cause.is_skip();
+    let is_lost_run =
+        |failure: &&StepFailure| failure.step == SessionStep::Run && !failure.cause.is_skip();
     let failed = failures.iter().filter(is_lost_run).count();
-    let all = done + failed;
-    if failed == 0 || (failed as f64) < MAX_FAILED_RUNS * all as f64 {
+    let total = done + failed;
+    if failed == 0 || (failed as f64) < MAX_FAILED_RUNS * total as f64 {
         return None;
     }
-    let share = 100.0 * failed as f64 / all as f64;
-    let runs = format_count(all, "run", "runs");
-    if failed == all {
+    let share = 100.0 * failed as f64 / total as f64;
+    let runs = format_count(total, "run", "runs");
+    if failed == total {
         return Some(format!("{name}: {failed} of {runs} failed."));
     }
     Some(format!(

@@ -99,7 +99,7 @@ pub struct SearchedTrend {
     /// The newest point divided by the median of the last 40, if it lies beyond all of them and is
     /// worth measuring again.
     pub first_beyond: Option<f64>,
-    /// Index of the point from which on another machine measured, which hides any change there.
+    /// Index of the point from which another machine measured, which hides any change there.
     pub machine_swap: Option<usize>,
     /// Indexes of points at which the benchmark itself changed.
     pub new_work: Vec<usize>,
@@ -115,13 +115,13 @@ pub fn search_trend(
     resume_trend(points, known, same_work, &mut Vec::new())
 }
 
-/// Like [`search_trend`], but resumes the search of each work from the detector states in `walks`
+/// Like [`search_trend`], but resumes the search of each work from the detector states in `states`
 /// and updates them. States that belong to other points are ignored.
 pub fn resume_trend(
     mut points: Vec<TrendPoint>,
     known: &[RecordedChange],
     same_work: bool,
-    walks: &mut Vec<Vec<u8>>,
+    states: &mut Vec<Vec<u8>>,
 ) -> SearchedTrend {
     points.sort_by_key(|point| (point.position, point.at_unix_ms, point.session));
     let groups = group_by_work(&points, same_work);
@@ -137,13 +137,13 @@ pub fn resume_trend(
         new_work: groups.iter().skip(1).map(|group| group[0]).collect(),
         points,
     };
-    let (mut found, mut ends) = (Vec::new(), Vec::new());
+    let (mut found_changes, mut new_states) = (Vec::new(), Vec::new());
     for group in &groups {
-        found.extend(trend.search_group(group, walks, &mut ends));
+        found_changes.extend(trend.search_group(group, states, &mut new_states));
     }
-    *walks = ends;
-    found.sort_by_key(|change| trend.revision_position(&change.after));
-    trend.changes = merge_known_changes(&trend, found, known);
+    *states = new_states;
+    found_changes.sort_by_key(|change| trend.revision_position(&change.after));
+    trend.changes = merge_known_changes(&trend, found_changes, known);
     trend
 }
 
@@ -152,9 +152,16 @@ pub fn resume_trend(
 fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
     let works = known_works(points);
-    for (index, _) in points.iter().enumerate().filter(|(_, p)| p.is_searched()) {
+    for (index, _) in points
+        .iter()
+        .enumerate()
+        .filter(|(_, point)| point.is_searched())
+    {
         let work = works[index].filter(|_| !same_work);
-        match groups.iter_mut().find(|(known, _)| *known == work) {
+        match groups
+            .iter_mut()
+            .find(|(group_work, _)| *group_work == work)
+        {
             Some((_, members)) => members.push(index),
             None => groups.push((work, vec![index])),
         }
@@ -164,17 +171,17 @@ fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
 }
 
 /// Work of each point. Points measured before work was recorded are attributed to the next known
-/// work, the last ones to the one before them.
+/// work, and those at the end to the last known one.
 fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
     let mut works: Vec<Option<&str>> = points
         .iter()
         .map(|point| point.point.work.as_deref())
         .collect();
-    for at in (1..works.len()).rev() {
-        works[at - 1] = works[at - 1].or(works[at]);
+    for index in (1..works.len()).rev() {
+        works[index - 1] = works[index - 1].or(works[index]);
     }
-    for at in 1..works.len() {
-        works[at] = works[at].or(works[at - 1]);
+    for index in 1..works.len() {
+        works[index] = works[index].or(works[index - 1]);
     }
     works
 }
@@ -186,8 +193,8 @@ fn log_variance(point: &HistoryPoint) -> f64 {
 }
 
 fn within_sessions(points: &[TrendPoint]) -> Option<f64> {
-    let known = points.iter().filter(|point| point.point.spread.is_some());
-    let deviations: Vec<f64> = known
+    let with_spread = points.iter().filter(|point| point.point.spread.is_some());
+    let deviations: Vec<f64> = with_spread
         .map(|point| log_variance(&point.point).sqrt())
         .collect();
     Some(median(&deviations)).filter(|median| median.is_finite())
@@ -213,7 +220,7 @@ impl SearchedTrend {
         let is_after = |level: &&SeriesLevel| self.points[level.first].position >= border;
         let new = self.levels.iter().position(|level| is_after(&level))?;
         let old = new.checked_sub(1)?;
-        Some([old, new].map(|at| self.levels[at].value))
+        Some([old, new].map(|index| self.levels[index].value))
     }
 
     /// Fewest and most runs of a searched point.
@@ -264,8 +271,8 @@ impl SearchedTrend {
     fn search_group(
         &mut self,
         group: &[usize],
-        walks: &[Vec<u8>],
-        ends: &mut Vec<Vec<u8>>,
+        states: &[Vec<u8>],
+        new_states: &mut Vec<Vec<u8>>,
     ) -> Vec<RecordedChange> {
         let points: Vec<search::MeasuredPoint> = group
             .iter()
@@ -290,22 +297,22 @@ impl SearchedTrend {
                 return Vec::new();
             }
         };
-        let mut walk = walks
+        let mut detector = states
             .iter()
-            .find_map(|walk| ChangeDetector::from_bytes(walk, &series))
+            .find_map(|state| ChangeDetector::from_bytes(state, &series))
             .unwrap_or_default();
-        walk.process_series(&series);
-        let changes = walk.describe_changes(&series);
-        ends.push(walk.to_bytes(&series));
+        detector.process_series(&series);
+        let changes = detector.describe_changes(&series);
+        new_states.push(detector.to_bytes(&series));
         let borders: Vec<usize> = changes.iter().map(|change| change.after).collect();
         self.search = match FIRST_SUSPICION.saturating_sub(series.len()) {
             0 => TrendSearch::Done,
             missing => TrendSearch::TooShort(missing),
         };
         self.add_levels(group, &borders);
-        self.smallest_visible = walk.smallest_visible(&series, VISIBLE_AFTER_POINTS);
+        self.smallest_visible = detector.smallest_visible(&series, VISIBLE_AFTER_POINTS);
         self.first_beyond = search::first_beyond(&series);
-        self.machine_swap = search::machine_swap(&series).map(|place| group[place]);
+        self.machine_swap = search::machine_swap(&series).map(|index| group[index]);
         changes
             .iter()
             .map(|change| self.describe_change(group, change))
@@ -313,7 +320,7 @@ impl SearchedTrend {
     }
 
     fn describe_change(&self, group: &[usize], change: &search::DetectedChange) -> RecordedChange {
-        let id = |place: usize| self.points[group[place]].revision.id.clone();
+        let id = |index: usize| self.points[group[index]].revision.id.clone();
         let Interval { low, high } = change.size.interval;
         RecordedChange {
             number: 0,
@@ -346,16 +353,16 @@ impl SearchedTrend {
             .zip(ends)
             .map(|(from, to)| &group[from..to])
             .collect();
-        let between = search::between_sessions(&self.by_machine(&stretches));
-        self.between_sessions = between.map(f64::sqrt);
+        let session_variance = search::between_sessions(&self.by_machine(&stretches));
+        self.between_sessions = session_variance.map(f64::sqrt);
         for stretch in stretches {
             let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else {
                 continue;
             };
-            let Some(value) = self.level_estimate(stretch, between) else {
+            let Some(value) = self.level_estimate(stretch, session_variance) else {
                 continue;
             };
-            let by_machine = self.levels_by_machine(stretch, between);
+            let by_machine = self.levels_by_machine(stretch, session_variance);
             self.levels.push(SeriesLevel {
                 first,
                 last,
@@ -368,24 +375,30 @@ impl SearchedTrend {
 
     /// Mean of these points with its band, or the median if some are zero; `None` if none can be
     /// searched.
-    fn level_estimate(&self, stretch: &[usize], between: Option<f64>) -> Option<IntervalEstimate> {
-        let values = stretch.iter().map(|&at| self.points[at].point.value);
+    fn level_estimate(
+        &self,
+        stretch: &[usize],
+        session_variance: Option<f64>,
+    ) -> Option<IntervalEstimate> {
+        let values = stretch.iter().map(|&index| self.points[index].point.value);
         let values: Vec<f64> = values
             .filter(|value| *value >= 0.0 && value.is_finite())
             .collect();
         if values.contains(&0.0) {
             return Some(median_level(&values));
         }
-        let measured = stretch.iter().filter_map(|&at| self.measured_point(at));
+        let measured = stretch
+            .iter()
+            .filter_map(|&index| self.measured_point(index));
         let measured: Vec<LogMeasurement> = measured.collect();
-        let level = search::weighted_level(&measured, between.unwrap_or(0.0), CONFIDENCE);
+        let level = search::weighted_level(&measured, session_variance.unwrap_or(0.0), CONFIDENCE);
         // All values are equal or there is only one: a level without a band.
         let Some(level) = level else {
-            let only = measured.first()?.log.exp();
+            let value = measured.first()?.log.exp();
             return Some(IntervalEstimate {
-                value: only,
-                low: only,
-                high: only,
+                value,
+                low: value,
+                high: value,
             });
         };
         Some(IntervalEstimate {
@@ -398,20 +411,20 @@ impl SearchedTrend {
     fn levels_by_machine(
         &self,
         stretch: &[usize],
-        between: Option<f64>,
+        session_variance: Option<f64>,
     ) -> Vec<(u32, IntervalEstimate)> {
-        let mut own: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        let mut points_by_machine: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for &index in stretch {
             let machine = self.points[index].machine;
-            own.entry(machine).or_default().push(index);
+            points_by_machine.entry(machine).or_default().push(index);
         }
-        if own.len() < 2 {
+        if points_by_machine.len() < 2 {
             return Vec::new();
         }
         let level = |(machine, points): (&u32, &Vec<usize>)| {
-            Some((*machine, self.level_estimate(points, between)?))
+            Some((*machine, self.level_estimate(points, session_variance)?))
         };
-        own.iter().filter_map(level).collect()
+        points_by_machine.iter().filter_map(level).collect()
     }
 
     fn measured_point(&self, index: usize) -> Option<LogMeasurement> {
@@ -427,15 +440,16 @@ impl SearchedTrend {
     fn by_machine(&self, stretches: &[&[usize]]) -> Vec<Vec<LogMeasurement>> {
         let mut groups: Vec<Vec<LogMeasurement>> = Vec::new();
         for stretch in stretches {
-            let mut own: HashMap<u32, Vec<LogMeasurement>> = HashMap::new();
+            let mut points: HashMap<u32, Vec<LogMeasurement>> = HashMap::new();
             for &index in *stretch {
                 if let Some(measured) = self.measured_point(index) {
-                    own.entry(self.points[index].machine)
+                    points
+                        .entry(self.points[index].machine)
                         .or_default()
                         .push(measured);
                 }
             }
-            groups.extend(own.into_values());
+            groups.extend(points.into_values());
         }
         groups
     }
@@ -444,8 +458,8 @@ impl SearchedTrend {
 /// The median of these values with its band; the band has no width if there are too few values.
 fn median_level(values: &[f64]) -> IntervalEstimate {
     let value = median(values);
-    let ends = median_binomial(values, CONFIDENCE);
-    let Interval { low, high } = ends.unwrap_or(Interval {
+    let band = median_binomial(values, CONFIDENCE);
+    let Interval { low, high } = band.unwrap_or(Interval {
         low: value,
         high: value,
     });
@@ -456,21 +470,26 @@ fn median_level(values: &[f64]) -> IntervalEstimate {
 /// disappears.
 fn merge_known_changes(
     trend: &SearchedTrend,
-    found: Vec<RecordedChange>,
+    current: Vec<RecordedChange>,
     known: &[RecordedChange],
 ) -> Vec<RecordedChange> {
-    let mut left: Vec<&RecordedChange> = known.iter().collect();
-    let mut all: Vec<RecordedChange> = Vec::new();
-    for change in found {
-        let place = trend.revision_position(&change.after);
-        let distance =
-            |other: &RecordedChange| Some(trend.revision_position(&other.after)?.abs_diff(place?));
-        let nearest = (left.iter().enumerate())
-            .filter_map(|(index, other)| Some((distance(other)?, index)))
+    let mut unmatched: Vec<&RecordedChange> = known.iter().collect();
+    let mut merged: Vec<RecordedChange> = Vec::new();
+    for change in current {
+        let position = trend.revision_position(&change.after);
+        let distance = |recorded: &RecordedChange| {
+            Some(
+                trend
+                    .revision_position(&recorded.after)?
+                    .abs_diff(position?),
+            )
+        };
+        let nearest = (unmatched.iter().enumerate())
+            .filter_map(|(index, recorded)| Some((distance(recorded)?, index)))
             .filter(|(distance, _)| *distance <= MAX_BORDER_SHIFT)
             .min();
-        all.push(match nearest {
-            Some((_, index)) => merge_known(change, left.remove(index)),
+        merged.push(match nearest {
+            Some((_, index)) => merge_known(change, unmatched.remove(index)),
             None => change,
         });
     }
@@ -478,8 +497,9 @@ fn merge_known_changes(
         change.triage != ChangeTriage::Open
             || matches!(change.state, ChangeState::Confirmed | ChangeState::Refuted)
     };
-    all.extend(
-        left.into_iter()
+    merged.extend(
+        unmatched
+            .into_iter()
             .filter(is_kept)
             .map(|change| RecordedChange {
                 state: match change.state {
@@ -489,24 +509,32 @@ fn merge_known_changes(
                 ..change.clone()
             }),
     );
-    all.sort_by_key(|change| (trend.revision_position(&change.after), change.number));
-    all
+    merged.sort_by_key(|change| (trend.revision_position(&change.after), change.number));
+    merged
 }
 
 /// A current change with the number, confirmation and triage of its earlier self.
-fn merge_known(today: RecordedChange, known: &RecordedChange) -> RecordedChange {
-    let is_settled = matches!(known.state, ChangeState::Confirmed | ChangeState::Refuted);
+fn merge_known(current: RecordedChange, earlier: &RecordedChange) -> RecordedChange {
+    let is_settled = matches!(earlier.state, ChangeState::Confirmed | ChangeState::Refuted);
     RecordedChange {
-        number: known.number,
-        state: if is_settled { known.state } else { today.state },
+        number: earlier.number,
+        state: if is_settled {
+            earlier.state
+        } else {
+            current.state
+        },
         // A change that was measured again keeps that result.
-        ratio: if is_settled { known.ratio } else { today.ratio },
-        confirmed_by: known.confirmed_by,
-        triage: known.triage,
-        note: known.note.clone(),
-        triaged_by: known.triaged_by.clone(),
-        triaged_unix_ms: known.triaged_unix_ms,
-        ..today
+        ratio: if is_settled {
+            earlier.ratio
+        } else {
+            current.ratio
+        },
+        confirmed_by: earlier.confirmed_by,
+        triage: earlier.triage,
+        note: earlier.note.clone(),
+        triaged_by: earlier.triaged_by.clone(),
+        triaged_unix_ms: earlier.triaged_unix_ms,
+        ..current
     }
 }
 
@@ -517,15 +545,15 @@ pub fn verdict_of_change(
     threshold: f64,
 ) -> Verdict {
     let limit = 1.0 + threshold;
-    let (more, less) = match better {
+    let (verdict_if_higher, verdict_if_lower) = match better {
         MetricDirection::Higher => (Verdict::Better, Verdict::Worse),
         MetricDirection::Lower => (Verdict::Worse, Verdict::Better),
         MetricDirection::Unknown => (Verdict::Unclear, Verdict::Unclear),
     };
     if ratio.low > 1.0 && ratio.low >= limit {
-        more
+        verdict_if_higher
     } else if ratio.high < 1.0 && ratio.high <= limit.recip() {
-        less
+        verdict_if_lower
     } else if threshold > 0.0 && ratio.low >= limit.recip() && ratio.high <= limit {
         Verdict::Same
     } else {

@@ -28,13 +28,13 @@ pub(super) fn warn_order(order: RunOrder) -> Option<String> {
     Some(text.into())
 }
 
-/// Warns that the good direction of a metric is unknown.
+/// Warns that the preferred direction of a metric is unknown.
 pub(super) fn warn_direction(metric: &Metric) -> Option<String> {
     let name = &metric.name;
     (metric.better == MetricDirection::Unknown).then(|| {
         format!(
-            "Whether more or less of '{name}' is better is unknown, so a change of it has no \
-             verdict; set it with --better '{name}=lower' or '{name}=higher'."
+            "It is unknown whether more or less of '{name}' is better, so its changes have no \
+             verdict; set the direction with --better '{name}=lower' or '{name}=higher'."
         )
     })
 }
@@ -52,10 +52,11 @@ pub(super) fn warn_turns((old, new): (&str, &str), order: RunOrder) -> Option<St
 
 /// Warns if the requested test was replaced by another.
 pub(super) fn warn_method(settings: &AnalysisSettings, policy: &JudgingPolicy) -> Option<String> {
-    let gave_way = settings
+    let was_replaced = settings
         .method
         .is_some_and(|method| method != policy.method);
-    gave_way.then(|| "The rank test needs randomised blocks; using Mann-Whitney instead.".into())
+    was_replaced
+        .then(|| "The rank test needs randomised blocks; using Mann-Whitney instead.".into())
 }
 
 /// Warns if the user's settings differ from those fixed before measuring.
@@ -66,10 +67,10 @@ pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> 
     let differs = |chosen: f64, planned: f64| (chosen - planned).abs() > 1e-9;
     let confidence = settings
         .confidence
-        .is_some_and(|asked| differs(1.0 - asked, *alpha));
+        .is_some_and(|requested| differs(1.0 - requested, *alpha));
     let threshold = settings
         .threshold
-        .is_some_and(|asked| differs(asked, *delta));
+        .is_some_and(|requested| differs(requested, *delta));
     (confidence || threshold).then(|| {
         format!(
             "The plan was made for a confidence of {} % and a delta of {} %; with other choices \
@@ -82,29 +83,32 @@ pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> 
 
 /// Warns that a machine finds differences where there are none, or overlooks some; `None` if
 /// calibrated.
-pub fn warn_uncalibrated(machine: &Environment, known: &NoiseCalibration) -> Option<String> {
-    let effect = if known.false_alarms > known.expected_high {
+pub fn warn_uncalibrated(machine: &Environment, calibration: &NoiseCalibration) -> Option<String> {
+    let effect = if calibration.false_alarms > calibration.expected_high {
         "differences are found where there are none"
     } else {
         "the test is more conservative than stated"
     };
     let host = machine.host.as_deref().unwrap_or("unknown");
-    (!known.is_in_range()).then(|| {
+    (!calibration.is_in_range()).then(|| {
         format!(
             "The machine '{host}' is not calibrated: @{} found {} in {} comparisons of the same thing, \
              where {} to {} are expected; {effect}.",
-            known.session,
-            format_count(known.false_alarms as usize, "false alarm", "false alarms"),
-            known.comparisons,
-            known.expected_low,
-            known.expected_high,
+            calibration.session,
+            format_count(calibration.false_alarms as usize, "false alarm", "false alarms"),
+            calibration.comparisons,
+            calibration.expected_low,
+            calibration.expected_high,
         )
     })
 }
 
 /// Adds the warnings that are not in the list yet.
-pub(super) fn add_distinct(warnings: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
-    for warning in more {
+pub(super) fn add_distinct(
+    warnings: &mut Vec<String>,
+    additional: impl IntoIterator<Item = String>,
+) {
+    for warning in additional {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }

@@ -24,8 +24,8 @@ pub enum WithheldReason {
         /// The files, relative to the checkout's root.
         files: Vec<String>,
     },
-    /// The stored session of this number is still measured. Between the planned looks, a verdict
-    /// would be wrong more often than it says.
+    /// The stored session with this number is still being measured. Between the planned looks at
+    /// the data, verdicts would be wrong more often than the stated error rate.
     HasNotEnded(i64),
 }
 
@@ -41,12 +41,12 @@ pub(super) struct MeasuredVariant<'s> {
 impl<'s> MeasuredVariant<'s> {
     fn known_variant(self) -> Option<&'s Variant> {
         let mut variants = self.session.variants.iter();
-        variants.find(|own| own.name == self.variant)
+        variants.find(|variant| variant.name == self.variant)
     }
 
     /// The files that this side has loaded from the checkout: when its benchmarks were listed, and
     /// in runs.
-    fn strays(self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
+    fn checkout_files(self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
         let listed = (self.known_variant()).map_or(&[][..], |variant| &variant.checkout_files[..]);
         let loaded_in_runs = in_runs.into_iter().flatten().copied();
         listed
@@ -58,22 +58,22 @@ impl<'s> MeasuredVariant<'s> {
     }
 
     /// Digests of the benchmark's source on this side: of its own part, and of the whole file.
-    fn work_digests(self, benchmark: &str) -> [Option<&'s String>; 2] {
+    fn source_digests(self, benchmark: &str) -> [Option<&'s String>; 2] {
         let own = self.known_variant().and_then(|own| own.work.get(benchmark));
         [own, self.session.design.work.get(benchmark)]
     }
 }
 
 impl WithheldReason {
-    /// Why the two sides of a benchmark have no answer, if so. `strays` has the files that runs of
-    /// the benchmark loaded from the checkout.
+    /// Returns why the answer for a benchmark must be withheld, or `None` if it need not be.
+    /// `checkout_files` has the files that runs of the benchmark loaded from the checkout.
     pub(super) fn between(
         sides: [MeasuredVariant<'_>; 2],
-        strays: [Option<&BTreeSet<&str>>; 2],
+        checkout_files: [Option<&BTreeSet<&str>>; 2],
         benchmark: &str,
         settings: &AnalysisSettings,
     ) -> Option<WithheldReason> {
-        let [old, new] = [0, 1].map(|side| sides[side].strays(strays[side]));
+        let [old, new] = [0, 1].map(|side| sides[side].checkout_files(checkout_files[side]));
         if !old.is_empty() || !new.is_empty() {
             let is_both = !old.is_empty() && !new.is_empty();
             let mut files = [old, new].concat();
@@ -81,24 +81,24 @@ impl WithheldReason {
             files.dedup();
             return Some(WithheldReason::LoadsCheckout { is_both, files });
         }
-        let [old, new] = sides.map(|side| side.work_digests(benchmark));
+        let [old, new] = sides.map(|side| side.source_digests(benchmark));
         // Whole files may differ in parts that the benchmark does not use.
-        let known = old
+        let digests = old
             .into_iter()
             .zip(new)
             .find_map(|(old, new)| Some((old?, new?)));
-        let is_changed = known.is_some_and(|(old, new)| old != new);
+        let is_changed = digests.is_some_and(|(old, new)| old != new);
         (is_changed && !settings.with_own_benchmarks).then_some(WithheldReason::BenchmarkChanged)
     }
 }
 
 impl AnalysisFindings {
     /// Withholds the answers of all comparisons.
-    pub fn withhold(&mut self, why: &WithheldReason) {
+    pub fn withhold(&mut self, reason: &WithheldReason) {
         for comparison in &mut self.comparisons {
             (comparison.overall, comparison.is_typical) = (None, false);
             for row in &mut comparison.rows {
-                row.withheld = Some(why.clone());
+                row.withheld = Some(reason.clone());
                 row.verdict = Verdict::Unclear;
                 row.differs = false;
                 (row.no_verdict, row.decided_at, row.more_runs) = (None, None, None);

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_moves_it_and_a_wait_for_something_real_does_not() {
+    fn a_pause_moves_the_clock_and_a_wait_for_something_real_does_not() {
         let clock = WaitClock::movable();
         let begin = clock.now();
         clock.pause(HOUR);

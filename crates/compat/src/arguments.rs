@@ -1,11 +1,11 @@
-//! Splits the command lines of the originals with tables of options.
+//! Splits the command lines of the original tools by tables of options.
 //!
 //! Classifies each word as an option, a value, or neither, by three grammars: getopt for ab and
 //! erlperf ([`parse_getopt`]), the scripts of Node.js core ([`parse_node`]) and its R scripts
-//! ([`parse_r`]); `compare.py` uses argparse's (`compare_py/arguments.rs`). Independent of the
-//! meaning of options. All reject unknown options, whereas Node.js's originals silently swallow the
-//! next argument. A crate such as lexopt would suit only ab: erlperf names whole clusters in
-//! messages and has the option `-pa`; in R and Node.js one dash equals two.
+//! ([`parse_r`]); `compare.py` uses argparse's (`compare_py/arguments.rs`). Does not know what
+//! options mean. All reject unknown options, whereas Node.js's originals silently swallow the next
+//! argument. A crate such as lexopt would suit only ab: erlperf names whole clusters in messages
+//! and has the option `-pa`; in R and Node.js one dash equals two.
 
 /// Command line split into options and other arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct ParsedArguments<'a> {
 pub enum ArgumentError<'a> {
     /// Unknown option name.
     UnknownName(&'a str),
-    /// Unknown option letter; the second text is the whole argument.
+    /// Unknown option letter; the second string is the whole argument.
     UnknownLetter(&'a str, &'a str),
     /// The option requires a value.
     NeedsValue(&'a str),
@@ -42,8 +42,8 @@ impl<'a> ParsedArguments<'a> {
 
     /// Returns all values of an option in order.
     pub fn values(&self, option: &str) -> impl Iterator<Item = &'a str> {
-        let given = self.options.iter().filter(move |(name, _)| *name == option);
-        given.filter_map(|(_, value)| *value)
+        let occurrences = self.options.iter().filter(move |(name, _)| *name == option);
+        occurrences.filter_map(|(_, value)| *value)
     }
 }
 
@@ -57,45 +57,49 @@ pub fn parse_getopt<'a>(
     arguments: &'a [String],
     find: impl Fn(&str) -> Option<(&'static str, bool)>,
 ) -> Result<ParsedArguments<'a>, ArgumentError<'a>> {
-    let mut read = ParsedArguments::default();
-    let mut words = arguments.iter().map(String::as_str);
-    while let Some(word) = words.next() {
-        let (name, attached) = match word.split_once('=') {
+    let mut parsed = ParsedArguments::default();
+    let mut arguments_left = arguments.iter().map(String::as_str);
+    while let Some(argument) = arguments_left.next() {
+        let (name, attached) = match argument.split_once('=') {
             Some((name, value)) => (name, Some(value)),
-            None => (word, None),
+            None => (argument, None),
         };
-        if word == "--" {
-            read.others.extend(words.by_ref());
-        } else if word.len() < 2 || !word.starts_with('-') {
-            read.others.push(word);
+        if argument == "--" {
+            parsed.others.extend(arguments_left.by_ref());
+        } else if argument.len() < 2 || !argument.starts_with('-') {
+            parsed.others.push(argument);
         } else if let Some((option, takes_value)) = find(name).filter(|_| name.len() > 2) {
             let value = match attached {
                 Some(_) if !takes_value => return Err(ArgumentError::TakesNoValue(name)),
-                None if takes_value => Some(words.next().ok_or(ArgumentError::NeedsValue(name))?),
+                None if takes_value => Some(
+                    arguments_left
+                        .next()
+                        .ok_or(ArgumentError::NeedsValue(name))?,
+                ),
                 attached => attached,
             };
-            read.options.push((option, value));
+            parsed.options.push((option, value));
         } else if name.starts_with("--") {
             return Err(ArgumentError::UnknownName(name));
         } else {
             // Flags up to a letter with a value, which is the rest of the argument or the next one.
-            for (start, letter) in word.char_indices().skip(1) {
-                let (typed, behind) = word[start..].split_at(letter.len_utf8());
-                let unknown = ArgumentError::UnknownLetter(typed, word);
+            for (start, letter) in argument.char_indices().skip(1) {
+                let (letter_text, remainder) = argument[start..].split_at(letter.len_utf8());
+                let unknown = ArgumentError::UnknownLetter(letter_text, argument);
                 let (option, takes_value) = find(&format!("-{letter}")).ok_or(unknown)?;
                 if takes_value {
-                    let attached = Some(behind).filter(|value| !value.is_empty());
+                    let attached = Some(remainder).filter(|value| !value.is_empty());
                     let value = attached
-                        .or_else(|| words.next())
-                        .ok_or(ArgumentError::NeedsValue(typed))?;
-                    read.options.push((option, Some(value)));
+                        .or_else(|| arguments_left.next())
+                        .ok_or(ArgumentError::NeedsValue(letter_text))?;
+                    parsed.options.push((option, Some(value)));
                     break;
                 }
-                read.options.push((option, None));
+                parsed.options.push((option, None));
             }
         }
     }
-    Ok(read)
+    Ok(parsed)
 }
 
 /// Splits a command line as Node.js core's scripts do. Options come first; everything after the
@@ -109,30 +113,32 @@ pub fn parse_node<'a>(
     valued: &[&str],
     switches: &[&str],
 ) -> Result<ParsedArguments<'a>, ArgumentError<'a>> {
-    let mut read = ParsedArguments::default();
+    let mut parsed = ParsedArguments::default();
     let mut are_options_over = false;
-    let mut rest = arguments.iter().map(String::as_str);
-    while let Some(word) = rest.next() {
-        if word == "--" {
+    let mut arguments_left = arguments.iter().map(String::as_str);
+    while let Some(argument) = arguments_left.next() {
+        if argument == "--" {
             are_options_over = true;
-        } else if !are_options_over && let Some(name) = strip_dashes(word) {
+        } else if !are_options_over && let Some(name) = strip_dashes(argument) {
             if switches.contains(&name) {
-                read.options.push((name, None));
+                parsed.options.push((name, None));
             } else if valued.contains(&name) {
-                let value = rest.next().filter(|value| *value != "--");
-                read.options
-                    .push((name, Some(value.ok_or(ArgumentError::NeedsValue(word))?)));
+                let value = arguments_left.next().filter(|value| *value != "--");
+                parsed.options.push((
+                    name,
+                    Some(value.ok_or(ArgumentError::NeedsValue(argument))?),
+                ));
             } else {
-                return Err(ArgumentError::UnknownName(word));
+                return Err(ArgumentError::UnknownName(argument));
             }
-        } else if word == "test" {
-            read.options.push((word, None));
+        } else if argument == "test" {
+            parsed.options.push((argument, None));
         } else {
-            read.others.push(word);
+            parsed.others.push(argument);
             are_options_over = true;
         }
     }
-    Ok(read)
+    Ok(parsed)
 }
 
 /// Splits a command line as the R scripts do. `-x` and `--x` set x; a following argument that does
@@ -142,28 +148,28 @@ pub fn parse_node<'a>(
 /// Returns the first option that is not in the list, as typed.
 pub fn parse_r<'a>(
     arguments: &'a [String],
-    known: &[&str],
+    known_options: &[&str],
 ) -> Result<ParsedArguments<'a>, &'a str> {
-    let mut read = ParsedArguments::default();
+    let mut parsed = ParsedArguments::default();
     let mut awaits_value = false;
-    for word in arguments {
-        if let Some(name) = strip_dashes(word) {
-            if !known.contains(&name) {
-                return Err(word);
+    for argument in arguments {
+        if let Some(name) = strip_dashes(argument) {
+            if !known_options.contains(&name) {
+                return Err(argument);
             }
-            read.options.push((name, None));
+            parsed.options.push((name, None));
             awaits_value = true;
         } else if std::mem::take(&mut awaits_value)
-            && let Some((_, value)) = read.options.last_mut()
+            && let Some((_, value)) = parsed.options.last_mut()
         {
-            *value = Some(word);
+            *value = Some(argument);
         }
     }
-    Ok(read)
+    Ok(parsed)
 }
 
 /// Returns the name of an option without its one or two dashes.
-fn strip_dashes(word: &str) -> Option<&str> {
-    let name = word.strip_prefix('-')?;
+fn strip_dashes(argument: &str) -> Option<&str> {
+    let name = argument.strip_prefix('-')?;
     Some(name.strip_prefix('-').unwrap_or(name))
 }

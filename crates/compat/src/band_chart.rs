@@ -1,7 +1,7 @@
 //! Text chart of values with intervals.
 //!
 //! Decides scale and marks: `o` for the value, `[---]` for the interval, `|` for the reference.
-//! Uses no color. Independent of what the values mean. Start at [`band_chart`].
+//! Uses no color. Does not know what the values mean. Start at [`band_chart`].
 
 use unicode_width::UnicodeWidthStr;
 
@@ -11,7 +11,7 @@ const SCALE_COLUMNS: usize = 60;
 /// One line of the chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartBand {
-    /// Text on the left.
+    /// Label on the left.
     pub label: String,
     /// Value.
     pub value: f64,
@@ -24,14 +24,14 @@ pub struct ChartBand {
 /// Bands without a finite value are omitted; without any band the chart is empty.
 pub fn band_chart(bands: &[ChartBand], reference: f64, number: impl Fn(f64) -> String) -> String {
     let bands: Vec<&ChartBand> = bands.iter().filter(|band| band.value.is_finite()).collect();
-    let ends = bands.iter().flat_map(|band| {
+    let values = bands.iter().flat_map(|band| {
         let (low, high) = band.interval.unwrap_or((band.value, band.value));
         [low, high, band.value]
     });
-    let (low, high) = ends
-        .filter(|end| end.is_finite())
-        .fold((reference, reference), |(low, high), end| {
-            (low.min(end), high.max(end))
+    let (low, high) = values
+        .filter(|value| value.is_finite())
+        .fold((reference, reference), |(low, high), value| {
+            (low.min(value), high.max(value))
         });
     if bands.is_empty() || low == high {
         return String::new();
@@ -70,8 +70,8 @@ struct ChartScale {
 impl ChartScale {
     /// Returns the column of a value; values beyond the ends are placed at the ends.
     fn column(&self, value: f64) -> usize {
-        let share = (value - self.low) / (self.high - self.low);
-        (share.clamp(0.0, 1.0) * (SCALE_COLUMNS - 1) as f64).round() as usize
+        let fraction = (value - self.low) / (self.high - self.low);
+        (fraction.clamp(0.0, 1.0) * (SCALE_COLUMNS - 1) as f64).round() as usize
     }
 
     fn draw_line(&self, band: &ChartBand, reference: f64) -> String {

@@ -1,10 +1,10 @@
 //! Drop-in for `calibrate-n.js`: finds how many iterations a script needs for stable results.
 //!
-//! Decides options (`--name=value` and the path of a script) and output; `analysis::iterations`
-//! decides when results are stable. Labels and figures are where the original has them, for
-//! programs that parse them; sentences are our own. A value that is not a number is an error; the
-//! original uses a default, but its warning is long forgotten when hours of measuring end. Start at
-//! [`run`].
+//! Parses the options (`--name=value` and the path of a script) and prints the output;
+//! `analysis::iterations` decides when results are stable. Labels and figures are where the
+//! original has them, for programs that parse them; sentences are our own. A value that is not a
+//! number is an error; the original uses a default, but its warning is long forgotten when hours of
+//! measuring end. Start at [`run`].
 
 use crate::console::{self, DropInConsole};
 use crate::node::driver::{self, NodeDriver};
@@ -35,7 +35,7 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
         console.stdout.write_all(USAGE.as_bytes())?;
         return Ok(console::EXIT_REJECTED);
     }
-    if arguments.iter().any(|word| word == "--help") {
+    if arguments.iter().any(|argument| argument == "--help") {
         return Ok(console.print_help(USAGE)?);
     }
     let options = match CalibrateOptions::parse(arguments) {
@@ -65,7 +65,7 @@ fn run_calibration(
     console: &mut DropInConsole<'_>,
 ) -> Result<i32> {
     print_heading(console.stdout, options)?;
-    let mut search = IterationSearch::new(options.enough, 0, options.steps);
+    let mut search = IterationSearch::new(options.required, 0, options.steps);
     while let Some(n) = search.next_number() {
         writeln!(console.stdout, "\nTesting with n={n}:")?;
         request.sets = vec![("n".into(), n.to_string())];
@@ -84,14 +84,15 @@ fn run_calibration(
         }
     }
     match (search.sufficient_level(), search.steadiest_level()) {
-        (Some(found), _) => print_found(console.stdout, found, options)?,
+        (Some(level), _) => print_found(console.stdout, level, options)?,
         (None, Some(best)) => print_given_up(console.stdout, best, options)?,
         (None, None) => {}
     }
     Ok(0)
 }
 
-/// Measures with one number of iterations; returns the rates and the exit status of failures.
+/// Measures with one number of iterations; returns the rates, and an exit status that is nonzero if
+/// a run failed.
 fn measure_n(
     request: &ScriptsRequest,
     console: &mut DropInConsole<'_>,
@@ -101,7 +102,7 @@ fn measure_n(
         driver: NodeDriver::new(TOOL, request, console, false),
         rates: RatesByCase::new(),
         cases: 0,
-        done: 0,
+        completed_slots: 0,
     };
     measure(request, &mut collector)?;
     writeln!(collector.driver.out)?;
@@ -113,7 +114,7 @@ struct RateCollector<'a> {
     driver: NodeDriver<'a>,
     rates: RatesByCase,
     cases: usize,
-    done: usize,
+    completed_slots: usize,
 }
 
 impl SessionObserver for RateCollector<'_> {
@@ -130,8 +131,8 @@ impl SessionObserver for RateCollector<'_> {
                     .extend(rates);
             }
             SessionEvent::SlotsDone(_) => {
-                self.done += 1;
-                if self.done.is_multiple_of(self.cases.max(1)) {
+                self.completed_slots += 1;
+                if self.completed_slots.is_multiple_of(self.cases.max(1)) {
                     write!(self.driver.out, ".")?;
                     self.driver.out.flush()?;
                 }
@@ -165,7 +166,7 @@ struct CalibrateOptions {
     /// Runs for each number of iterations.
     runs: u32,
     /// Stability required to stop.
-    enough: RequiredSteadiness,
+    required: RequiredSteadiness,
     /// Numbers of iterations to try.
     steps: IterationSteps,
 }
@@ -179,7 +180,7 @@ impl CalibrateOptions {
         let mut options = CalibrateOptions {
             path: String::new(),
             runs: 30,
-            enough: RequiredSteadiness {
+            required: RequiredSteadiness {
                 mean: 0.05,
                 single: 0.10,
             },
@@ -190,13 +191,15 @@ impl CalibrateOptions {
                 most: u64::MAX,
             },
         };
-        for word in arguments {
-            let Some((name, value)) = word.split_once('=').filter(|_| word.starts_with("--"))
+        for argument in arguments {
+            let Some((name, value)) = argument
+                .split_once('=')
+                .filter(|_| argument.starts_with("--"))
             else {
-                if word.starts_with('-') {
-                    return Err(format!("'{word}' is not of the form --name=value"));
+                if argument.starts_with('-') {
+                    return Err(format!("'{argument}' is not of the form --name=value"));
                 }
-                options.path = word.clone();
+                options.path = argument.clone();
                 continue;
             };
             match name {
@@ -206,7 +209,7 @@ impl CalibrateOptions {
                 "--increase" => options.steps.factor = parse_positive(name, value)?,
                 "--cv-threshold" => {
                     let share = value.parse().ok().filter(|share| *share > 0.0);
-                    options.enough.mean =
+                    options.required.mean =
                         share.ok_or_else(|| invalid_value_message(name, value))?;
                 }
                 _ => return Err(format!("unknown option '{name}'")),
@@ -240,8 +243,8 @@ fn print_heading(out: &mut dyn Write, options: &CalibrateOptions) -> io::Result<
         out,
         "Finds the smallest number of iterations (n) with steady results: the mean coefficient of\n\
          variation (CV) is below {}% and none is above {}%.\n",
-        format_percent(options.enough.mean),
-        options.enough.single * 100.0
+        format_percent(options.required.mean),
+        options.required.single * 100.0
     )?;
     writeln!(
         out,
@@ -249,7 +252,7 @@ fn print_heading(out: &mut dyn Write, options: &CalibrateOptions) -> io::Result<
          - Max increases: {}\n- Increase factor: {}x",
         options.steps.start,
         options.runs,
-        format_percent(options.enough.mean),
+        format_percent(options.required.mean),
         options.steps.tries,
         options.steps.factor
     )
@@ -262,7 +265,7 @@ fn print_cases(
     options: &CalibrateOptions,
 ) -> io::Result<()> {
     for (name, variation) in level.cases() {
-        let mark = if variation <= options.enough.mean {
+        let mark = if variation <= options.required.mean {
             "✓ Stable"
         } else {
             "✗ Unstable"
@@ -286,18 +289,18 @@ fn print_overall(
 ) -> io::Result<()> {
     let (mean, target) = (
         format_percent(spread.mean),
-        format_percent(options.enough.mean),
+        format_percent(options.required.mean),
     );
-    let single = options.enough.single * 100.0;
-    let unsteady = spread.count_unsteady(options.enough);
+    let single = options.required.single * 100.0;
+    let unsteady = spread.count_unsteady(options.required);
     writeln!(out, "\nOverall average CV: {mean}%")?;
-    if spread.is_steady(options.enough) {
+    if spread.is_steady(options.required) {
         return writeln!(
             out,
             "  ✓ Overall CV is below {target}%, no configuration exceeds {single}%"
         );
     }
-    if spread.mean.is_nan() || spread.mean >= options.enough.mean {
+    if spread.mean.is_nan() || spread.mean >= options.required.mean {
         writeln!(out, "  ✗ Overall CV ({mean}%) is not below {target}%")?;
     }
     if unsteady > 0 {
@@ -335,8 +338,8 @@ fn print_found(
         "\n✓ Found optimal n={} (Overall CV={}% < {}% and no configuration has CV > {}%)",
         level.n,
         format_percent(level.spread.mean),
-        format_percent(options.enough.mean),
-        options.enough.single * 100.0
+        format_percent(options.required.mean),
+        options.required.single * 100.0
     )?;
     writeln!(out, "\nFinal CV for each configuration:")?;
     print_variations(out, level, None)
@@ -360,7 +363,7 @@ fn print_given_up(
         format_percent(level.spread.mean)
     )?;
     writeln!(out, "\nCV by configuration at best n:")?;
-    print_variations(out, level, Some(options.enough.mean))?;
+    print_variations(out, level, Some(options.required.mean))?;
     writeln!(
         out,
         "\nRecommendation: try a larger n with --max-increases, accept more variation with --cv-threshold, or\n\
@@ -420,7 +423,7 @@ mod tests {
         );
         let given = parse(&["a.js", "--runs=3", "--cv-threshold=.02", "--start-n=7"]).unwrap();
         assert_eq!(
-            (given.runs, given.steps.start, given.enough.mean),
+            (given.runs, given.steps.start, given.required.mean),
             (3, 7, 0.02)
         );
     }

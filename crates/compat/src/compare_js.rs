@@ -1,7 +1,7 @@
 //! Drop-in for `compare.js`: runs every case under two programs and prints rows for `compare.R`.
 //!
-//! Decides options and output of that driver. Order of execution, and so of the rows, is that of
-//! `measure`; `compare.R` does not depend on it. Start at [`run`].
+//! Parses the options and writes the output of that driver. The order of execution, and so of the
+//! rows, is that of `measure`; `compare.R` does not depend on it. Start at [`run`].
 
 use super::band_chart::{ChartBand, band_chart};
 use super::compare_r::CompareTable;
@@ -107,9 +107,9 @@ fn parse_analysis(arguments: &ParsedArguments<'_>) -> Result<Option<CompareAnaly
             return Err(NodeRefusal::usage(reason));
         }
     };
-    let wanted = arguments.has("analyze") || max_regression_percent.is_some();
+    let is_requested = arguments.has("analyze") || max_regression_percent.is_some();
     let chart = !arguments.has("no-chart");
-    Ok(wanted.then_some(CompareAnalysis {
+    Ok(is_requested.then_some(CompareAnalysis {
         chart,
         max_regression_percent,
     }))
@@ -130,7 +130,7 @@ impl ComparePrinter<'_> {
     }
 
     fn print_run(&mut self, run: &Run) -> Result<()> {
-        let name = self.driver.scripts.of_run(run).to_owned();
+        let name = self.driver.scripts.script_of_run(run).to_owned();
         for measured in driver::throughput_samples(run) {
             match &mut self.collected {
                 None => {
@@ -180,7 +180,7 @@ impl ComparePrinter<'_> {
     }
 }
 
-/// Returns the name by which `compare.R` groups: file name, blank, configuration.
+/// Returns the name by which `compare.R` groups: file name, a space, configuration.
 fn full_name(name: &str, run: &Run) -> String {
     let values = run.case.values.iter();
     let pairs: Vec<String> = values
@@ -224,9 +224,9 @@ fn regression_messages(table: &CompareTable, limit_percent: Option<f64>) -> Vec<
         .iter()
         .filter(|row| row.row.star_count() > 0 && row.row.improvement_percent < -limit)
         .map(|row| {
-            let slower = -row.row.improvement_percent;
+            let slowdown_percent = -row.row.improvement_percent;
             format!(
-                "'{}' is {slower:.2} % slower, more than {limit} %",
+                "'{}' is {slowdown_percent:.2} % slower, more than {limit} %",
                 row.name
             )
         })

@@ -1,11 +1,11 @@
 //! Drop-ins for `compare.R` and `bar.R`: the table of comparisons and the chart of mean rates, from
 //! the CSV of `compare.js`.
 //!
-//! Decides text, order and figures of the table; `r/plot.rs` draws the charts. An accuracy is the
-//! half width of the difference's interval, divided by the reference's mean, whose uncertainty it
-//! ignores; so it is not an interval of the ratio, which `analysis` computes. Unlike the original,
-//! the table does not stop at a case whose values do not vary: that has no p value. Start at
-//! [`run`].
+//! Decides text, order and figures of the table; `r/plot.rs` draws the charts. An accuracy is half
+//! the width of the difference's confidence interval, divided by the reference's mean. It ignores
+//! the uncertainty of that mean, so unlike the interval of `analysis`, it is not an interval of the
+//! ratio. Unlike the original, the table does not end at a case whose values do not vary; such a
+//! case just has no p value. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::console::DropInConsole;
@@ -86,7 +86,7 @@ pub struct CompareTable {
 
 /// One comparison.
 pub struct NamedRow {
-    /// File name, blank, configuration.
+    /// File name, a space, configuration.
     pub name: String,
     /// Figures of the comparison.
     pub row: WelchRow,
@@ -97,12 +97,12 @@ pub struct NamedRow {
 impl CompareTable {
     /// Compares every group.
     pub fn compare_groups(groups: &CompareRates, collation: TextCollation) -> CompareTable {
-        let named = |(index, (name, rates)): (usize, (&[u8], &CaseRates))| NamedRow {
+        let named_row = |(index, (name, rates)): (usize, (&[u8], &CaseRates))| NamedRow {
             name: String::from_utf8_lossy(name).into_owned(),
             row: welch_row(&rates.old, &rates.new),
             index,
         };
-        let mut rows: Vec<NamedRow> = groups.iter().enumerate().map(named).collect();
+        let mut rows: Vec<NamedRow> = groups.iter().enumerate().map(named_row).collect();
         collation.sort_by_text(&mut rows, |row| &row.name);
         CompareTable { rows }
     }
@@ -137,8 +137,8 @@ impl CompareTable {
                 self.rows.len(),
             )
         });
-        let sentences: Vec<String> = about_constant.into_iter().chain(about_hidden).collect();
-        (!sentences.is_empty()).then(|| sentences.join("; "))
+        let warnings: Vec<String> = about_constant.into_iter().chain(about_hidden).collect();
+        (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
     /// Formats table and note as the original does.
@@ -215,8 +215,8 @@ const BAR_SCRIPT: RScript = RScript {
     options: &[],
 };
 
-/// `bar.R`: reads standard input and draws, or prints nothing without `--plot`, as in the original;
-/// returns the exit status.
+/// `bar.R`: reads standard input and draws the chart (nothing without `--plot`, as in the
+/// original); returns the exit status.
 ///
 /// # Errors
 /// Fails if the input does not come from `compare.js`, or the chart cannot be written.

@@ -1,8 +1,9 @@
-//! Streams and environment of a drop-in, passed in so that tests can replace them.
+//! Streams and environment of a drop-in (our replacement for another tool), passed in so that tests
+//! can replace them.
 //!
 //! Decides how a drop-in talks to its user: results on standard output as the original prints them;
 //! everything else on standard error, each line prefixed with the tool's name and free of terminal
-//! control sequences. Independent of any particular tool.
+//! control sequences. Knows nothing about any particular tool.
 
 use rustix::termios::tcgetwinsize;
 use speedwell_measure::ScriptsRequest;
@@ -40,7 +41,8 @@ pub type MeasureFn<'a> =
 /// Exit status for an invalid command line or input, as in the originals.
 pub const EXIT_REJECTED: i32 = 1;
 
-/// Exit status of a failure, for drop-ins that distinguish it better than their original.
+/// Exit status of a failure other than an invalid command line, in drop-ins that tell the two apart
+/// although the original does not.
 pub const EXIT_FAILED: i32 = 2;
 
 /// Exit status after Ctrl-C: 128 + SIGINT.
@@ -51,16 +53,12 @@ pub const EXIT_INTERRUPTED: i32 = 130;
 const EXIT_BROKEN_PIPE: i32 = 128 + 13;
 
 impl DropInConsole<'_> {
-    /// Writes a warning of `tool`.
+    /// Writes a warning from `tool`.
     ///
     /// # Errors
     /// Fails if standard error is closed.
-    pub fn warn(&mut self, tool: &str, sentence: &str) -> io::Result<()> {
-        writeln!(
-            self.stderr,
-            "{tool}: warning: {}",
-            escape_controls(sentence)
-        )
+    pub fn warn(&mut self, tool: &str, message: &str) -> io::Result<()> {
+        writeln!(self.stderr, "{tool}: warning: {}", escape_controls(message))
     }
 
     /// Prints the help text.
@@ -84,7 +82,8 @@ impl DropInConsole<'_> {
         Ok(EXIT_REJECTED)
     }
 
-    /// Rejects a command line in one line, and hints at `help` unless the reason has its own hint.
+    /// Rejects a command line with a one-line message, and hints at `help` unless the reason has
+    /// its own hint.
     ///
     /// # Errors
     /// Fails if standard error is closed.
@@ -102,8 +101,12 @@ impl DropInConsole<'_> {
     ///
     /// # Errors
     /// Fails if standard output or standard error is closed.
-    pub fn report_failure(&mut self, tool: &str, done: anyhow::Result<i32>) -> anyhow::Result<i32> {
-        match done {
+    pub fn report_failure(
+        &mut self,
+        tool: &str,
+        result: anyhow::Result<i32>,
+    ) -> anyhow::Result<i32> {
+        match result {
             Err(error) if !is_broken_pipe(&error) => {
                 self.stdout.flush()?;
                 writeln!(
@@ -113,7 +116,7 @@ impl DropInConsole<'_> {
                 )?;
                 Ok(EXIT_FAILED)
             }
-            done => done,
+            result => result,
         }
     }
 

@@ -2,9 +2,10 @@
 //!
 //! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
 //! same bytes, with four exceptions: unknown options are errors, failures are reported, `--help`
-//! works, and a case without variation does not stop a table. The drop-ins for `compare.py`, ab,
-//! erlperf, hyperfine and benchstat deviate further (`docs/reference/compare-py.md`, `ab.md` and so
-//! on). To add a drop-in, add a file next to this one and a line in `TOOLS`. Start at [`run_tool`].
+//! works, and a case without variation does not end a table early. The drop-ins for `compare.py`,
+//! ab, erlperf, hyperfine and benchstat deviate further (`docs/reference/compare-py.md`, `ab.md`
+//! and so on). To add a drop-in, add a file next to this one and a line in `TOOLS`. Start at
+//! [`run_tool`].
 
 pub mod ab;
 pub mod arguments;

@@ -1,6 +1,6 @@
 //! Drop-in for `run.js`: runs each script of some groups once.
 //!
-//! Decides options and output of that driver. Start at [`run`].
+//! Parses the options and writes the output of that driver. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::console::DropInConsole;
@@ -101,10 +101,10 @@ impl RunPrinter<'_> {
         if self.current.as_deref() == Some(script) {
             return Ok(());
         }
-        let ahead = self.scripts[self.entered..]
+        let distance = self.scripts[self.entered..]
             .iter()
             .position(|name| name == script);
-        match ahead {
+        match distance {
             Some(distance) => self.enter_all(self.entered + distance + 1)?,
             None => self.print_heading(script)?,
         }
@@ -112,8 +112,8 @@ impl RunPrinter<'_> {
         Ok(())
     }
 
-    fn enter_all(&mut self, until: usize) -> Result<()> {
-        while self.entered < until {
+    fn enter_all(&mut self, end: usize) -> Result<()> {
+        while self.entered < end {
             let script = self.scripts[self.entered].clone();
             self.entered += 1;
             self.print_heading(&script)?;
@@ -146,12 +146,12 @@ impl SessionObserver for RunPrinter<'_> {
         self.driver.handle_event(event)?;
         match event {
             SessionEvent::RunFinished(run) => {
-                let script = self.driver.scripts.of_run(run).to_owned();
+                let script = self.driver.scripts.script_of_run(run).to_owned();
                 self.enter_script(&script)?;
                 self.print_run(run)?;
             }
             SessionEvent::Failed(failure) => {
-                let script = self.driver.scripts.of_failure(failure).to_owned();
+                let script = self.driver.scripts.script_of_failure(failure).to_owned();
                 self.enter_script(&script)?;
             }
             SessionEvent::Finished { interrupted: false } => self.enter_all(self.scripts.len())?,

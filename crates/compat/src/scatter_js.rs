@@ -1,9 +1,9 @@
 //! Drop-in for `scatter.js`: runs one script many times and prints rows for `scatter.R`.
 //!
-//! Decides options and output of that driver, and with `--analyze` text and order of the analysis
-//! that replaces the rows: pooled parameters with their share of the variance, a table of means and
-//! medians, the steps along the x axis, and a chart of the means. `scatter_r.rs` computes the
-//! figures. Start at [`run`].
+//! Parses the options and writes the output of that driver. With `--analyze`, decides text and
+//! order of the analysis that replaces the rows: pooled parameters with their share of the
+//! variance, a table of means and medians, the steps along the x axis, and a chart of the means.
+//! `scatter_r.rs` computes the figures. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::band_chart::{ChartBand, band_chart};
@@ -137,13 +137,13 @@ impl ScatterPrinter<'_> {
             self.print_header(run)?;
             return Ok(Some(values.clone()));
         };
-        let place = |name: &String| {
+        let value_of = |name: &String| {
             run.case
                 .value(name)
                 .map(|value| (name.clone(), value.clone()))
         };
-        let placed: Option<Vec<_>> = parameters.iter().map(place).collect();
-        if placed.is_none() || parameters.len() != values.len() {
+        let ordered: Option<Vec<_>> = parameters.iter().map(value_of).collect();
+        if ordered.is_none() || parameters.len() != values.len() {
             let case = run.case.id();
             self.driver.print_message(&format!(
                 "'{case}' is left out: its parameters differ from the previous ones"
@@ -151,7 +151,7 @@ impl ScatterPrinter<'_> {
             self.driver.failures.record_other_error();
             return Ok(None);
         }
-        Ok(placed)
+        Ok(ordered)
     }
 
     fn print_header(&mut self, run: &Run) -> Result<()> {

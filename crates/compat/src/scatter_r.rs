@@ -169,8 +169,8 @@ impl ScatterStudy {
             text.push('\n');
         }
         let points = &self.table.points;
-        let numbers = |of: fn(&ScatterPoint) -> Option<f64>| {
-            print::format_numbers(&points.iter().map(of).collect::<Vec<_>>())
+        let numbers = |figure: fn(&ScatterPoint) -> Option<f64>| {
+            print::format_numbers(&points.iter().map(figure).collect::<Vec<_>>())
         };
         let mut columns = self.place_columns();
         columns.push(FrameColumn::new("rate", numbers(|point| Some(point.mean))));
@@ -221,9 +221,9 @@ type PointCodes = (usize, usize);
 pub struct ScatterTable {
     /// Pooled parameters with several values.
     pub aggregated: Vec<AggregatedParameter>,
-    /// Distinct texts of the x axis; points refer to them by index.
+    /// Distinct strings on the x axis; points refer to them by index.
     pub x_texts: Vec<String>,
-    /// Distinct texts of the category; a single empty one without a category.
+    /// Distinct strings of the category; a single empty string if there is no category.
     pub category_texts: Vec<String>,
     /// Points of the table.
     pub points: Vec<ScatterPoint>,
@@ -265,43 +265,43 @@ pub fn scatter_table(
 ) -> Result<ScatterTable, NoSuchColumn> {
     let x = find_column(frame, x)?;
     let category = category.map(|name| find_column(frame, name)).transpose()?;
-    let places: Vec<PointCodes> = (0..frame.rates.len())
+    let point_codes: Vec<PointCodes> = (0..frame.rates.len())
         .map(|row| (x.codes[row], category.map_or(0, |column| column.codes[row])))
         .collect();
     let mut rates: IndexMap<PointCodes, Vec<f64>> = IndexMap::new();
-    for (&place, &rate) in places.iter().zip(&frame.rates) {
-        rates.entry(place).or_default().push(rate);
+    for (&codes, &rate) in point_codes.iter().zip(&frame.rates) {
+        rates.entry(codes).or_default().push(rate);
     }
-    let used = |column: &frame::TextColumn| {
+    let is_axis = |column: &frame::TextColumn| {
         std::ptr::eq(column, x) || category.is_some_and(|category| std::ptr::eq(column, category))
     };
     let pooled = frame
         .columns
         .iter()
-        .filter(|column| column.texts.len() > 1 && !used(column));
-    let texts = |column: &frame::TextColumn| column.texts.iter().cloned().collect();
+        .filter(|column| column.texts.len() > 1 && !is_axis(column));
+    let texts_of = |column: &frame::TextColumn| column.texts.iter().cloned().collect();
     Ok(ScatterTable {
         aggregated: pooled
             .map(|column| AggregatedParameter {
                 name: column.name.clone(),
-                explained: explained_variance(&places, column, &frame.rates),
+                explained: explained_variance(&point_codes, column, &frame.rates),
             })
             .collect(),
-        x_texts: texts(x),
-        category_texts: category.map_or_else(|| vec![String::new()], texts),
+        x_texts: texts_of(x),
+        category_texts: category.map_or_else(|| vec![String::new()], texts_of),
         points: rates
             .into_iter()
-            .map(|(place, rates)| build_point(place, rates))
+            .map(|(codes, rates)| build_point(codes, rates))
             .collect(),
     })
 }
 
 fn find_column<'a>(
     frame: &'a ScatterFrame,
-    wanted: &str,
+    name: &str,
 ) -> Result<&'a frame::TextColumn, NoSuchColumn> {
-    frame.find_column(wanted).ok_or_else(|| NoSuchColumn {
-        wanted: wanted.to_owned(),
+    frame.find_column(name).ok_or_else(|| NoSuchColumn {
+        wanted: name.to_owned(),
         present: frame
             .columns
             .iter()
@@ -322,16 +322,18 @@ fn build_point((x, category): PointCodes, rates: Vec<f64>) -> ScatterPoint {
 
 /// Computes eta squared of `column` within points.
 fn explained_variance(
-    places: &[PointCodes],
+    point_codes: &[PointCodes],
     column: &frame::TextColumn,
     rates: &[f64],
 ) -> Option<f64> {
     let mut points: IndexMap<PointCodes, IndexMap<usize, Vec<f64>>> = IndexMap::new();
-    for ((&place, &code), &rate) in places.iter().zip(&column.codes).zip(rates) {
-        let groups = points.entry(place).or_default();
+    for ((&codes, &code), &rate) in point_codes.iter().zip(&column.codes).zip(rates) {
+        let groups = points.entry(codes).or_default();
         groups.entry(code).or_default().push(rate);
     }
-    let groups = points.into_values().map(|g| g.into_values().collect());
+    let groups = points
+        .into_values()
+        .map(|groups| groups.into_values().collect());
     eta_squared(&groups.collect::<Vec<_>>())
 }
 

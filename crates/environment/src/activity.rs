@@ -85,9 +85,12 @@ fn pressure_text(tree: &FileTree, resource: PressureResource) -> Option<String> 
 }
 
 fn pressure_field<T: FromStr>(text: &str, name: &str) -> Option<T> {
-    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    let mut words = some.split(' ');
-    words.find_map(|word| word.strip_prefix(name))?.parse().ok()
+    let some_line = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let mut fields = some_line.split(' ');
+    fields
+        .find_map(|word| word.strip_prefix(name))?
+        .parse()
+        .ok()
 }
 
 /// Processor ticks since boot that the host stole, and all ticks. The first line of `/proc/stat`
@@ -119,8 +122,8 @@ pub(super) fn waited_share(from_us: u64, to_us: u64, elapsed: Duration) -> f64 {
 
 /// Share of stolen ticks between two readings.
 pub(super) fn stolen_share(from: (u64, u64), to: (u64, u64)) -> Option<f64> {
-    let all = to.1.saturating_sub(from.1);
-    (all > 0).then(|| to.0.saturating_sub(from.0) as f64 / all as f64)
+    let total_ticks = to.1.saturating_sub(from.1);
+    (total_ticks > 0).then(|| to.0.saturating_sub(from.0) as f64 / total_ticks as f64)
 }
 
 /// Share of stolen ticks since boot, in percent.
@@ -128,7 +131,7 @@ pub(super) fn steal_percent(tree: &FileTree) -> Option<f64> {
     Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
 }
 
-/// Share of the processors used by others, above which a benchmark must share its own.
+/// If other processes use more than this share of the processors, a benchmark must share its own.
 const LOADED_SHARE: f64 = 0.75;
 
 /// Describes how busy the machine is now; `None` if it is quiet or does not report it.
@@ -146,32 +149,35 @@ fn describe_activity(
     tree: &FileTree,
     neighbours: impl FnOnce() -> Vec<OtherProcess>,
 ) -> Option<String> {
-    let above = |resource: &PressureResource| {
+    let describe_high_pressure = |resource: &PressureResource| {
         let percent = pressure_percent(tree, *resource)?;
-        let (_, bad) = resource.limits_percent();
-        (percent > bad).then(|| format!("{} pressure {percent:.0} %", resource.name()))
+        let (_, limit) = resource.limits_percent();
+        (percent > limit).then(|| format!("{} pressure {percent:.0} %", resource.name()))
     };
-    let mut causes: Vec<String> = PressureResource::ALL.iter().filter_map(above).collect();
+    let mut causes: Vec<String> = PressureResource::ALL
+        .iter()
+        .filter_map(describe_high_pressure)
+        .collect();
     let cpu_count = processors::available_count(tree).unwrap_or(1);
     let is_loaded =
         load_average(tree).is_some_and(|[now, _, _]| now > LOADED_SHARE * f64::from(cpu_count));
     if causes.is_empty() && !is_loaded {
         return None;
     }
-    let others = neighbours();
-    let used: f64 = others.iter().map(|neighbour| neighbour.cpus).sum();
+    let processes = neighbours();
+    let used_cpus: f64 = processes.iter().map(|neighbour| neighbour.cpus).sum();
     // The load of the last minute may be our own.
-    if causes.is_empty() && used < LOADED_SHARE * f64::from(cpu_count) {
+    if causes.is_empty() && used_cpus < LOADED_SHARE * f64::from(cpu_count) {
         return None;
     }
-    causes.extend(busy_processes::describe_processes(&others, cpu_count));
+    causes.extend(busy_processes::describe_processes(&processes, cpu_count));
     Some(format!(
         "The machine is busy with other work ({}): expect noisy figures; see 'speedwell doctor'.",
         causes.join("; ")
     ))
 }
 
-/// A running measurement of an interval.
+/// A measurement interval in progress.
 #[derive(Debug)]
 pub struct ActivityInterval {
     tree: FileTree,
@@ -230,7 +236,7 @@ impl ActivityInterval {
 /// Counters at the last snapshot.
 #[derive(Debug)]
 struct ActivityCounters {
-    at: Instant,
+    taken_at: Instant,
     cpu_ns: Option<u64>,
     switches: HashMap<i32, SwitchCounts>,
     stolen: Option<(u64, u64)>,
@@ -263,22 +269,22 @@ impl ProcessWatch {
     pub fn take_snapshot(&mut self) -> ActivitySnapshot {
         let now = read_counters(&self.tree, self.pid);
         let last = &self.last;
-        let seconds = now.at.duration_since(last.at).as_secs_f64();
+        let seconds = now.taken_at.duration_since(last.taken_at).as_secs_f64();
         let per_s = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
-        let since = |of: fn(&SwitchCounts) -> u64| -> u64 {
-            let grown = now.switches.iter().map(|(thread, now)| {
-                let before = last.switches.get(thread).map_or(0, of);
-                of(now).saturating_sub(before)
+        let switches_since_last = |count_of: fn(&SwitchCounts) -> u64| -> u64 {
+            let increases = now.switches.iter().map(|(thread, now)| {
+                let count_before = last.switches.get(thread).map_or(0, count_of);
+                count_of(now).saturating_sub(count_before)
             });
-            grown.sum()
+            increases.sum()
         };
         let cpu = last.cpu_ns.zip(now.cpu_ns);
         let stolen = last.stolen.zip(now.stolen);
         let snapshot = ActivitySnapshot {
             cpus: cpu.and_then(|(from, to)| Some(per_s(to.saturating_sub(from))? / 1e9)),
             rss_bytes: rss_bytes(&self.tree, self.pid),
-            voluntary_per_s: per_s(since(|switches| switches.voluntary)),
-            involuntary_per_s: per_s(since(|switches| switches.involuntary)),
+            voluntary_per_s: per_s(switches_since_last(|switches| switches.voluntary)),
+            involuntary_per_s: per_s(switches_since_last(|switches| switches.involuntary)),
             steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
             pressure: pressure_percent(&self.tree, PressureResource::Cpu)
                 .map(|percent| percent / 100.0),
@@ -297,15 +303,15 @@ fn read_counters(tree: &FileTree, pid: i32) -> ActivityCounters {
             let (Some(status), Ok(task)) = (status, task.parse()) else {
                 continue;
             };
-            let counted = SwitchCounts {
+            let counts = SwitchCounts {
                 voluntary: read_switch_count(&status, "voluntary_ctxt_switches"),
                 involuntary: read_switch_count(&status, "nonvoluntary_ctxt_switches"),
             };
-            switches.insert(task, counted);
+            switches.insert(task, counts);
         }
     }
     ActivityCounters {
-        at: Instant::now(),
+        taken_at: Instant::now(),
         cpu_ns: cpu_ns_of(pid),
         switches,
         stolen: steal_ticks(tree),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Observation time.
 const OBSERVATION_TIME: Duration = Duration::from_millis(100);
 
-/// Processes that use less, in processors, are background activity.
+/// Processes that use less than this many processors count as background activity.
 const BACKGROUND_CPUS: f64 = 0.1;
 
 /// Maximum number of processes named.
@@ -32,31 +32,31 @@ pub(super) fn find_busiest() -> Vec<OtherProcess> {
     });
     let mut busy: Vec<(i32, f64)> = cpus.filter(|(_, cpus)| *cpus >= BACKGROUND_CPUS).collect();
     busy.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let named = busy.into_iter().map(|(pid, cpus)| {
+    let processes = busy.into_iter().map(|(pid, cpus)| {
         let name = name_of(pid).map_or_else(String::new, |name| format!("'{name}' "));
         OtherProcess {
             name: format!("{name}(process {pid})"),
             cpus,
         }
     });
-    named.collect()
+    processes.collect()
 }
 
 /// Describes the processes: `2 other processes use 1.6 of 2 processors: ...`; `None` if there are
 /// none.
-pub(super) fn describe_processes(neighbours: &[OtherProcess], processors: u32) -> Option<String> {
-    let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
-    let who = match neighbours.len() {
+pub(super) fn describe_processes(processes: &[OtherProcess], processors: u32) -> Option<String> {
+    let used: f64 = processes.iter().map(|process| process.cpus).sum();
+    let subject = match processes.len() {
         0 => return None,
         1 => "another process uses".to_owned(),
         count => format!("{count} other processes use"),
     };
-    let mut names: Vec<&str> = neighbours
+    let mut names: Vec<&str> = processes
         .iter()
         .take(MAX_NAMED)
-        .map(|neighbour| neighbour.name.as_str())
+        .map(|process| process.name.as_str())
         .collect();
-    if neighbours.len() > MAX_NAMED {
+    if processes.len() > MAX_NAMED {
         names.push("...");
     }
     let processors = match processors {
@@ -64,7 +64,7 @@ pub(super) fn describe_processes(neighbours: &[OtherProcess], processors: u32) -
         count => format!("{count} processors"),
     };
     Some(format!(
-        "{who} {used:.1} of {processors}: {}",
+        "{subject} {used:.1} of {processors}: {}",
         names.join(", ")
     ))
 }

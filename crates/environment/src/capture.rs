@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 /// program is started here.
 ///
 /// Facts that change within minutes have names starting with `now_`; all others describe the
-/// machine and its settings, and a series of results is continuous only while they stay the same.
+/// machine and its settings, and results form one comparable series only while those facts stay the
+/// same.
 pub fn capture_environment(programs: &[(String, PathBuf, Option<String>)]) -> Environment {
     let mut environment = capture_from(&FileTree::with_root(Path::new("/")));
     environment.programs = programs
@@ -85,8 +86,8 @@ fn environment_facts(tree: &FileTree) -> BTreeMap<String, String> {
             system::reserved_huge_pages(tree).map(|count| count.to_string()),
         ),
     ];
-    let known = settings.into_iter().chain(current_facts(tree));
-    known
+    let facts = settings.into_iter().chain(current_facts(tree));
+    facts
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect()
 }
@@ -127,8 +128,9 @@ fn isolated_cpus(tree: &FileTree) -> Option<String> {
 /// The boot option for mitigations of speculative execution attacks, which affects the cost of
 /// every system call.
 fn mitigations_option(tree: &FileTree) -> Option<String> {
-    let line = tree.read_text("/proc/cmdline")?;
-    line.split_whitespace()
+    let options = tree.read_text("/proc/cmdline")?;
+    options
+        .split_whitespace()
         .find_map(|word| word.strip_prefix("mitigations="))
         .map(str::to_owned)
 }

@@ -125,18 +125,19 @@ struct CgroupMount {
 fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<CgroupMount> {
     let mounts = tree.read_text("/proc/self/mountinfo")?;
     mounts.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut kind_words = kind.split(' ');
-        let fits = match (kind_words.next()?, controller) {
+        let (mount_part, type_part) = line.split_once(" - ")?;
+        let mut type_fields = type_part.split(' ');
+        let is_match = match (type_fields.next()?, controller) {
             ("cgroup2", None) => true,
-            ("cgroup", Some(wanted)) => {
-                kind_words.nth(1)?.split(',').any(|option| option == wanted)
-            }
+            ("cgroup", Some(controller)) => type_fields
+                .nth(1)?
+                .split(',')
+                .any(|option| option == controller),
             _ => false,
         };
-        let mut place_words = place.split(' ').skip(3);
-        let (root, folder) = (place_words.next()?, place_words.next()?);
-        fits.then(|| CgroupMount {
+        let mut mount_fields = mount_part.split(' ').skip(3);
+        let (root, folder) = (mount_fields.next()?, mount_fields.next()?);
+        is_match.then(|| CgroupMount {
             root: root.into(),
             folder: folder.into(),
         })
@@ -149,11 +150,11 @@ fn find_own_group(tree: &FileTree, controller: Option<&str>) -> Option<String> {
     groups.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');
         let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let fits = match controller {
+        let is_match = match controller {
             None => number == "0" && controllers.is_empty(),
-            Some(wanted) => controllers.split(',').any(|name| name == wanted),
+            Some(controller) => controllers.split(',').any(|name| name == controller),
         };
-        fits.then(|| path.to_owned())
+        is_match.then(|| path.to_owned())
     })
 }
 

@@ -25,7 +25,7 @@ impl FileTree {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Returns the text of a file without surrounding blanks.
+    /// Returns the text of a file without surrounding whitespace.
     pub fn read_text(&self, path: impl AsRef<Path>) -> Option<String> {
         let bytes = fs::read(self.resolve(path)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())

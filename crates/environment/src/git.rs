@@ -23,7 +23,7 @@ pub struct GitRepository {
     limit: Duration,
     deadline: Instant,
     /// Whether there is known to be no repository, so that git need not be started.
-    is_nowhere: Arc<AtomicBool>,
+    has_no_repository: Arc<AtomicBool>,
 }
 
 /// Why git did not succeed.
@@ -98,7 +98,7 @@ const QUIET_OPTIONS: [&str; 5] = [
 /// Maximum length of a commit subject.
 const MAX_SUBJECT_CHARS: usize = 200;
 
-/// Start of git's message for a folder outside any repository.
+/// Beginning of git's message for a folder outside any repository.
 const NO_REPOSITORY_MESSAGE: &str = "not a git repository";
 
 /// Maximum number of IDs per command; the system limits the length of a command line.
@@ -126,7 +126,7 @@ impl GitRepository {
             folder: folder.to_owned(),
             limit,
             deadline: Instant::now() + limit,
-            is_nowhere: Arc::new(AtomicBool::new(!may_have_repository(folder))),
+            has_no_repository: Arc::new(AtomicBool::new(!may_have_repository(folder))),
         }
     }
 
@@ -135,23 +135,23 @@ impl GitRepository {
     ///
     /// # Errors
     /// Fails if git or the repository is missing, git fails, or the time limit is exceeded.
-    pub fn git_output(&self, words: &[&str]) -> Result<String, GitError> {
-        let command = words.first().copied().unwrap_or_default();
-        let words: Vec<&str> = QUIET_OPTIONS.iter().chain(words).copied().collect();
-        self.run_command(ProcessSpec::new("git").args(words), command)
+    pub fn git_output(&self, arguments: &[&str]) -> Result<String, GitError> {
+        let command = arguments.first().copied().unwrap_or_default();
+        let arguments: Vec<&str> = QUIET_OPTIONS.iter().chain(arguments).copied().collect();
+        self.run_command(ProcessSpec::new("git").args(arguments), command)
     }
 
     /// Same as [`GitRepository::git_output`], for callers that ignore the reason of a failure.
-    pub fn try_git_output(&self, words: &[&str]) -> Option<String> {
-        self.git_output(words).ok()
+    pub fn try_git_output(&self, arguments: &[&str]) -> Option<String> {
+        self.git_output(arguments).ok()
     }
 
     /// Returns a digest of the uncommitted changes; `None` if there are none.
     pub fn uncommitted_digest(&self) -> Option<String> {
         let quiet = QUIET_OPTIONS.join(" ");
         let diff = format!("git {quiet} diff HEAD --no-ext-diff --no-textconv --binary");
-        let line = format!("{diff} --quiet || {diff} | git hash-object --stdin");
-        let shell = ProcessSpec::new("/bin/sh").args(["-c", line.as_str()]);
+        let script = format!("{diff} --quiet || {diff} | git hash-object --stdin");
+        let shell = ProcessSpec::new("/bin/sh").args(["-c", script.as_str()]);
         let digest = self.run_command(shell, "diff").ok()?;
         (!digest.is_empty()).then_some(digest)
     }
@@ -169,80 +169,89 @@ impl GitRepository {
         const USUAL: [&str; 3] = ["main", "master", "trunk"];
         let Some(name) = name else {
             let remote = self.try_git_output(&["symbolic-ref", "-q", "refs/remotes/origin/HEAD"]);
-            let of_user = || self.try_git_output(&["config", "--get", "init.defaultBranch"]);
-            let usual = || {
+            let user_default = || self.try_git_output(&["config", "--get", "init.defaultBranch"]);
+            let find_usual = || {
                 USUAL
                     .into_iter()
                     .find_map(|name| self.target_branch(Some(name)))
             };
             return remote
-                .or_else(|| self.target_branch(Some(&of_user()?)))
-                .or_else(usual);
+                .or_else(|| self.target_branch(Some(&user_default()?)))
+                .or_else(find_usual);
         };
-        let places = [
+        let references = [
             format!("refs/remotes/origin/{name}"),
             format!("refs/heads/{name}"),
         ];
-        places
+        references
             .into_iter()
-            .find(|place| self.commit_id(place).is_some())
+            .find(|reference| self.commit_id(reference).is_some())
     }
 
     /// Whether the clone is shallow.
     pub fn is_shallow(&self) -> bool {
-        let answer = self.try_git_output(&["rev-parse", "--is-shallow-repository"]);
-        answer.as_deref() == Some("true")
+        let output = self.try_git_output(&["rev-parse", "--is-shallow-repository"]);
+        output.as_deref() == Some("true")
     }
 
     /// Returns the merge base of two revisions.
-    pub fn merge_base(&self, one: &str, other: &str) -> Option<String> {
-        self.try_git_output(&["merge-base", "--end-of-options", one, other])
+    pub fn merge_base(&self, first: &str, second: &str) -> Option<String> {
+        self.try_git_output(&["merge-base", "--end-of-options", first, second])
     }
 
-    /// Returns the commits reachable from any of `tips`, but not from `known`, by any parents;
+    /// Returns the commits reachable from any of `tips`, but not from `known`, along all parents;
     /// `None` if `known` does not exist here. Ignores tips that do not exist here.
     pub fn commits_after(&self, known: &str, tips: &[&str]) -> Option<HashSet<String>> {
-        let without = format!("^{}", self.commit_id(known)?);
-        let mut later = HashSet::new();
+        let exclusion = format!("^{}", self.commit_id(known)?);
+        let mut commits = HashSet::new();
         for tips in tips.chunks(MAX_IDS_PER_COMMAND) {
-            let before = ["rev-list", "--ignore-missing", "--end-of-options", &without];
-            let words: Vec<&str> = before.iter().chain(tips).chain(&["--"]).copied().collect();
-            later.extend(self.try_git_output(&words)?.lines().map(str::to_owned));
+            let options = [
+                "rev-list",
+                "--ignore-missing",
+                "--end-of-options",
+                &exclusion,
+            ];
+            let arguments: Vec<&str> = options.iter().chain(tips).chain(&["--"]).copied().collect();
+            commits.extend(self.try_git_output(&arguments)?.lines().map(str::to_owned));
         }
-        Some(later)
+        Some(commits)
     }
 
     /// Whether any of these revisions exists here.
     pub fn has_any(&self, revisions: &[&str]) -> bool {
-        let before = [
+        let options = [
             "rev-list",
             "--no-walk",
             "--ignore-missing",
             "--end-of-options",
         ];
-        let words: Vec<&str> = before
+        let arguments: Vec<&str> = options
             .iter()
             .chain(revisions)
             .chain(&["--"])
             .copied()
             .collect();
-        self.try_git_output(&words)
-            .is_some_and(|found| !found.is_empty())
+        self.try_git_output(&arguments)
+            .is_some_and(|output| !output.is_empty())
     }
 
     /// Returns the first-parent ancestors of `revision`, starting with itself.
     pub fn first_parents_of(&self, revision: &str) -> Vec<String> {
-        let line = self.first_parent_line(revision, None).unwrap_or_default();
-        line.into_iter().map(|revision| revision.id).rev().collect()
+        let revisions = self.first_parent_line(revision, None).unwrap_or_default();
+        revisions
+            .into_iter()
+            .map(|revision| revision.id)
+            .rev()
+            .collect()
     }
 
     /// Returns the first-parent line of commits up to `tip`, oldest first; without the ancestors of
     /// `known`.
     pub fn first_parent_line(&self, tip: &str, known: Option<&str>) -> Option<Vec<Revision>> {
-        let without = known.map(|known| format!("^{known}"));
-        let mut words = vec!["--first-parent", "--reverse", "--end-of-options", tip];
-        words.extend(without.as_deref());
-        self.log_commits(&words)
+        let exclusion = known.map(|known| format!("^{known}"));
+        let mut arguments = vec!["--first-parent", "--reverse", "--end-of-options", tip];
+        arguments.extend(exclusion.as_deref());
+        self.log_commits(&arguments)
     }
 
     /// Returns details of the commit that `revision` names.
@@ -252,21 +261,26 @@ impl GitRepository {
     }
 
     /// Returns commits in the order of `git log`.
-    fn log_commits(&self, words: &[&str]) -> Option<Vec<Revision>> {
+    fn log_commits(&self, arguments: &[&str]) -> Option<Vec<Revision>> {
         let format = [
             "-c",
             "log.showSignature=false",
             "log",
             "--format=%H%x00%T%x00%P%x00%ct%x00%s",
         ];
-        let words: Vec<&str> = format.iter().chain(words).chain(&["--"]).copied().collect();
-        self.try_git_output(&words)?
+        let arguments: Vec<&str> = format
+            .iter()
+            .chain(arguments)
+            .chain(&["--"])
+            .copied()
+            .collect();
+        self.try_git_output(&arguments)?
             .lines()
             .map(parse_revision)
             .collect()
     }
 
-    /// Returns tag names by commit ID; if a commit has several, the last by name.
+    /// Returns tag names by commit ID; if a commit has several tags, the last by name.
     pub fn tags_by_commit(&self) -> HashMap<String, String> {
         let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
         let listing = self
@@ -280,7 +294,7 @@ impl GitRepository {
 
     /// Runs `spec` and returns its standard output.
     fn run_command(&self, spec: ProcessSpec, command: &str) -> Result<String, GitError> {
-        if self.is_nowhere.load(Ordering::Relaxed) {
+        if self.has_no_repository.load(Ordering::Relaxed) {
             return Err(GitError::Says(NO_REPOSITORY_MESSAGE.to_owned()));
         }
         let too_slow = || GitError::TooSlow {
@@ -307,7 +321,7 @@ impl GitRepository {
             _ => {
                 let complaint = error_message(&outcome);
                 if complaint.starts_with(NO_REPOSITORY_MESSAGE) {
-                    self.is_nowhere.store(true, Ordering::Relaxed);
+                    self.has_no_repository.store(true, Ordering::Relaxed);
                 }
                 Err(GitError::Says(complaint))
             }
@@ -317,12 +331,12 @@ impl GitRepository {
 
 /// Whether the folder or one above it contains or is a repository; true if only git can tell.
 fn may_have_repository(folder: &Path) -> bool {
-    let has_one = |folder: &Path| {
+    let has_repository = |folder: &Path| {
         folder.join(".git").symlink_metadata().is_ok() || folder.join("objects").is_dir()
     };
     folder
         .canonicalize()
-        .map_or(true, |folder| folder.ancestors().any(has_one))
+        .map_or(true, |folder| folder.ancestors().any(has_repository))
 }
 
 fn error_message(outcome: &ProcessOutcome) -> String {

@@ -80,41 +80,41 @@ fn read_ci_job(variable: &dyn Fn(&str) -> Option<String>) -> CiJob {
 }
 
 fn resolve_origin(git: &GitRepository, job: CiJob, request: &OriginRequest) -> Option<CodeOrigin> {
-    let (wanted, source) = match (&request.revision, &job.revision) {
+    let (requested, source) = match (&request.revision, &job.revision) {
         (Some(revision), _) => (revision.clone(), OriginSource::Option),
         (None, Some(revision)) => (revision.clone(), OriginSource::Ci),
         (None, None) => ("HEAD".to_owned(), OriginSource::Git),
     };
-    let commit = commit_origin(git, &wanted).map(|known| match known.parents.get(1) {
+    let commit = commit_origin(git, &requested).map(|origin| match origin.parents.get(1) {
         Some(second) if source == OriginSource::Ci && job.is_trial_merge => {
-            commit_origin(git, second).unwrap_or(known)
+            commit_origin(git, second).unwrap_or(origin)
         }
-        _ => known,
+        _ => origin,
     });
     if commit.is_none() && source == OriginSource::Git {
         return None;
     }
-    let is_head = |known: &CodeOrigin| {
-        git.try_git_output(&["rev-parse", "HEAD"]).as_ref() == Some(&known.revision)
+    let is_head = |origin: &CodeOrigin| {
+        git.try_git_output(&["rev-parse", "HEAD"]).as_ref() == Some(&origin.revision)
     };
     let is_measured_here = source == OriginSource::Git || commit.as_ref().is_some_and(is_head);
     let branch = request.branch.clone().or(job.branch).or_else(|| {
         let current = || git.try_git_output(&["symbolic-ref", "--short", "-q", "HEAD"]);
         is_measured_here.then(current).flatten()
     });
-    let known = commit.unwrap_or(CodeOrigin {
-        revision: wanted,
+    let origin = commit.unwrap_or(CodeOrigin {
+        revision: requested,
         ..CodeOrigin::default()
     });
     Some(CodeOrigin {
         base: (git.target_branch(job.target.as_deref()))
-            .and_then(|target| git.merge_base(&target, &known.revision)),
+            .and_then(|target| git.merge_base(&target, &origin.revision)),
         dirty: is_measured_here.then(|| git.uncommitted_digest()).flatten(),
         branch,
         pull: job.pull,
         job_url: job.url,
         source,
-        ..known
+        ..origin
     })
 }
 

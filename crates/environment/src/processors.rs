@@ -32,14 +32,14 @@ pub(super) fn format_cpu_list(cpus: &[u32]) -> String {
     let mut cpus = cpus.to_vec();
     cpus.sort_unstable();
     cpus.dedup();
-    let runs = cpus.chunk_by(|one, next| one + 1 == *next);
-    let words: Vec<String> = runs
-        .map(|run| match run {
-            [one] => one.to_string(),
-            _ => format!("{}-{}", run[0], run[run.len() - 1]),
+    let ranges = cpus.chunk_by(|cpu, next| cpu + 1 == *next);
+    let parts: Vec<String> = ranges
+        .map(|range| match range {
+            [cpu] => cpu.to_string(),
+            _ => format!("{}-{}", range[0], range[range.len() - 1]),
         })
         .collect();
-    words.join(",")
+    parts.join(",")
 }
 
 /// Returns the processors that this process may run on, in the kernel's notation.
@@ -63,7 +63,7 @@ pub(super) fn available_count(tree: &FileTree) -> Option<u32> {
     let allowed = cpu_affinity(tree).map(|list| parse_cpu_list(&list));
     let count = match (allowed, online) {
         (Some(allowed), Some(online)) => allowed.iter().filter(|cpu| online.contains(cpu)).count(),
-        (Some(one), None) | (None, Some(one)) => one.len(),
+        (Some(cpus), None) | (None, Some(cpus)) => cpus.len(),
         (None, None) => return None,
     };
     let quota = control_group::cpu_limit(tree).map_or(f64::INFINITY, |limit| limit.cpus);

@@ -1,5 +1,6 @@
-//! Finds programs, records which build a name refers to, and queries the version by the options of
-//! each program, with a time limit. Start at [`describe_program`] and [`program_version`].
+//! Finds programs, records which build a name refers to, and queries each program's version with
+//! the options it understands, under a time limit. Start at [`describe_program`] and
+//! [`program_version`].
 
 use crate::file_tree::FileTree;
 use speedwell_model::MeasuredProgram;
@@ -74,24 +75,24 @@ pub struct ProgramVersion {
     pub parts: BTreeMap<String, String>,
 }
 
-/// Starts the program once and queries its version. Takes at most 5 seconds: the program and its
-/// children are then killed, and the result is empty.
+/// Starts the program once and queries its version. After 5 seconds, the program and its children
+/// are killed, and the result is empty.
 pub fn program_version(path: &Path) -> ProgramVersion {
     version_with_clock(WaitClock::REAL, path)
 }
 
 fn version_with_clock(clock: WaitClock, path: &Path) -> ProgramVersion {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let question = version_query(&name);
-    let answer = run_query(clock, path, question.arguments)
-        .filter(|answer| question.any_status || answer.success);
-    match answer {
-        Some(answer) if question.json => ProgramVersion::from_version_table(
-            serde_json::from_str(answer.output.trim()).unwrap_or_default(),
+    let query = version_query(&name);
+    let output =
+        run_query(clock, path, query.arguments).filter(|output| query.any_status || output.success);
+    match output {
+        Some(output) if query.json => ProgramVersion::from_version_table(
+            serde_json::from_str(output.output.trim()).unwrap_or_default(),
         ),
-        Some(answer) => ProgramVersion {
-            text: version_line(&answer.output, &name)
-                .or_else(|| version_line(&answer.errors, &name)),
+        Some(output) => ProgramVersion {
+            text: version_line(&output.output, &name)
+                .or_else(|| version_line(&output.errors, &name)),
             ..ProgramVersion::default()
         },
         None => ProgramVersion::default(),
@@ -101,7 +102,7 @@ fn version_with_clock(clock: WaitClock, path: &Path) -> ProgramVersion {
 /// How to query the version of a program.
 struct VersionQuery {
     arguments: &'static [&'static str],
-    /// Whether the output counts even if the program reports failure.
+    /// Whether the output is used even if the program exits with a failure status.
     any_status: bool,
     /// Whether the output is a version table as in Node.js, Bun and Deno.
     json: bool,
@@ -134,8 +135,9 @@ const VERSION_TABLE_SCRIPT: &str = "JSON.stringify(process.versions)";
 /// Recognizes `node`, `node22`, `node-20.1`, `node_g`; but not `node_exporter`.
 fn is_node(name: &str) -> bool {
     name == "node_g"
-        || name.strip_prefix("node").is_some_and(|rest| {
-            rest.chars()
+        || name.strip_prefix("node").is_some_and(|suffix| {
+            suffix
+                .chars()
                 .all(|c| c.is_ascii_digit() || "-.v".contains(c))
         })
 }
@@ -144,9 +146,12 @@ impl ProgramVersion {
     /// Extracts the version of Node.js, Bun or Deno from its version table. The latter two also
     /// contain the version of Node.js that they emulate.
     pub fn from_version_table(parts: BTreeMap<String, String>) -> ProgramVersion {
-        let own = |key: &str, name: &str| parts.get(key).map(|version| format!("{name}{version}"));
+        let version_text =
+            |key: &str, name: &str| parts.get(key).map(|version| format!("{name}{version}"));
         let names = [("bun", "Bun "), ("deno", "Deno "), ("node", "v")];
-        let text = names.into_iter().find_map(|(key, name)| own(key, name));
+        let text = names
+            .into_iter()
+            .find_map(|(key, name)| version_text(key, name));
         ProgramVersion { text, parts }
     }
 }

@@ -1,4 +1,4 @@
-//! The revisions between two, as a line in which each is the parent of the next. Start at
+//! Lists the revisions between two commits, each of them the parent of the next. Start at
 //! [`revision_line`].
 
 use crate::git::{GitError, GitRepository};
@@ -14,8 +14,8 @@ struct ListedCommit {
     revision: LineRevision,
 }
 
-/// Returns the line from `good` to `bad`, both full IDs and included: along first parents, or the
-/// longest one along any parents. `None` if `bad` does not descend from `good` in this way.
+/// Returns the line from `good` to `bad` (both full IDs, both included): along first parents, or
+/// the longest one along any parents. `None` if `bad` does not descend from `good` in this way.
 ///
 /// # Errors
 /// Fails if git fails.
@@ -27,18 +27,18 @@ pub fn revision_line(
 ) -> Result<Option<Vec<LineRevision>>, GitError> {
     let range = format!("{good}..{bad}");
     let format = "--format=%H%x00%P%x00%at%x00%an%x00%s";
-    let which = if along_all_parents {
+    let ancestry_options = if along_all_parents {
         ["--ancestry-path", "--topo-order"]
     } else {
         ["--first-parent", "--topo-order"]
     };
-    let words = [
+    let arguments = [
         &["log", "--reverse", format][..],
-        &which,
+        &ancestry_options,
         &["--end-of-options", &range, "--"],
     ];
-    let listed = git.git_output(&words.concat())?;
-    let commits: Vec<ListedCommit> = listed.lines().filter_map(parse_commit).collect();
+    let log = git.git_output(&arguments.concat())?;
+    let commits: Vec<ListedCommit> = log.lines().filter_map(parse_commit).collect();
     let first = git.git_output(&["log", "-1", format, "--end-of-options", good, "--"])?;
     Ok(parse_commit(&first)
         .and_then(|first| longest_path(&commits, first.revision, bad, along_all_parents)))
@@ -53,46 +53,46 @@ fn longest_path(
     along_all_parents: bool,
 ) -> Option<Vec<LineRevision>> {
     // For each commit the length of the path to it, and the index of its predecessor.
-    let mut ways: HashMap<&str, (usize, Option<usize>)> = HashMap::from([(&*first.id, (0, None))]);
-    for (at, own) in commits.iter().enumerate() {
-        let parents = own
+    let mut paths: HashMap<&str, (usize, Option<usize>)> = HashMap::from([(&*first.id, (0, None))]);
+    for (index, commit) in commits.iter().enumerate() {
+        let parents = commit
             .parents
             .iter()
             .take(if along_all_parents { usize::MAX } else { 1 });
-        let known = parents.filter_map(|parent| Some((ways.get(parent.as_str())?, parent)));
-        let longest = known.max_by_key(|(way, _)| way.0);
+        let parent_paths = parents.filter_map(|parent| Some((paths.get(parent.as_str())?, parent)));
+        let longest = parent_paths.max_by_key(|(path, _)| path.0);
         let Some((&(length, _), parent)) = longest else {
             continue;
         };
-        let before = commits[..at]
+        let predecessor = commits[..index]
             .iter()
-            .rposition(|other| other.revision.id == *parent);
-        ways.insert(&own.revision.id, (length + 1, before));
+            .rposition(|candidate| candidate.revision.id == *parent);
+        paths.insert(&commit.revision.id, (length + 1, predecessor));
     }
-    ways.get(bad)?;
-    let mut line = Vec::new();
-    let mut place = commits.iter().rposition(|own| own.revision.id == bad);
-    while let Some(at) = place {
-        line.push(commits[at].revision.clone());
-        place = ways.get(commits[at].revision.id.as_str())?.1;
+    paths.get(bad)?;
+    let mut revisions = Vec::new();
+    let mut next_index = commits.iter().rposition(|commit| commit.revision.id == bad);
+    while let Some(index) = next_index {
+        revisions.push(commits[index].revision.clone());
+        next_index = paths.get(commits[index].revision.id.as_str())?.1;
     }
-    line.push(first.clone());
-    line.reverse();
-    Some(line)
+    revisions.push(first.clone());
+    revisions.reverse();
+    Some(revisions)
 }
 
 fn parse_commit(line: &str) -> Option<ListedCommit> {
     let mut parts = line.splitn(5, '\0');
     let mut next = || parts.next();
-    let cut = |text: &str| text.chars().take(MAX_TEXT_CHARS).collect();
+    let truncate = |text: &str| text.chars().take(MAX_TEXT_CHARS).collect();
     let (id, parents, seconds) = (next()?, next()?, next()?);
     Some(ListedCommit {
         parents: parents.split(' ').map(str::to_owned).collect(),
         revision: LineRevision {
             id: id.to_owned(),
             authored_unix_ms: seconds.parse::<i64>().ok()?.checked_mul(1000)?,
-            author: cut(next()?),
-            subject: cut(next()?),
+            author: truncate(next()?),
+            subject: truncate(next()?),
         },
     })
 }

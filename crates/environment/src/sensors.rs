@@ -1,6 +1,6 @@
 //! The state of the machine during a run: steal time, pressure, frequency, temperature.
 //!
-//! Each file is opened once per session, and slow files are not used, so that recording costs some
+//! Each file is opened once per session, and slow files are not used, so that recording costs a few
 //! microseconds before and after a run, and nothing in between. Start at [`RunSensors::open`].
 
 use crate::activity::{
@@ -32,7 +32,7 @@ pub struct RunSensors {
 /// Readings at the start of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct SensorReadings {
-    at: Instant,
+    taken_at: Instant,
     stolen: Option<(u64, u64)>,
     waited_us: Option<u64>,
     frequency_mhz: Option<f64>,
@@ -72,21 +72,22 @@ impl RunSensors {
             waited_us: self.pressure.read(parse_pressure_total),
             frequency_mhz: self.frequency_mhz(),
             throttled: self.throttle_counts(),
-            at: Instant::now(),
+            taken_at: Instant::now(),
         }
     }
 
     /// Call just after a run.
-    pub fn read_end(&self, begun: &SensorReadings) -> KernelStats {
-        let elapsed = begun.at.elapsed();
-        let waited = begun
+    pub fn read_end(&self, start: &SensorReadings) -> KernelStats {
+        let elapsed = start.taken_at.elapsed();
+        let waited = start
             .waited_us
             .zip(self.pressure.read(parse_pressure_total));
-        let stolen = begun.stolen.zip(self.stat.read(parse_steal_ticks));
-        let frequency = begun.frequency_mhz.zip(self.frequency_mhz());
+        let stolen = start.stolen.zip(self.stat.read(parse_steal_ticks));
+        let frequency = start.frequency_mhz.zip(self.frequency_mhz());
         let [core, package] = self.throttle_counts();
-        let grown = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
-        let throttled = grown(begun.throttled[0], core).zip(grown(begun.throttled[1], package));
+        let increase = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
+        let throttled =
+            increase(start.throttled[0], core).zip(increase(start.throttled[1], package));
         KernelStats {
             steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
             pressure: waited.map(|(from, to)| waited_share(from, to, elapsed)),

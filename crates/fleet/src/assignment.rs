@@ -80,7 +80,7 @@ mod tests {
         (cases.collect(), machines.collect())
     }
 
-    fn assigned(cases: &[(String, f64)], machines: &[String]) -> Vec<String> {
+    fn assign_machines(cases: &[(String, f64)], machines: &[String]) -> Vec<String> {
         let cases: Vec<(&str, f64)> = cases.iter().map(|(id, s)| (id.as_str(), *s)).collect();
         let names: Vec<&str> = machines.iter().map(String::as_str).collect();
         let placed = assign_cases(&cases, &names);
@@ -91,7 +91,7 @@ mod tests {
     fn no_machine_has_more_than_a_quarter_above_the_mean() {
         for (count, machines) in [(100, 4), (1000, 10), (7, 3)] {
             let (cases, machines) = example(count, machines);
-            let placed = assigned(&cases, &machines);
+            let placed = assign_machines(&cases, &machines);
             let mean = cases.iter().map(|(_, s)| s).sum::<f64>() / machines.len() as f64;
             let longest = cases.iter().map(|(_, s)| *s).fold(0.0, f64::max);
             for machine in &machines {
@@ -109,7 +109,10 @@ mod tests {
     fn one_machine_more_or_less_moves_few_cases() {
         let (cases, machines) = example(1000, 11);
         let share_moved = |fewer: &[String], more: &[String]| {
-            let (before, after) = (assigned(&cases, fewer), assigned(&cases, more));
+            let (before, after) = (
+                assign_machines(&cases, fewer),
+                assign_machines(&cases, more),
+            );
             before.iter().zip(&after).filter(|(a, b)| a != b).count()
         };
         // At least a tenth has to move.
@@ -128,14 +131,14 @@ mod tests {
         let mut before: Vec<(String, String)> = cases
             .iter()
             .map(|(id, _)| id.clone())
-            .zip(assigned(&cases, &machines))
+            .zip(assign_machines(&cases, &machines))
             .collect();
         cases.reverse();
         machines.reverse();
         let after = cases
             .iter()
             .map(|(id, _)| id.clone())
-            .zip(assigned(&cases, &machines));
+            .zip(assign_machines(&cases, &machines));
         let mut after: Vec<(String, String)> = after.collect();
         before.sort();
         after.sort();

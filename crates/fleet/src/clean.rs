@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 /// Age since the last write after which a session is removed automatically.
 pub const SESSION_MAX_AGE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
-/// A younger bundle may belong to a session that is still being sent.
+/// A bundle younger than this may belong to a session that is still being sent.
 const BUNDLE_MIN_AGE: Duration = Duration::from_secs(60 * 60);
 /// Everything that we create in the fleet folder.
 const OWNED_ENTRIES: [&str; 8] = [
@@ -172,7 +172,7 @@ mod tests {
         lay_out_locally(&bundle, session, folder).unwrap()
     }
 
-    fn named(name: &str) -> CleanTarget<'_> {
+    fn session_target(name: &str) -> CleanTarget<'_> {
         CleanTarget::Named(name)
     }
 
@@ -187,24 +187,24 @@ mod tests {
             one.join(BUNDLE_LINK).join("a").is_file(),
             "the session leads to it"
         );
-        let cleaned = clean_folder(&folder, named("0-a")).unwrap();
+        let cleaned = clean_folder(&folder, session_target("0-a")).unwrap();
         assert_eq!(cleaned.sessions, 1);
         assert!(!one.exists() && shared.exists() && own.exists());
-        clean_folder(&folder, named("0-b")).unwrap();
+        clean_folder(&folder, session_target("0-b")).unwrap();
         assert!(!other.exists() && !shared.exists() && own.exists());
         assert_eq!(
-            clean_folder(&folder, named("0-b")).unwrap(),
+            clean_folder(&folder, session_target("0-b")).unwrap(),
             CleanSummary::default()
         );
         fs::write(folder.join("of-somebody"), "").unwrap();
-        let last = clean_folder(&folder, named("0-c")).unwrap();
+        let last = clean_folder(&folder, session_target("0-c")).unwrap();
         assert!(last.bytes > 11, "{last:?}");
         let left: Vec<PathBuf> = list_entries(&folder);
         assert_eq!(left, [folder.join("of-somebody")]);
     }
 
     #[test]
-    fn only_what_is_old_goes_by_itself() {
+    fn only_old_sessions_are_cleaned_up_by_age() {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("fleet");
         let (old, _) = lay_out(&folder, "0-a", "text");
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(cleaned.sessions, 1);
         assert!(!old.exists() && young.join(BUNDLE_LINK).join("a").exists());
         assert_eq!(
-            clean_folder(&folder.join("none"), named("0-a")).unwrap(),
+            clean_folder(&folder.join("none"), session_target("0-a")).unwrap(),
             CleanSummary::default()
         );
     }

@@ -135,7 +135,7 @@ impl ContentStore {
     /// Lays out a bundle and returns its folder. A folder that exists is used as is.
     ///
     /// # Errors
-    /// Fails if the list is invalid, an object is missing or damaged, or on disk errors.
+    /// Fails if the list is invalid, an object is missing or damaged, or the disk fails.
     pub fn lay_out_bundle(&self, entries: &[BundleEntry]) -> anyhow::Result<PathBuf> {
         validate_entries(entries)?;
         let target = self.folder.join("bundles").join(bundle_id(entries));

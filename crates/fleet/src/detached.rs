@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_listen_is_killed() {
+    fn a_worker_that_ignores_the_signal_is_killed() {
         let folder = script_folder("trap '' TERM\nwhile :; do sleep 0.01; done");
         let job = start_worker(folder.path(), &[]).unwrap();
         end_worker(&job, Duration::from_millis(30)).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_under_its_number_is_not_meant() {
+    fn another_process_with_the_id_of_a_worker_is_left_alone() {
         let own = own_worker_name();
         assert!(!has_ended(&JobId(own.clone())));
         let mut parts: Vec<&str> = own.splitn(3, '.').collect();

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_has_the_machine() {
+    fn only_one_at_a_time_has_the_machine() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("none/lock"), folder.path().join("lock")];
         let want = || LockTicket::open_at(&places, false).unwrap();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_waits_no_longer_lets_others_pass() {
+    fn one_that_gives_up_waiting_lets_others_pass() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("lock")];
         let want = |is_shared| LockTicket::open_at(&places, is_shared).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_one_waits_for_is_named() {
+    fn holders_of_the_lock_are_named() {
         let known = "1: FLOCK  ADVISORY  READ 81 00:19:1234 0 EOF\n\
             2: POSIX  ADVISORY  WRITE 82 00:19:1234 0 EOF\n\
             3: FLOCK  ADVISORY  WRITE 83 00:19:12345 0 EOF\n\

@@ -126,7 +126,7 @@ mod tests {
     use super::program_to_send;
 
     #[test]
-    fn the_program_without_libraries_is_sent_where_there_is_one() {
+    fn the_static_program_is_sent_if_there_is_one() {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("speedwell");
         std::fs::write(&own, "own").unwrap();

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_is_two_times_that_are_not_nothing() {
+    fn a_probe_measures_two_times_that_are_not_zero() {
         let probe = probe_speed();
         assert!(
             probe.integer_ns > 1_000_000 && probe.memory_ns > 1_000_000,

@@ -1,7 +1,7 @@
 //! Requests to a forge: sends the token, retries where that may help, and names the missing
 //! permission in errors.
 //!
-//! Rejects redirects, which would take the token along. Start at [`ForgeClient`].
+//! Rejects redirects, since following one would pass the token on. Start at [`ForgeClient`].
 
 use crate::pull_request::{ForgeKind, PullRequestRef};
 use serde_json::Value;
@@ -245,7 +245,7 @@ impl ForgeClient {
         if status.is_redirection() {
             return Err(self.unreadable_error(
                 action,
-                "is a redirect, which is not followed to protect the token",
+                "is a redirect, which is not followed, to protect the token",
             ));
         }
         let message = json.as_ref().and_then(|value| value["message"].as_str());

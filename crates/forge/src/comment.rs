@@ -1,8 +1,8 @@
 //! The comment: identified by its marker and author, edited in place, and never duplicated.
 //!
-//! Parallel jobs may each create one before they see the other's. After creating one, all comments
-//! are therefore listed again; the one with the lowest ID stays, and our others are removed. Start
-//! at [`ForgeClient::post_comment`].
+//! Parallel jobs may each create one before they see the other's. After creating one, a job
+//! therefore lists our comments again and keeps only the one with the lowest ID. Start at
+//! [`ForgeClient::post_comment`].
 
 use crate::client::{Error, ForgeClient};
 use crate::pull_request::ForgeKind;

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_name_none() {
+    fn other_words_name_no_pull_request() {
         for text in [
             "",
             "a/b#12",

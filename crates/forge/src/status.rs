@@ -40,7 +40,7 @@ pub struct CommitStatus {
     /// time.
     pub description: String,
     /// Start of the measurement, in milliseconds since the Unix epoch. `None` for a status that
-    /// reports no result yet: it is set only if no result is known.
+    /// reports no result yet; such a status is set only if the commit has none with a result.
     pub at_unix_ms: Option<u64>,
     /// URL of a page with details.
     pub link: Option<String>,

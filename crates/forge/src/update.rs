@@ -1,7 +1,6 @@
-//! A result on a pull request: its comment and the status of its commit. Each is posted even if the
-//! other fails.
+//! A result on a pull request: its comment and the status of its commit.
 //!
-//! Decides which of them a newer result prevents from being posted. Start at
+//! Each is posted even if the other fails, but never in place of a newer result. Start at
 //! [`ForgeClient::post_update`].
 
 use crate::client::{Error, ForgeClient};
@@ -48,7 +47,7 @@ impl ForgeClient {
             Some(Err(error)) => (Some(Err(error)), None),
         };
         let status = update.status.as_ref().map(|status| match &newer {
-            // If the forge does not let us read statuses, the comment still shows a newer result.
+            // The comment reveals a newer result even if the forge does not let us read statuses.
             Some(newer) if newer.is_about(&status.revision) => Ok(StatusOutcome::Outdated),
             _ => self.set_status(status),
         });

@@ -19,7 +19,7 @@ const MARKER: &str = "<!-- speedwell:name:compare -->";
 
 fn client(fake: &FakeForge) -> ForgeClient {
     let text = format!("{}:{}/owner/name#12", fake.forge, fake.address);
-    let pull_request: PullRequestRef = text.parse().expect("it is a place");
+    let pull_request: PullRequestRef = text.parse().expect("it names a pull request");
     ForgeClient::new(pull_request, ForgeToken::new("secret\n")).with_clock(WaitClock::movable())
 }
 
@@ -81,7 +81,7 @@ fn the_comment_is_written_once_and_then_edited_in_place() {
 }
 
 #[test]
-fn it_is_found_on_any_page() {
+fn our_comment_is_found_on_any_page() {
     for forge in FORGES {
         let fake = FakeForge::start(forge);
         for number in 0..250 {
@@ -103,7 +103,7 @@ fn it_is_found_on_any_page() {
 }
 
 #[test]
-fn of_two_jobs_at_once_one_comment_is_left() {
+fn two_jobs_at_once_leave_one_comment() {
     for forge in FORGES {
         let fake = FakeForge::start(forge);
         // The other job writes between our listing and our writing.
@@ -160,7 +160,7 @@ fn an_older_result_never_replaces_a_newer_one() {
 }
 
 #[test]
-fn a_job_that_may_not_ask_who_it_is_knows_itself_as_a_robot() {
+fn a_job_that_may_not_query_its_user_assumes_the_name_of_the_robot() {
     for forge in [ForgeKind::GitHub, ForgeKind::Gitea] {
         let fake = FakeForge::start(forge).with_job_token();
         let robot = match forge {
@@ -188,7 +188,7 @@ fn a_job_that_may_not_ask_who_it_is_knows_itself_as_a_robot() {
 }
 
 #[test]
-fn what_passes_is_tried_again() {
+fn temporary_failures_are_retried() {
     for forge in FORGES {
         let fake = FakeForge::start(forge);
         let clock = WaitClock::movable();
@@ -335,7 +335,7 @@ fn a_status_is_set_in_the_words_of_each_forge() {
 }
 
 #[test]
-fn gitlab_refuses_to_set_what_is_set_already_and_that_is_no_mistake() {
+fn gitlab_refuses_a_status_that_is_set_already_which_is_no_error() {
     let fake = FakeForge::start(ForgeKind::GitLab);
     fake.fail_next(RequestFault::Words(
         400,

@@ -16,8 +16,9 @@ const DRAFT_PREFIX: &str = "draft-";
 /// Older drafts belong to killed processes: no compilation may take that long.
 const MAX_DRAFT_AGE: Duration = Duration::from_secs(3600);
 
-/// Returns `$XDG_CACHE_HOME/speedwell`, else `~/.cache/speedwell`, else this user's folder among
-/// temporary files. If others could write there, returns a folder of this process.
+/// Returns `$XDG_CACHE_HOME/speedwell`, else `~/.cache/speedwell`, else a folder of this user in
+/// the temporary directory. If others could write there, returns a temporary folder private to this
+/// process.
 pub fn cache_folder() -> PathBuf {
     CHOSEN_FOLDER.get_or_init(choose_folder).0.clone()
 }
@@ -45,7 +46,7 @@ fn choose_folder() -> (PathBuf, Option<String>) {
     }
 }
 
-/// Returns a temporary folder of this process; a later process removes it.
+/// Returns a temporary folder private to this process; a later process removes it.
 fn temporary_folder() -> PathBuf {
     static FOLDER: OnceLock<Option<ScratchFolder>> = OnceLock::new();
     let scratch = FOLDER.get_or_init(|| ScratchFolder::new().ok());

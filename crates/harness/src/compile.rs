@@ -2,8 +2,8 @@
 //!
 //! Programs are in the cache folder under a name that depends on all inputs, so a program that is
 //! being measured is never replaced. The headers are known from the last compilation, which lists
-//! them (`-MMD`). Start with [`build_program`]; with [`GeneratedBuild`] for languages other than C
-//! and C++, whose compilers build a folder from generated sources.
+//! them (`-MMD`). Start at [`build_program`] or, for languages other than C and C++, whose
+//! compilers build a folder from generated sources, at [`GeneratedBuild`].
 
 use crate::cache::{self, cache_folder};
 use crate::sources::HarnessSources;
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_goes_in_changes_the_identity() {
+    fn every_input_changes_the_identity() {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("near.hpp");
         fs::write(&input, "1").unwrap();

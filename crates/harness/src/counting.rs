@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Checks whether instructions of this kind of benchmark can be counted.
 ///
 /// # Errors
-/// Returns the reason why not.
+/// Returns the reason if they cannot.
 pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
     use SnippetLanguage::*;
     match kind {
@@ -285,7 +285,7 @@ mod tests {
         totals: 6031 1006 1012\n";
 
     #[test]
-    fn counts_are_the_totals_of_a_part_without_those_of_an_empty_one() {
+    fn the_counts_of_an_empty_part_are_subtracted() {
         let part = EventCounts::parse(PART).unwrap();
         assert_eq!(
             (

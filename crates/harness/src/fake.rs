@@ -11,10 +11,10 @@
 //! failures, `sleep:MS` takes time before reporting 1, and `VALUE@NS` is a value whose sample took
 //! that many nanoseconds instead of a million. `110,memory=5` is a run with a second metric, of
 //! which less is better. `30x80/10x520` is a series of 80 points with 30 ns per iteration and 520
-//! with 10, which vary by some thousandths; in a run without a series, an iteration takes as long
+//! with 10, which vary by a few thousandths; in a run without a series, an iteration takes as long
 //! as in the last point. A line `builds` holds a factor for each build. `110~80` is a run of one
-//! second with 80 involuntary context switches on an otherwise idle machine; `100~80|101` is the
-//! same, and 101 when it is retried.
+//! second with 80 involuntary context switches on an otherwise idle machine; `100~80|101` is such a
+//! run, which gives 101 when it is retried.
 
 use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,

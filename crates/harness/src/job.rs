@@ -78,7 +78,7 @@ pub struct BenchmarkSource {
         with = "crate::suites::serialization"
     )]
     pub suite: Option<Arc<SuiteAdapter>>,
-    /// The user's adapters to which programs built from it may belong.
+    /// The user's adapters that may apply to programs built from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_suites: Vec<Arc<SuiteAdapter>>,
     /// Whether the file is a build artifact, such as a jar or a bundle, instead of the user's
@@ -225,7 +225,7 @@ pub enum DefaultLoadTool {
     /// The built-in generator.
     #[default]
     Speedwell,
-    /// The tool that Node.js core would use: drop-ins measure as their originals do.
+    /// The tool that Node.js core would use: drop-in replacements measure as their originals do.
     AsNodeCore,
 }
 
@@ -436,8 +436,8 @@ pub struct RunContext<'a> {
     pub kept: Option<(&'a SharedServicePool, (usize, u32))>,
     /// How to count instructions; `None` to measure time.
     pub counting: Option<&'a InstructionCounting>,
-    /// The clock that is compared. A harness whose processor-time clock is slow to set up does so
-    /// only if it is this one.
+    /// The clock that is compared. A harness whose processor-time clock is slow to set up sets it
+    /// up only if it is this one.
     pub clock: ComparedClock,
 }
 

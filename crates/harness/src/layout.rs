@@ -3,7 +3,7 @@
 //!
 //! Decides how to make a linker shuffle, and where builds are kept until the session ends. Sources
 //! are compiled once; only linking is repeated. `.init_array` is never shuffled, since that would
-//! change what a program does. Start at [`RunLayout`]; at [`ObjectFiles`] for C and C++, at
+//! change what a program does. Start at [`RunLayout`], at [`ObjectFiles`] for C and C++, or at
 //! [`link_with_first`] for compilers that link themselves.
 
 use crate::cache::{self, cache_folder};
@@ -21,8 +21,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// Maximum total size of builds; the oldest are removed first, and linked again when needed.
 const MAX_TOTAL_BYTES: u64 = 2 << 30;
 
-/// Folders of builds without a living process are removed after this time. Processes in a container
-/// are not visible from outside.
+/// Folders of builds whose process seems to have ended are removed only after this time: processes
+/// in a container are not visible from outside.
 const MAX_ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Maximum size of the variable, and of the path, added above a process's stack.

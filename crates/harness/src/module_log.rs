@@ -87,9 +87,8 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// The files that a program has loaded from a checkout with two modules, of which it is to load
-    /// `k`.
-    fn loaded(
+    /// The files that a program has loaded. `files` are a checkout and a worktree with a script.
+    fn loaded_files(
         program: &str,
         files: &[(&str, &str)],
         script: &str,
@@ -141,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn modules_of_python_are_noted_also_where_they_are_compiled_or_loaded_late() {
+    fn modules_of_python_are_noted_even_if_they_are_compiled_or_loaded_late() {
         if is_missing("python3") {
             return;
         }
-        // A child process, which loads what was compiled by then; a `sitecustomize` of the user,
-        // which is executed as ever.
+        // The script starts a child process, which loads modules that are compiled by then. The user's
+        // own `sitecustomize` is still executed.
         let script = "import sys, subprocess, sitecustomize\n\
             assert sitecustomize.NAME == 'mine', sitecustomize\n\
             def late():\n    import importlib\n    return importlib.import_module('k' + '')\n\
@@ -165,7 +164,7 @@ mod tests {
             ("site/sitecustomize.py", "NAME = 'mine'\n"),
         ];
         let path = [("PYTHONPATH", "ROOT/site:ROOT/checkout/src")];
-        let found = loaded("python3", &files, "worktree/x.py", &path);
+        let found = loaded_files("python3", &files, "worktree/x.py", &path);
         let expected = [
             "checkout/src/deep/__init__.py",
             "checkout/src/deep/inner.py",
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_of_node_are_noted_also_where_they_are_only_read() {
+    fn modules_of_node_are_noted_even_if_they_are_only_read() {
         if is_missing("node") {
             return;
         }
@@ -194,7 +193,7 @@ mod tests {
             ("checkout/notes.txt", ""),
             ("checkout/unused.js", ""),
         ];
-        let found = loaded(
+        let found = loaded_files(
             "node",
             &files,
             "worktree/x.js",

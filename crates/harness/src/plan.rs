@@ -62,7 +62,7 @@ pub struct SessionPlan {
     pub variants: Vec<Variant>,
     /// Order, seed and interim looks.
     pub design: SessionDesign,
-    /// Limits.
+    /// Length and number of samples and runs, and time limits.
     pub sampling: SamplingOptions,
     /// Processors that measured processes may use.
     pub pin: Option<CpuSet>,
@@ -131,7 +131,7 @@ impl SessionPlan {
     /// Parses the experiment that the plan executes, if it is one.
     ///
     /// # Errors
-    /// Fails if its definition was read by another version with a different grammar.
+    /// Fails if its definition was stored by another version, whose grammar differs.
     pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
         self.design
             .experiment
@@ -160,7 +160,7 @@ impl SessionPlan {
 
     /// Returns all slots in execution order: block by block, and within a block case by case, so
     /// that every case is spread over the whole session and its variants stay close in time. Slots
-    /// of a part keep their numbers and order of the whole plan.
+    /// of a part keep the numbers and order that they have in the whole plan.
     pub fn slots(&self) -> Vec<PlanSlot> {
         let mut slots = Vec::new();
         let strata = match &self.part {

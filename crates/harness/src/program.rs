@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_have_none() {
+    fn other_files_have_no_notes() {
         let folder = tempfile::tempdir().unwrap();
         let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let mut wild = whole[..64].to_vec();

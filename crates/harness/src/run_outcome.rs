@@ -185,8 +185,8 @@ impl RunOutcome {
     }
 }
 
-/// Rejects values that no measurement can produce. Checks every source here: a harness, a command,
-/// or a benchmark that writes to the harness channel itself.
+/// Rejects values that no measurement can produce. All results are checked here, from a harness, a
+/// command, or a benchmark that writes to the harness channel itself.
 fn find_impossible_value(result: &RunResult) -> Option<FailureCause> {
     let reason = result.samples.iter().find_map(|sample| {
         let (name, value) = (&sample.metric, sample.value);

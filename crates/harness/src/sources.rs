@@ -32,13 +32,13 @@ pub struct HarnessSources {
     files: &'static [(&'static str, &'static str)],
     /// Folders with their contents.
     folders: &'static [(&'static str, Dir<'static>)],
-    /// Folders whose scripts are bundled, together with those outside the folders.
+    /// Folders whose scripts are bundled; the empty name stands for scripts outside all folders.
     bundled_folders: &'static [&'static str],
     // Held while unpacking: several threads describe files at once.
     unpacked: Mutex<Option<PathBuf>>,
 }
 
-/// A file of a harness with its name, which may be outside of this crate.
+/// A file of a harness, which may be outside of this crate, with its name.
 macro_rules! file {
     ($folder:literal, $name:literal) => {
         (

@@ -120,8 +120,8 @@ impl H3Engine {
         self.traffic.take()
     }
 
-    /// Notifies the servers after this many connections were dropped; they would otherwise keep
-    /// them until the idle timeout.
+    /// Tells the servers that this many connections were dropped, which they would otherwise keep
+    /// until the idle timeout.
     pub fn flush_closes(&mut self, connections: u32) {
         self.tasks.clear();
         self.runtime.block_on(async {

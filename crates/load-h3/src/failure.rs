@@ -116,7 +116,7 @@ impl H3ConnectError {
 }
 
 impl ConnectionEnd {
-    /// Classifies the reason for which a connection was closed.
+    /// Classifies the reason why a connection was closed.
     pub(crate) fn from_connection_error(error: &ConnectionError) -> ConnectionEnd {
         match error {
             ConnectionError::ApplicationClosed(close) => {

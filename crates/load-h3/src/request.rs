@@ -120,7 +120,10 @@ mod tests {
         expects_body: true,
     };
 
-    fn written(head: &RequestHead, fields: &[(&str, &[u8])]) -> Result<H3Request, H3RequestError> {
+    fn write_request(
+        head: &RequestHead,
+        fields: &[(&str, &[u8])],
+    ) -> Result<H3Request, H3RequestError> {
         H3Request::new(head, fields.iter().copied(), b"")
     }
 
@@ -148,7 +151,7 @@ mod tests {
             content_length: Some(4),
             ..GET
         };
-        let request = written(&head, &[("content-length", b"7")]).unwrap();
+        let request = write_request(&head, &[("content-length", b"7")]).unwrap();
         assert_eq!(request.head().headers()[CONTENT_LENGTH], "7");
     }
 
@@ -162,13 +165,19 @@ mod tests {
             authority: b"local host",
             ..GET
         };
-        assert_eq!(written(&method, &[]).unwrap_err(), H3RequestError::Method);
-        assert_eq!(written(&target, &[]).unwrap_err(), H3RequestError::Target);
-        let name = written(&GET, &[("a b", b"")]).unwrap_err();
+        assert_eq!(
+            write_request(&method, &[]).unwrap_err(),
+            H3RequestError::Method
+        );
+        assert_eq!(
+            write_request(&target, &[]).unwrap_err(),
+            H3RequestError::Target
+        );
+        let name = write_request(&GET, &[("a b", b"")]).unwrap_err();
         assert_eq!(name, H3RequestError::Name("a b".to_owned()));
-        let value = written(&GET, &[("a", b"\r\n")]).map(|_| ());
-        assert_eq!(value, Ok(()), "blanks around a value are left out");
-        let value = written(&GET, &[("a", b"x\ny")]).unwrap_err();
+        let value = write_request(&GET, &[("a", b"\r\n")]).map(|_| ());
+        assert_eq!(value, Ok(()), "spaces around a value are left out");
+        let value = write_request(&GET, &[("a", b"x\ny")]).unwrap_err();
         assert_eq!(value, H3RequestError::Value("a".to_owned()));
     }
 }

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 pub struct LoadMeasurement {
     /// Start of the load, in milliseconds since the Unix epoch.
     pub began_epoch_ms: u64,
-    /// From the end of the warm-up to the last response if the load ends by requests, or to the end
-    /// of sending if it ends by time. Rates refer to it.
+    /// From the end of the warm-up to the last response if a number of requests ends the load, or
+    /// to the end of sending if a time limit does. Rates refer to this duration.
     pub elapsed_ns: u64,
     /// Successful responses within [`LoadMeasurement::elapsed_ns`], the basis of the throughput.
     pub ok_in_time: u64,
@@ -532,7 +532,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_course_that_began_later_is_moved_to_the_nearest_interval() {
+    fn a_timeline_that_began_later_is_moved_to_the_nearest_interval() {
         let tick = |ok| TimelineTick {
             ok,
             ..TimelineTick::default()

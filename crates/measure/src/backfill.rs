@@ -1,8 +1,8 @@
 //! Fills gaps in the history: builds and measures revisions one after the other, storing each
 //! result immediately.
 //!
-//! Decides which revisions to measure, from coarse to fine and never depending on a value, and
-//! which to skip. `revisions` decides how a revision is built. Start at [`backfill_line`].
+//! Decides which revisions to measure, from coarse to fine and regardless of any measured value,
+//! and which to skip. `revisions` decides how a revision is built. Start at [`backfill_line`].
 
 use super::{EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest};
 use crate::{history, measure_session, revisions, session_header};
@@ -46,7 +46,7 @@ pub enum RevisionOutcome {
     Measured(i64, usize),
     /// Already had a point.
     AlreadyMeasured,
-    /// Could not be built or queried for its benchmarks, for this reason.
+    /// Could not be built, or its benchmarks could not be listed, for this reason.
     Failed(String),
     /// Failed earlier, in this session.
     FailedBefore(i64),
@@ -59,7 +59,7 @@ pub struct BackfillResult {
     pub revisions: Vec<(Revision, RevisionOutcome)>,
     /// Number of revisions on the line.
     pub line: usize,
-    /// Why it ended before all points were there.
+    /// Why it ended before it reached the target number of points.
     pub early: Option<EarlyStop>,
 }
 

@@ -56,10 +56,11 @@ pub struct BisectRequest {
     pub suspect: Option<SuspectChange>,
 }
 
-/// Plans a search: its line, both ends built, and the single case to measure.
+/// Plans a search: determines its line, builds both ends, and selects the single case to measure.
 ///
 /// # Errors
-/// Fails if the range is invalid, an end cannot be built, or the targets are not exactly one case.
+/// Fails if the range is invalid, an end cannot be built, or the targets do not select exactly one
+/// case.
 pub fn plan_bisection(
     request: &BisectRequest,
     listener: &mut EventListener<'_>,
@@ -268,7 +269,7 @@ struct BisectRun<'a, 'l> {
     session: Session,
     recorder: SessionRecorder<'a>,
     listener: &'a mut EventListener<'l>,
-    /// Revisions that are ready to be measured, as index on the line and variant.
+    /// Revisions that are ready to be measured, each as its index on the line and its variant.
     ready: Vec<(usize, Variant)>,
     last_note: String,
 }
@@ -470,7 +471,7 @@ impl BisectRun<'_, '_> {
         Ok(())
     }
 
-    /// Measures what is not yet measured of a block.
+    /// Measures the runs of a block that are still missing.
     fn measure_block(&mut self, block: &BisectBlock) -> Result<SessionEnd> {
         let variant = |index: &usize| {
             let ready = self

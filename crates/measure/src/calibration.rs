@@ -1,4 +1,4 @@
-//! Measures the same thing against itself, to calibrate later comparisons on this machine.
+//! Measures a program against itself, to calibrate later comparisons on this machine.
 //!
 //! Decides how many runs a calibration takes. The analysis decides what counts as a false alarm.
 //! Start at [`plan_calibration`].

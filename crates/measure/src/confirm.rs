@@ -113,8 +113,8 @@ pub fn are_identical(plans: &PreparedPlan) -> bool {
     revisions::are_identical(&plans.plan)
 }
 
-/// Groups the changes with these numbers by the sessions that confirm them. `request` supplies the
-/// options.
+/// Groups the changes with these numbers so that one session can confirm each group. `request`
+/// supplies the options.
 ///
 /// # Errors
 /// Fails if a change does not exist or no session knows the target of its case.

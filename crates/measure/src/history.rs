@@ -41,7 +41,7 @@ pub struct HistoryRequest {
     pub sets: Vec<(String, String)>,
     /// Names of metrics; empty for the primary ones, `all` for all.
     pub metrics: Vec<String>,
-    /// Uses the ratio to this variant of the same session as the value.
+    /// Uses the ratio to this variant in the same session as the value.
     pub relative: Option<String>,
     /// The smallest change that matters, as a fraction.
     pub threshold: f64,
@@ -935,7 +935,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_goes_on_where_another_ended_says_what_a_first_one_would() {
+    fn a_search_that_continues_an_earlier_one_finds_what_a_full_search_finds() {
         let folder = tempfile::tempdir().unwrap();
         let open = |name: &str| Store::open(&folder.path().join(name)).unwrap();
         let first_look = |places: &[u32]| {

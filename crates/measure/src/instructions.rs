@@ -29,7 +29,7 @@ const HINT: &str = "hint: leave out --metric instructions";
 /// Fills in what depends on the cases: the tool, and the iterations of each case.
 ///
 /// # Errors
-/// Explains why: valgrind is missing, or the work cannot be counted.
+/// Fails if valgrind is missing, or the work cannot be counted.
 pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
     check_plan(plan)?;
     let tool = valgrind_version()?;

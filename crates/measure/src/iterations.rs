@@ -1,8 +1,8 @@
 //! Searches for a number of iterations that makes benchmark files long and steady enough.
 //!
-//! Decides which files to measure with which number: first in single runs until samples are long
-//! enough, then in as many runs as show the variation. `analysis::iterations` decides when samples
-//! are long enough and which number comes next. Start at [`search_iterations`].
+//! Decides which files to measure with how many iterations: first in single runs until samples are
+//! long enough, then in enough runs to show the variation. `analysis::iterations` decides when
+//! samples are long enough and which number comes next. Start at [`search_iterations`].
 
 use super::session::check_processors;
 use super::{
@@ -22,7 +22,7 @@ use speedwell_runner::SessionEnd;
 pub struct IterationsRequest {
     /// The files and how to measure them.
     pub measuring: MeasureRequest,
-    /// Runs of every case and variant with each number, to compute the variation.
+    /// Runs of every case and variant for each number of iterations, to compute the variation.
     pub runs: u32,
     /// The parameter that counts the iterations.
     pub parameter: String,
@@ -54,7 +54,8 @@ pub struct IterationsResult {
     pub ended: SessionEnd,
 }
 
-/// Measures files with increasing numbers until every search has ended. Stores nothing.
+/// Measures files with increasing numbers of iterations until every search has ended. Stores
+/// nothing.
 ///
 /// # Errors
 /// Fails if a target is unknown or no file has the parameter.
@@ -165,7 +166,7 @@ impl SearchRounds<'_, '_> {
                 |file: &&mut FileSearch| !file.failed && file.search.next_number().is_some();
             let mut unfinished: Vec<&mut FileSearch> =
                 files.iter_mut().filter(is_unfinished).collect();
-            // Lengthen short samples first, which takes single runs.
+            // Lengthen short samples first, for which single runs suffice.
             let has_short_samples = unfinished.iter().any(|file| !file.is_long);
             unfinished.retain(|file| file.is_long != has_short_samples);
             if unfinished.is_empty() {
@@ -198,7 +199,7 @@ impl SearchRounds<'_, '_> {
         }
     }
 
-    /// Measures the files, each with its own number.
+    /// Measures the files, each with its own number of iterations.
     fn measure_round(
         &mut self,
         unfinished: &[&mut FileSearch],

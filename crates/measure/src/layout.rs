@@ -11,8 +11,8 @@ use speedwell_harness::{BenchmarkJob, SourceKind, build_cost};
 use speedwell_model::{LayoutVariation, Metric, RunOrder, Session, SnippetLanguage};
 use speedwell_results::store::Store;
 
-/// The looks of a comparison whose runs share builds, in runs: each is after a whole number of
-/// builds, the last after all of them.
+/// The looks (interim analyses) of a comparison whose runs share builds, as numbers of runs: each
+/// comes after a whole number of builds, the last after all of them.
 pub fn build_looks(default_looks: &[u32], builds: u32) -> Vec<u32> {
     let max_runs = default_looks.iter().copied().max().unwrap_or(0);
     if builds == 0 || builds >= max_runs {
@@ -34,7 +34,7 @@ pub fn round_to_blocks(layout: LayoutVariation, runs_per_block: u32) -> LayoutVa
 /// Rejects what cannot be laid out as requested.
 ///
 /// # Errors
-/// Explains the reason, and what can be varied instead.
+/// Fails with a message that explains the reason, and what can be varied instead.
 pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
     let layout = plan.design.layout;
     if layout.is_default() {

@@ -46,8 +46,8 @@ pub fn record_benchmarks(
     Ok(())
 }
 
-/// Finds project files that the benchmarks load from the checkout. Languages reveal them at
-/// listing; files that JavaScript sources name count too, as they may be loaded only while
+/// Finds project files that the benchmarks load from the checkout. Listing shows which files are
+/// loaded; files that JavaScript sources name count, too, as they may be loaded only while
 /// measuring.
 fn find_strays(
     variant: &Variant,

@@ -70,7 +70,7 @@ fn check_source(source: &BenchmarkSource) -> anyhow::Result<()> {
 /// Rejects plans that cannot be measured in pairs on one processor.
 ///
 /// # Errors
-/// Explains the reason: there is nothing to pair, processor time is missing, or the work waits.
+/// Fails if there is nothing to pair, processor time is missing, or the work waits.
 pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
     check_kinds(plan)?;
     let trials = run_trials(plan)?;
@@ -152,8 +152,8 @@ impl PairTrial {
 /// to wait. Failures are left for the session to report.
 pub fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
     compile_snippets(plan)?;
-    // A first run reads its files from disk, and on a busy machine a short run is sampled too
-    // rarely.
+    // A case may only seem to wait: a first run reads its files from disk, and on a busy machine a
+    // short run is sampled too rarely.
     let mut trials = run_once(plan)?;
     for _ in 1..MAX_TRIALS {
         if !trials.iter().any(PairTrial::is_waiting) {
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_is_told_from_being_pushed_off_the_processor() {
+    fn waiting_is_told_from_being_preempted() {
         let usage = |busy_ms: u64| ResourceUsage {
             user_ns: busy_ms * 1_000_000,
             system_ns: 0,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_count_from_one_run_to_the_next() {
+    fn samples_are_counted_since_the_previous_run() {
         let looks = BusySamples::default();
         assert_eq!(looks.take_share(), None);
         for wants in [Some(true), Some(false), None, Some(true), Some(true)] {

@@ -1,4 +1,4 @@
-//! Measures benchmark scripts like the drivers that come with Node.js: file after file, reporting
+//! Measures benchmark scripts as the drivers that come with Node.js do: file after file, reporting
 //! as it goes.
 //!
 //! Decides how a request becomes plans. Knows nothing about how results are printed. Start at

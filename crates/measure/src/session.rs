@@ -343,8 +343,8 @@ pub fn session_header(
     }
 }
 
-/// Digests of the files that define what benchmarks do. Programs and snippets are left out, because
-/// they are what changes, and so are recorded figures.
+/// Digests of the files that define what benchmarks do. Left out are programs and snippets, because
+/// they are what changes, and recorded figures.
 fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
     let is_benchmark = |source: &BenchmarkSource| {
         !source.is_program() && !matches!(source.kind, SourceKind::Snippet(_) | SourceKind::Fake)

@@ -20,11 +20,12 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Which sessions to list; all by default.
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest {
-    /// Measured on this branch.
+    /// Only sessions measured on this branch.
     pub branch: Option<String>,
-    /// Since a day (`2026-01-31`, with or without a time of day) or a revision (`v1.4`, `@base`).
+    /// Only sessions since a day (`2026-01-31`, with or without a time of day) or a revision
+    /// (`v1.4`, `@base`).
     pub since: Option<String>,
-    /// With a run of a case whose current name matches any of these.
+    /// Only sessions with a run of a case whose current name matches any of these.
     pub filters: Vec<Regex>,
 }
 

@@ -46,8 +46,8 @@ const SINGLE_POINT_NS: f64 = 20e3;
 /// Turns every run into a series of this length, in which `rule` finds the steady part.
 ///
 /// # Errors
-/// Fails if a case's loop is not the harness's, the order does not apply, the series is too short,
-/// or the user interrupts the discarded runs.
+/// Fails if a case has its own loop instead of the harness's, the order does not apply, the series
+/// is too short, or the user interrupts the discarded runs.
 pub fn plan_series(
     mut plans: PreparedPlan,
     length: SeriesLength,
@@ -203,7 +203,7 @@ fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDiv
 mod tests {
     use super::*;
 
-    fn divided(length: SeriesLength, time_ns: f64) -> (u32, u64) {
+    fn divide(length: SeriesLength, time_ns: f64) -> (u32, u64) {
         let samples = divide_series(length, time_ns).unwrap();
         match samples.length {
             SampleLength::Iterations(iterations) => (samples.count, iterations),
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn points_are_a_millisecond_or_an_iteration_and_there_are_2000_unless_they_take_long() {
-        let usual = |ns| divided(SeriesLength::Usual, ns);
+        let usual = |ns| divide(SeriesLength::Usual, ns);
         assert_eq!(usual(100.0), (2000, 10_000));
         assert_eq!(usual(400e3), (2000, 3));
         assert_eq!(usual(5e6), (2000, 1));
@@ -222,8 +222,8 @@ mod tests {
     }
 
     #[test]
-    fn so_many_iterations_are_measured_as_were_asked_for() {
-        let of = |all, ns| divided(SeriesLength::Iterations(all), ns);
+    fn as_many_iterations_are_measured_as_were_asked_for() {
+        let of = |all, ns| divide(SeriesLength::Iterations(all), ns);
         assert_eq!(of(2000, 5e6), (2000, 1));
         assert_eq!(
             of(2000, 300e3),
@@ -245,8 +245,8 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_filled() {
-        let of = |s, ns| divided(SeriesLength::Time(Duration::from_secs(s)), ns);
+    fn a_requested_time_is_filled_with_points() {
+        let of = |s, ns| divide(SeriesLength::Time(Duration::from_secs(s)), ns);
         assert_eq!(of(10, 5e6), (2000, 1));
         assert_eq!(of(10, 1e3), (10_000, 1000));
         assert_eq!(of(1000, 1e3), (100_000, 10_000));

@@ -183,7 +183,7 @@ pub struct ServerWork {
     pub ready: ReadinessCheck,
     /// How to stop the server.
     pub stop: StopSignal,
-    /// Number of live child processes required when it is ready and still at the end.
+    /// Number of live child processes required when the server is ready, and still at the end.
     pub children: Option<u32>,
     /// The load to send.
     pub load: ServerLoad,
@@ -341,7 +341,7 @@ pub struct VariantProof {
     pub at_exit: bool,
 }
 
-/// Where a proof is searched.
+/// Where a proof is searched for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProofSource {

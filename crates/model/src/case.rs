@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_with_blanks_in_its_name_keeps_its_values() {
+    fn a_benchmark_with_spaces_in_its_name_keeps_its_values() {
         let case = Case::with_values("my bench/a=1 b.js", " n=5 s=\"x y\"").unwrap();
         assert_eq!(case.benchmark, "my bench/a=1 b.js");
         assert_eq!(

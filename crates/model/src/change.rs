@@ -63,7 +63,7 @@ pub struct RecordedChange {
     pub triage: ChangeTriage,
     /// The user's reason.
     pub note: Option<String>,
-    /// The user.
+    /// The user who made the assessment.
     #[serde(alias = "judged_by")]
     pub triaged_by: Option<String>,
     /// Time of the assessment, in milliseconds since the Unix epoch.

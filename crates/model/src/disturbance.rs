@@ -215,8 +215,8 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
     }
     if MEASURED.contains(&name) || name.starts_with("time_") || name.starts_with("latency_") {
         return Err(format!(
-            "a rule cannot use '{name}', which is measured: rejecting slow runs makes one side look faster, and equal \
-             sides different"
+            "a rule cannot use '{name}', which is measured: rejecting slow runs makes one side look faster, so that \
+             equal sides look different"
         ));
     }
     let found = DisturbanceFigure::ALL

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_with_nothing_in_it_is_read_again() {
+    fn default_values_are_read_back() {
         is_read_as_written::<Revision>();
         is_read_as_written::<CodeOrigin>();
         is_read_as_written::<Environment>();

@@ -123,7 +123,7 @@ pub struct LoadFacts {
     pub is_realtime: bool,
     /// Whether the generator polled instead of sleeping.
     pub busy_polls: bool,
-    /// Longest delay of a response by batched reads, in nanoseconds; `None` if batching was off.
+    /// Longest delay of a response due to batched reads, in nanoseconds; `None` if batching was off.
     pub batching_ns: Option<u64>,
 }
 

@@ -115,7 +115,7 @@ impl MachinePlacement {
             .map(|(service, index)| format!("{service} on {}, ", name(index)))
             .collect();
         format!(
-            "The target ran on {}, {services}the load came from {}.",
+            "The target ran on {}, {services}and the load came from {}.",
             name(&self.target),
             loads.join(", ")
         )

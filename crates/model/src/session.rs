@@ -309,8 +309,8 @@ pub struct SteadyRule {
     /// The clock to use; by default processor time if all runs have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ComparedClock>,
-    /// Whether the time of the steady part is a metric of its own, first among the others of a run; else the whole session
-    /// is about warm-up.
+    /// Whether the time of the steady part is a metric of its own, listed before the others of a run; otherwise the
+    /// whole session is about warm-up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_metric: bool,
 }
@@ -321,7 +321,7 @@ impl SteadyRule {
 }
 
 impl Default for SteadyRule {
-    /// 2 % is what `same` means elsewhere. A quarter: the last 500 of 2000 iterations of Barrett et al., OOPSLA 2017.
+    /// 2 % is what `same` means elsewhere. A quarter is the last 500 of 2000 iterations in Barrett et al., OOPSLA 2017.
     fn default() -> SteadyRule {
         SteadyRule {
             delta: 0.02,
@@ -497,8 +497,8 @@ pub fn seed_of_step(seed: u64, step: u32) -> u64 {
     (weyl ^ (weyl >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
 }
 
-/// Layout randomization: what varies between runs of a variant apart from chance: the order of code and data (builds) and
-/// the contents above the stack.
+/// Layout randomization: what is deliberately varied between runs of a variant, namely the order of code and data
+/// (builds) and the contents above the stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LayoutVariation {

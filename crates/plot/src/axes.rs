@@ -28,7 +28,7 @@ pub(crate) fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
 
 /// Ticks of a left axis without overlapping labels.
 pub(crate) fn left_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
-    // Place ticks closer together in a low plot: one or two would make it unreadable.
+    // Place ticks closer together in a low plot: with only one or two, it would be unreadable.
     let at_normal_distance = (mapping.length_px() / 55.0).clamp(2.0, 10.0);
     let at_small_distance = (mapping.length_px() / 28.0).clamp(2.0, 4.0);
     let max_ticks = at_normal_distance.max(at_small_distance) as usize;

@@ -163,7 +163,7 @@ fn round_width(width: f64, projection: ScaleProjection) -> f64 {
 mod tests {
     use super::*;
 
-    fn once(values: &[f64]) -> Vec<CountedValue> {
+    fn counted_once(values: &[f64]) -> Vec<CountedValue> {
         let once = |value: &f64| CountedValue {
             value: *value,
             count: 1,
@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn linear(values: &[f64]) -> HistogramBins {
-        HistogramBins::of_series(ScaleProjection::Linear, &[once(values)]).unwrap()
+        HistogramBins::of_series(ScaleProjection::Linear, &[counted_once(values)]).unwrap()
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
             .map(|at| f64::from(at * 37 % 1000) / 100.0)
             .collect();
         let bins = linear(&values);
-        let counts = bins.bin_counts(&once(&values));
+        let counts = bins.bin_counts(&counted_once(&values));
         assert_eq!(counts.iter().sum::<u64>(), 1000);
         for (bin, count) in counts.iter().enumerate() {
             let (low, high) = bins.bin_ends(bin);
@@ -215,17 +215,23 @@ mod tests {
                 .unwrap(),
         );
         assert_eq!((one.first, one.width), (other.first, other.width));
-        assert_eq!(one.bin_counts(&once(&each)), other.bin_counts(&counted));
+        assert_eq!(
+            one.bin_counts(&counted_once(&each)),
+            other.bin_counts(&counted)
+        );
     }
 
     #[test]
     fn equal_values_and_wild_ones_have_bins_too() {
-        assert_eq!(linear(&[5.0; 7]).bin_counts(&once(&[5.0; 7])), [7]);
+        assert_eq!(linear(&[5.0; 7]).bin_counts(&counted_once(&[5.0; 7])), [7]);
         assert_eq!(linear(&[0.0]).count, 1);
         let wild = [1.0, 1.1, 1.2, 1e12];
         assert!(linear(&wild).count <= 2 * MAX_BINS as usize);
         assert_eq!(
-            linear(&wild).bin_counts(&once(&wild)).iter().sum::<u64>(),
+            linear(&wild)
+                .bin_counts(&counted_once(&wild))
+                .iter()
+                .sum::<u64>(),
             4
         );
     }
@@ -233,7 +239,8 @@ mod tests {
     #[test]
     fn bins_of_a_logarithmic_axis_have_equal_ratios() {
         let values: Vec<f64> = (0..100).map(|at| 1.1_f64.powi(at)).collect();
-        let bins = HistogramBins::of_series(ScaleProjection::Log10, &[once(&values)]).unwrap();
+        let bins =
+            HistogramBins::of_series(ScaleProjection::Log10, &[counted_once(&values)]).unwrap();
         let ratio = |bin| bins.bin_ends(bin).1 / bins.bin_ends(bin).0;
         assert!((ratio(0) - ratio(bins.count - 1)).abs() < 1e-9);
     }

@@ -284,7 +284,7 @@ fn van_der_corput(mut index: usize) -> f64 {
 mod tests {
     use super::*;
 
-    fn close(got: TukeyStats, wanted: [f64; 5]) {
+    fn assert_close(got: TukeyStats, wanted: [f64; 5]) {
         let got = [
             got.low_whisker,
             got.low_quartile,
@@ -303,7 +303,7 @@ mod tests {
         // quantile(x, c(.25, .5, .75)); range(x[x >= q1 - 1.5 * iqr & x <= q3 + 1.5 * iqr])
         let mut values = vec![12.1, 11.8, 12.4, 15.9, 12.0, 11.9, 12.6, 9.7, 12.2, 12.3];
         values.sort_by(f64::total_cmp);
-        close(
+        assert_close(
             TukeyStats::of_sorted(&values).unwrap(),
             [11.8, 11.925, 12.15, 12.375, 12.6],
         );
@@ -311,8 +311,8 @@ mod tests {
 
     #[test]
     fn one_value_and_equal_values_are_a_line() {
-        close(TukeyStats::of_sorted(&[3.0]).unwrap(), [3.0; 5]);
-        close(TukeyStats::of_sorted(&[3.0, 3.0, 3.0]).unwrap(), [3.0; 5]);
+        assert_close(TukeyStats::of_sorted(&[3.0]).unwrap(), [3.0; 5]);
+        assert_close(TukeyStats::of_sorted(&[3.0, 3.0, 3.0]).unwrap(), [3.0; 5]);
         assert_eq!(TukeyStats::of_sorted(&[]), None);
     }
 

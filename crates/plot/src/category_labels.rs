@@ -22,8 +22,8 @@ pub(crate) struct CategoryLabels {
 }
 
 impl CategoryLabels {
-    /// Lays out labels in a column left of bands of height `band_px`: in the largest size, and then
-    /// the narrowest column up to `max_width`, at which they are complete.
+    /// Lays out labels in a column left of bands of height `band_px`: in the largest size at which
+    /// they are complete in a column up to `max_width` wide, and then in the narrowest such column.
     pub fn beside_bands(labels: &[&str], band_px: f64, max_width: f64) -> Self {
         let largest = (band_px / LINE_SPACING).clamp(MIN_LABEL_PX, LABEL_PX);
         let smaller = [11.0, 10.0, 9.0, MIN_LABEL_PX]

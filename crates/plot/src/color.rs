@@ -73,7 +73,7 @@ pub(crate) fn blend_with_white(colour: &str, share: f64) -> String {
 }
 
 /// CSS variables for the chart colors, which a page sets. Choosing colors for a dark page is up to
-/// it.
+/// the page.
 static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let base_colors = [
         ("ink", INK),

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn strips_that_share_what_they_have_in_common_show_the_same() {
+    fn strips_with_a_shared_axis_show_the_same() {
         let chart = ForestChart {
             band: Some((-2.0, 2.0)),
             rows: vec![row(-10.0, -12.0, -8.0), row(10.0, 8.0, f64::INFINITY)],

@@ -178,7 +178,9 @@ impl GridChart {
         let mut shown = extents.iter().flatten();
         let first = shown.next()?;
         let differs = shown.any(|other| other != first);
-        differs.then(|| "each panel has its own axis: their levels are too far apart".to_owned())
+        differs.then(|| {
+            "each panel has its own axis: the levels of the panels are too far apart".to_owned()
+        })
     }
 
     /// Label above all panels.

@@ -235,7 +235,7 @@ impl AxisMapping {
         }
     }
 
-    /// Pixel of a value. Values outside, or that cannot be shown, are drawn at the edge.
+    /// Pixel of a value. Values outside the extent, or that cannot be shown, are drawn at the edge.
     pub fn pixel_at(&self, value: f64) -> f64 {
         let edge = if value == f64::INFINITY {
             self.extent.high

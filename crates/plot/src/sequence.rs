@@ -37,7 +37,7 @@ impl ValueSequence {
         shown.count()
     }
 
-    /// Extents of both axes for the values; spikes beyond are drawn at the edge.
+    /// Extents of both axes for the values; spikes beyond them are drawn at the edge.
     pub(crate) fn axis_extents(
         &self,
         x: &ChartAxis,

@@ -13,8 +13,8 @@ pub(crate) enum OutputMedium {
     File,
     /// A rasterizer without fonts: text is outlined.
     Painter,
-    /// Part of a page, which may change the colors by variables and contain several drawings: every
-    /// ID starts with this prefix.
+    /// Part of a page, which may override the colors with CSS variables. As a page may contain
+    /// several drawings, every ID starts with this prefix.
     Page(String),
 }
 
@@ -69,7 +69,8 @@ pub(crate) struct SvgWriter {
 }
 
 impl SvgWriter {
-    /// Writes a complete document: `attributes` of the root, and its contents by `content`.
+    /// Writes a complete document: a root element with `attributes`, whose contents `content`
+    /// writes.
     pub fn write_document(
         medium: OutputMedium,
         attributes: &[(&str, &str)],
@@ -238,8 +239,8 @@ impl OpenElement<'_> {
     }
 }
 
-/// Adapts an attribute value to a page that contains other drawings with their own IDs and colors
-/// that follow its theme.
+/// Adapts an attribute value to a page: makes IDs unique among the page's drawings, and lets colors
+/// follow the page's theme.
 fn adapt_to_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
     match name {
         "id" => format!("{id}-{value}").into(),
@@ -280,7 +281,7 @@ fn escape_xml(text: &str, out: &mut String) {
             '\n' => out.push_str("&#10;"),
             '\t' => out.push(' '),
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            // Bidirectional control characters could make the text appear as another.
+            // Bidirectional control characters could make the text look like a different one.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             other => out.push(other),
         }

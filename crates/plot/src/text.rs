@@ -77,7 +77,7 @@ pub(crate) fn text_outline(text: &str, size_px: f64, x: f64, baseline: f64) -> S
     };
     for character in text.chars() {
         let glyph = FONT_FACE.glyph_index(character).unwrap_or(GlyphId(0));
-        // A glyph without contours (a blank) returns `None`, which is not an error.
+        // A glyph without contours (a space) returns `None`, which is not an error.
         let _ = FONT_FACE.outline_glyph(glyph, &mut pen);
         pen.x += f64::from(character_width(character)) * scale;
     }
@@ -123,7 +123,7 @@ impl OutlineBuilder for OutlinePen {
 }
 
 // Wraps a label into lines of a given width, and truncates excess text with an ellipsis. Prefers to
-// break at blanks; an overlong word breaks after its separators (`/ - _ , = :`), as in file and
+// break at spaces; an overlong word breaks after its separators (`/ - _ , = :`), as in file and
 // parameter names; only then between any two letters.
 
 /// A line of a wrapped label.
@@ -279,7 +279,7 @@ impl LineFiller {
     /// Appends a piece to this line or a new one; returns false if it is wider than a whole line. A
     /// single character always fits, to guarantee termination.
     fn append_piece(&mut self, piece: &str) -> bool {
-        // A trailing blank takes no room.
+        // A trailing space takes no room.
         let visible_px = reserved_width(piece.trim_end(), self.size_px);
         if self.line_width + visible_px > self.max_width {
             if visible_px > self.max_width && piece.chars().count() > 1 {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outline_begins_at_the_pen_and_a_blank_has_none() {
+    fn an_outline_begins_at_the_pen_and_a_space_has_none() {
         assert!(text_outline("I", 10.0, 100.0, 50.0).starts_with("M10"));
         assert!(text_outline(" ", 10.0, 0.0, 0.0).is_empty());
     }
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_breaks_at_blanks_first() {
+    fn a_label_breaks_at_spaces_first() {
         let width = reserved_width("buffer-compare.js", 12.0) + 0.1;
         let wrapped = wrap_text("buffer-compare.js size=16 n=4", width, 12.0, 9);
         assert_eq!(texts(&wrapped), ["buffer-compare.js", "size=16 n=4"]);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_word_breaks_behind_its_separators() {
+    fn a_wide_word_breaks_after_its_separators() {
         let width = reserved_width("string_decoder/", 12.0) + 0.1;
         let wrapped = wrap_text("string_decoder/string-decoder.js", width, 12.0, 9);
         assert_eq!(

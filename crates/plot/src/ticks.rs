@@ -182,7 +182,8 @@ fn scaled_mantissas(extent: AxisExtent, mantissas: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Computes a power of ten, exactly where a double can represent it, unlike `powf`.
+/// Computes a power of ten; unlike that of `powf`, the result is exact where a double can represent
+/// it.
 fn power_of_ten(exponent: i32) -> f64 {
     match exponent {
         // The positive power would overflow to infinity.

@@ -213,7 +213,9 @@ impl TrendChart {
             .count();
         if strays > 0 {
             let points = format_count(strays, "point", "s");
-            notes.push(format!("{points} beyond the axis: an arrow at its end"));
+            notes.push(format!(
+                "{points} beyond the axis, shown by an arrow at its end"
+            ));
         }
         let inside = without_strays(&shown, &self.find_strays(&shown));
         if inside.len() > MAX_SINGLE_POINTS {

@@ -32,7 +32,7 @@ pub enum TrendState {
     /// Enough evidence to measure again: a hollow mark.
     #[default]
     Suspected,
-    /// As certain as points allow that were not measured for it: a filled mark.
+    /// As certain as it can be from points that were not measured to confirm it: a filled mark.
     Found,
     /// Confirmed by another measurement: a filled mark with a ring.
     Confirmed,
@@ -156,7 +156,7 @@ pub enum TrendNoteKind {
     Tag,
     /// A change of the machine that can affect the metric.
     Environment,
-    /// The measured work has changed: no level extends across.
+    /// The measured work has changed: no level extends across the note.
     Work,
     /// A remark by a user.
     Remark,
@@ -171,7 +171,7 @@ pub struct TrendNote {
     pub x: f64,
     /// Subject of the note.
     pub kind: TrendNoteKind,
-    /// Short label; empty if another note has it.
+    /// Short label; empty if another note already shows it.
     pub label: String,
     /// Full description for a tooltip; may be empty.
     pub description: String,

@@ -1,5 +1,5 @@
-//! A trend as a sparkline, for a row of a table that has the text: points as a faint line, levels
-//! on top of it, and the marks of changes.
+//! A trend as a sparkline, for a row of a table that describes it in words: points as a faint line,
+//! levels on top of it, and the marks of changes.
 
 use crate::axis::ChartAxis;
 use crate::color::{INK, MUTED};

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static RUNNING: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
 
-/// Announces work until it is dropped.
+/// Keeps work announced until this is dropped.
 #[derive(Debug)]
 pub struct ActivityGuard(u64);
 

@@ -19,7 +19,7 @@ pub enum ChannelKind {
     Harness,
     /// One pipe from the child, descriptor 3, which is stored in the named variable.
     Pipe(&'static str),
-    /// The child's stdout, which is captured only in part otherwise.
+    /// The child's stdout, which is otherwise captured only in part.
     Stdout,
 }
 

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_of_another_address_is_none_of_this_one() {
+    fn a_socket_of_another_address_is_not_found() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         assert!(sockets_at(SocketAddr::from(([127, 0, 0, 9], port))).is_empty());

@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn of_other_machines_and_containers_nothing_is_known() {
+    fn nothing_is_known_of_other_machines_and_containers() {
         let own = ProcessIdentity {
             machine: Some("m".into()),
             ..ProcessIdentity::current_process()

@@ -46,7 +46,7 @@ impl CpuSet {
     /// Checks that this thread may use all of them.
     ///
     /// # Errors
-    /// Names one that it may not use.
+    /// Returns an error that names a processor this thread may not use.
     pub fn check_usable(&self) -> Result<(), UnusableCpu> {
         let Ok(usable) = CpuSet::usable_by_thread() else {
             // A system that does not report them rejects the set in `bind_thread`.
@@ -118,7 +118,8 @@ impl TimeSlice {
     /// Applies it to this thread, and to all threads and processes that it starts from now on.
     ///
     /// # Errors
-    /// Fails if the kernel does not support it: Linux before 6.12 ignores or rejects it.
+    /// Fails if the kernel rejects it. Linux before 6.12 does not support it and may silently
+    /// ignore it.
     pub fn apply(self) -> io::Result<()> {
         let mut attributes = SchedulingAttributes::default();
         let size = size_of::<SchedulingAttributes>() as u32;
@@ -180,7 +181,7 @@ impl From<CpuSet> for String {
     }
 }
 
-/// Priority among real-time processes: above ordinary ones, below most kernel threads.
+/// Real-time priority: above ordinary processes, below most kernel threads.
 const REAL_TIME_PRIORITY: i32 = 10;
 
 /// Real-time priority: until this is dropped, the thread that created it, and threads it starts,

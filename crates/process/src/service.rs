@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_to_end_and_may_say_goodbye() {
+    fn a_service_is_asked_to_end_and_may_say_goodbye() {
         let folder = tempfile::tempdir().unwrap();
         let ready = folder.path().join("ready");
         let service = shell(&format!(
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_ends_by_itself_is_told_with_its_status() {
+    fn a_service_that_ends_by_itself_is_reported_with_its_status() {
         let service = shell("echo oops >&2; exit 3");
         wait_until(|| service.has_ended());
         let outcome = service.stop_and_wait().unwrap();

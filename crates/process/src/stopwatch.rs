@@ -27,8 +27,8 @@ pub struct TimedExecution {
     pub ended: ProcessEnd,
 }
 
-/// Times processes one after the other. Another thread may kill the running one and all that would
-/// follow.
+/// Times processes one after the other. Another thread may kill the running process and every later
+/// one.
 #[derive(Debug, Default)]
 pub struct ProcessStopwatch {
     running: AtomicI32,

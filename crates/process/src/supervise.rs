@@ -22,8 +22,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Polling interval while nothing happens: short enough for Ctrl-C, too long to disturb
-/// measurements.
+/// Polling interval while nothing happens: short enough to react to Ctrl-C, long enough not to
+/// disturb measurements.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Starts `spec`, talks with it, and returns when it and all processes it started are gone.
@@ -100,7 +100,7 @@ pub fn unix_time_ms() -> i64 {
         .map_or(0, |since| since.as_millis() as i64)
 }
 
-/// Decides that the child must end before its time limit.
+/// Who decides that the child must end before its time limit.
 enum StopSource {
     /// The user, by an interrupt.
     User,

@@ -1,6 +1,7 @@
 //! Requests to the server: sends the token, and reports whether a retry may help.
 //!
-//! Rejects redirects, which would take the token along. Start at [`UploadClient::upload_session`].
+//! Rejects redirects, since following one would pass the token on. Start at
+//! [`UploadClient::upload_session`].
 
 use crate::lines::SessionLines;
 use crate::target::UploadTarget;
@@ -18,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum size of a session that is sent in one request.
 const MAX_SINGLE_REQUEST_BYTES: usize = 8 << 20;
-/// How often the server may ask for a line other than the next one.
+/// How many times the server may ask for a line other than the next one.
 const MAX_POSITION_CHANGES: u32 = 100;
 /// Maximum size of a response.
 const MAX_RESPONSE_BYTES: u64 = 1 << 20;

@@ -3,7 +3,7 @@
 //! [`UploadTarget`] is a project on a server; [`UploadClient::upload_session`] sends the lines of a
 //! session there: small sessions in one request, others in parts, resuming where the server says. A
 //! failure says whether a retry may help; when to retry, and what to keep until then, is decided
-//! elsewhere. Of a session, this crate handles only the lines and their digest.
+//! elsewhere. This crate handles only the lines of a session and their digest.
 //!
 //! ```no_run
 //! use speedwell_push::{UploadClient, UploadError, SessionLines, UploadTarget, UploadOutcome, LineSource};

@@ -1,4 +1,4 @@
-//! The report of `backfill`: revisions of a line that got points later. Start at
+//! The report of `backfill`: which revisions of a line now have data in the history. Start at
 //! [`report_backfill`].
 
 use crate::document::{Document, ReportBlock};
@@ -24,7 +24,7 @@ pub struct BackfillLine {
 pub enum BackfillOutcome {
     /// It was measured.
     Measured,
-    /// It already had a point.
+    /// The history already had data for it.
     Known,
     /// It could not be built or described.
     Failed,
@@ -36,7 +36,7 @@ impl BackfillOutcome {
     fn outcome_text(self) -> &'static str {
         match self {
             BackfillOutcome::Measured => "measured",
-            BackfillOutcome::Known => "had a point",
+            BackfillOutcome::Known => "had data",
             BackfillOutcome::Failed => "failed",
             BackfillOutcome::FailedBefore => "failed before",
         }
@@ -55,7 +55,7 @@ pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
         lines.iter().filter(|line| is_wanted(line.outcome)).count()
     };
     let mut parts = vec![format!(
-        "{} of {} have a point",
+        "{} of {} have data",
         count(&BackfillOutcome::has_point),
         format_count(total, "revision", "revisions")
     )];

@@ -17,7 +17,7 @@ use speedwell_model::{
     IntervalEstimate, LineRevision, Metric, MetricDirection, StepFailure, median,
 };
 
-/// Maximum length of a list of revisions that is not folded.
+/// Longer lists of revisions are collapsed.
 const MAX_LISTED_REVISIONS: usize = 20;
 
 /// Builds the report.

@@ -1,15 +1,15 @@
 //! Adds to a comparison what only the store knows: calibrations of machines and cases, and which
 //! sessions are still running.
 //!
-//! Decides which comparisons are marked. `calibration` in the analysis crate decides how a machine
-//! is calibrated, `builds` there what builds of one source show.
+//! Decides which comparisons are marked. In the analysis crate, `calibration` decides how a machine
+//! is calibrated, and `builds` what builds of the same source show.
 
 use speedwell_analysis::{self as analysis, AnalysisFindings, WithheldReason};
 use speedwell_model::{Session, SessionState};
 use speedwell_results::store::Store;
 
-/// Warns of comparisons on a machine whose false-alarm rate is off, and of changes that another
-/// build of the same source might have made. Withholds the verdicts of running sessions.
+/// Warns of comparisons on a machine whose false-alarm rate is off, and of changes that merely
+/// rebuilding the same source could have caused. Withholds the verdicts of running sessions.
 pub fn mark_known<'s>(
     findings: &mut AnalysisFindings,
     sessions: impl IntoIterator<Item = &'s Session>,
@@ -44,8 +44,8 @@ pub fn mark_known<'s>(
     }
 }
 
-/// Returns the number of the session in this store if it is still running: the process that records it is not known to
-/// have ended.
+/// Returns the session's number in this store if it is still running, that is, if the process that
+/// records it is not known to have ended.
 fn running_session_number(session: &Session, store: &Store) -> Option<i64> {
     let number = session
         .number

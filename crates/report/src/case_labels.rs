@@ -21,7 +21,7 @@ pub struct CaseLabels {
     pub shared: String,
     /// Headings and rows in the order of the table.
     pub lines: Vec<LabelLine>,
-    /// Whether the lines so far end below a heading.
+    /// Whether the last line so far belongs to a group with a heading.
     is_open: bool,
 }
 
@@ -203,7 +203,7 @@ fn format_value(_: &str, value: &ParameterValue) -> String {
 
 type ParameterFormat = fn(&str, &ParameterValue) -> String;
 
-/// Each parameter with the width of its longest spelling.
+/// Each parameter with the width of its longest formatted value.
 fn parameter_widths<'a>(
     cases: &[&Case],
     names: &[&'a str],

@@ -1,5 +1,5 @@
-//! How and on what the figures were obtained: the facts needed to judge or reproduce them.
-//! Reference matter in every report about sessions.
+//! How and on what the figures were obtained: the facts needed to judge or reproduce them. Every
+//! report about sessions contains them as reference material.
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
@@ -15,7 +15,7 @@ use speedwell_model::{
 };
 
 /// Describes the circumstances of `findings`, which come from these sessions. Where there are
-/// several, each has the name that the user gave. Machine-readable output: `sources`.
+/// several, each has the name that the user gave. Machine-readable output has them as `sources`.
 pub fn report_circumstances(
     sources: &[(Option<&str>, &Session)],
     findings: &AnalysisFindings,
@@ -71,7 +71,7 @@ fn comparison_facts(comparison: &CandidateComparison, findings: &AnalysisFinding
     let delta = format_setting(comparison.delta);
     vec![
         new_fact("baseline", comparison.baseline.as_str()),
-        new_fact("compared with it", candidates.join(", ")),
+        new_fact("candidates", candidates.join(", ")),
         new_fact("test", method_words(comparison.method)),
         new_fact("confidence", format_setting(comparison.confidence)),
         new_fact(
@@ -196,8 +196,8 @@ fn stopping_text(stopping: &StoppingDesign) -> String {
         } => {
             let looks: Vec<_> = looks.iter().map(u32::to_string).collect();
             format!(
-                "when a sequential test decides, with looks at {} runs a side; error rate {} over \
-                 all looks, equal means within {}",
+                "when a sequential test decides, with interim analyses at {} runs a side; error rate {} \
+                 over all of them, changes within {} count as equal",
                 looks.join(", "),
                 format_setting(*alpha),
                 format_setting(*delta)
@@ -368,8 +368,8 @@ mod tests {
         );
         assert_eq!(
             facts[2].1,
-            "when a sequential test decides, with looks at 8, 14 runs a side; error rate 5 % over all \
-             looks, equal means within 2 %"
+            "when a sequential test decides, with interim analyses at 8, 14 runs a side; error rate 5 % \
+             over all of them, changes within 2 % count as equal"
         );
     }
 

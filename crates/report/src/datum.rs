@@ -65,7 +65,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn it_says_what_the_value_said() {
+    fn a_datum_says_what_its_value_said() {
         for value in [
             json!(1),
             json!(0.25),

@@ -139,7 +139,7 @@ pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -
     document
 }
 
-/// The calibration check of `doctor`; `None` if the machine was never calibrated.
+/// The calibration check of `doctor`; `calibration` is `None` if the machine was never calibrated.
 pub fn calibration_check(calibration: Option<&NoiseCalibration>) -> CheckLine {
     let (state, found, remedy) = match calibration {
         None => (
@@ -228,7 +228,7 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     }
 }
 
-/// Whether there is less noise, as far as the interval tells.
+/// Whether there is less noise or more, as far as the interval shows.
 fn spread_word(spread: &SpreadChange) -> &'static str {
     match spread.change {
         Some(change) if change.high < 0.0 => "less",
@@ -286,7 +286,7 @@ fn spread_columns() -> ColumnSet<SpreadChange> {
     columns
 }
 
-/// The tuning check of `doctor`; `None` if nothing is tuned.
+/// The tuning check of `doctor`; `knobs` is `None` if nothing is tuned.
 pub fn tuned_check(knobs: Option<String>) -> CheckLine {
     let (state, found, remedy) = match knobs {
         Some(knobs) => ("ok", knobs, ""),

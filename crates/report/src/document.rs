@@ -64,17 +64,17 @@ pub enum ReportBlock {
         /// The line.
         line: String,
     },
-    /// Details that a format may fold away.
+    /// Details that a format may collapse.
     Aside {
         /// One line about the contents.
         summary: String,
-        /// Whether it must not be overlooked, so that it starts unfolded.
+        /// Whether the details must not be overlooked, so that they start expanded.
         open: bool,
         /// The details.
         blocks: Vec<ReportBlock>,
     },
-    /// Reference matter, to look up rather than read. Pages and Markdown fold it; terminals omit it
-    /// unless everything is requested.
+    /// Reference material, to look up rather than read. Pages and Markdown collapse it; terminals
+    /// omit it unless everything is requested.
     Appendix {
         /// Its title.
         title: String,
@@ -111,7 +111,7 @@ pub struct CaseGallery {
 pub enum GalleryKind {
     /// The runs of a session.
     Runs,
-    /// Their series along a line of revisions.
+    /// Series along a line of revisions.
     Courses,
 }
 
@@ -122,7 +122,7 @@ pub struct CaseView {
     pub id: String,
     /// The findings about it.
     pub answers: Vec<CaseAnswer>,
-    /// The charts: of its runs, one per metric; or of its trend.
+    /// The charts of its runs, one per metric, or of its trend.
     pub charts: Vec<ReportChart>,
 }
 
@@ -218,8 +218,8 @@ impl Document {
         })
     }
 
-    /// Replaces each [`ReportBlock::Shortened`] with the blocks that `choose` returns; it may also
-    /// add data.
+    /// Replaces each [`ReportBlock::Shortened`] with the blocks that `choose` returns; `choose` may
+    /// also add data.
     fn resolved(&self, choose: &mut Choose<'_>) -> Cow<'_, Document> {
         let is_shortened = |block: &&ReportBlock| matches!(block, ReportBlock::Shortened { .. });
         if !self.all_blocks().iter().any(is_shortened) {
@@ -283,7 +283,8 @@ impl Document {
     }
 }
 
-/// Groups blocks for output: neighbors of one kind together where `is_gathered`, all others alone.
+/// Groups blocks for output: adjacent blocks of one kind together if they pass `is_gathered`, all
+/// others alone.
 pub fn group_blocks<'a, 'b>(
     blocks: &'a [&'b ReportBlock],
     is_gathered: impl Fn(&ReportBlock) -> bool,

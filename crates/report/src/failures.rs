@@ -1,5 +1,5 @@
-//! Failures, each with its cause, its stderr and a line that repeats it; and the benchmarks that
-//! reported that they cannot run here.
+//! Failures, each with its cause, its stderr and a command that reproduces it; and the benchmarks
+//! that reported that they cannot run here.
 
 use super::output::Verbosity;
 use crate::document::{Document, ReportBlock};
@@ -114,7 +114,8 @@ fn failure_blocks(group: &FailureGroup<'_>) -> Vec<ReportBlock> {
             text: failure.stderr_tail.clone(),
         },
     ];
-    // A report that contradicts another cannot be repeated by one command.
+    // Not every failure can be reproduced by one command: a report that contradicts an earlier one,
+    // for example.
     if !failure.replay.is_empty() {
         blocks.push(ReportBlock::Command {
             label: "to repeat it".into(),

@@ -86,7 +86,7 @@ impl FigureScale {
         }
     }
 
-    /// Whether an exact `stored` figure is shown on this scale as it is.
+    /// Whether this scale shows an exact `stored` figure in full.
     fn is_short(&self, stored: f64) -> bool {
         let shown = self.to_shown(stored);
         is_exact_at(shown, last_exact_place(shown).max(0))
@@ -138,7 +138,8 @@ pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> Str
 /// Maximum number of decimals of a change: thousandths of a percent.
 const MAX_PERCENT_PLACES: i32 = 3;
 
-/// Changes without an interval are shown in whole percent from this factor on.
+/// Changes without an interval are shown in whole percent if they are at least this large: 10 is
+/// +1000 %.
 const PLAIN_CHANGE: f64 = 10.0;
 
 /// The last decimal place of a change in percent that its interval supports, at most three. Whole
@@ -243,7 +244,8 @@ pub enum Uncertainty {
 const DEFAULT_DIGITS: i32 = 3;
 /// Maximum number of significant digits of any figure: the seventh digit never matters.
 const MAX_DIGITS: i32 = 6;
-/// Digits of an exact fractional figure: exact figures count as different from 0.1 % on (`analysis::exact`).
+/// Digits of an exact fractional figure: exact figures count as different if they differ by 0.1 %
+/// or more (`analysis::exact`).
 const EXACT_DIGITS: i32 = 4;
 
 /// The last decimal place that an uncertainty of `half_width` supports; negative places are left of
@@ -376,7 +378,7 @@ pub fn better_direction(better: MetricDirection) -> &'static str {
     match better {
         MetricDirection::Higher => "higher is better",
         MetricDirection::Lower => "lower is better",
-        MetricDirection::Unknown => "good direction unknown",
+        MetricDirection::Unknown => "preferred direction unknown",
     }
 }
 

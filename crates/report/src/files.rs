@@ -1,4 +1,5 @@
-//! Files requested with `-o`: the kind by extension, charts numbered, all written or an error.
+//! Files requested with `-o`: the extension decides the kind, several charts are numbered, and it
+//! is an error if any file cannot be written.
 
 use super::format::ReportFormat;
 use crate::document::{Document, ReportChart};
@@ -87,7 +88,7 @@ fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
 /// Checks that the files can be written, before measuring for them.
 ///
 /// # Errors
-/// Fails if a name has no known extension, or as for [`check_writable`].
+/// Fails if a name has no known extension, and as [`check_writable`] does.
 pub fn check_files(paths: &[PathBuf]) -> anyhow::Result<()> {
     for path in paths {
         file_kind(path)?;
@@ -235,7 +236,7 @@ mod tests {
         }
     }
 
-    fn planned(number: usize, paths: &[&str]) -> anyhow::Result<Vec<String>> {
+    fn planned_files(number: usize, paths: &[&str]) -> anyhow::Result<Vec<String>> {
         let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
         let plan = plan_files(&with_charts(number), &paths)?;
         Ok(plan
@@ -246,19 +247,19 @@ mod tests {
 
     #[test]
     fn further_charts_are_numbered() {
-        let paths = planned(3, &["out/r.svg", "r.md"]).unwrap();
+        let paths = planned_files(3, &["out/r.svg", "r.md"]).unwrap();
         assert_eq!(paths, ["out/r.svg", "out/r-2.svg", "out/r-3.svg", "r.md"]);
     }
 
     #[test]
     fn unknown_kinds_name_the_known_ones() {
-        let message = planned(1, &["r.pdf"]).unwrap_err().to_string();
+        let message = planned_files(1, &["r.pdf"]).unwrap_err().to_string();
         assert_eq!(
             message,
             "cannot write 'r.pdf': unknown kind of file (known: .txt .md .adoc .org .csv .json .html .svg .png)"
         );
-        assert!(planned(1, &["report"]).is_err());
-        let message = planned(0, &["r.PNG"]).unwrap_err().to_string();
+        assert!(planned_files(1, &["report"]).is_err());
+        let message = planned_files(0, &["r.PNG"]).unwrap_err().to_string();
         assert_eq!(message, "cannot write 'r.PNG': there is nothing to draw");
     }
 

@@ -28,7 +28,7 @@ pub struct FleetFacts {
     pub class: String,
     /// The offset to add to its clock to get ours, and its uncertainty, in nanoseconds.
     pub offset_ns: (i64, u64),
-    /// The times of a fixed workload, in nanoseconds: integers, memory.
+    /// The times that a fixed workload takes, in nanoseconds: integer arithmetic, memory access.
     pub speed_probe_ns: [u64; 2],
 }
 

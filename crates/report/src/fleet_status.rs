@@ -60,7 +60,7 @@ pub fn list_fleet_shards(rows: &[ShardRow]) -> Document {
     document
 }
 
-/// A role of an experiment on its machine.
+/// A role of an experiment, with its machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RoleRow {
     /// `target`, `load`, or the name of a service.

@@ -56,7 +56,8 @@ pub struct TrendGallery<'a> {
 
 impl TrendGallery<'_> {
     /// Builds a gallery of the series that pass `is_selected`, with a sentence for each change that
-    /// passes `is_shown`; and the charts once more, for files that hold nothing else.
+    /// passes `is_shown`. Adds the charts once more by themselves, for chart files (SVG, PNG),
+    /// which hold nothing else.
     pub fn trend_blocks(
         &self,
         is_selected: &dyn Fn(&SeriesTrend) -> bool,

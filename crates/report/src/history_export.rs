@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 pub struct ExportedHistory {
     /// Its contents: the header line, then a line per session.
     pub text: String,
-    /// Sessions omitted because they lack a series: Otava has no notation for a gap, and it reports
-    /// no change in a series with a single NaN.
+    /// Sessions omitted because they lack a series: Otava has no notation for a gap, and reports no
+    /// changes at all in a series that contains even one NaN.
     pub left_out: usize,
 }
 
@@ -87,7 +87,8 @@ fn session_entry(
     let series_points = history.series.iter().zip(row);
     let benches: Vec<Value> = series_points
         .filter(|(series, _)| match series.key.metric.better {
-            // The format knows two directions; a metric without one is exported as a cost.
+            // The format knows two directions; a metric of unknown direction is exported as
+            // "smaller is better".
             MetricDirection::Unknown => better == MetricDirection::Lower,
             direction => direction == better,
         })
@@ -124,7 +125,7 @@ fn session_entry(
     }))
 }
 
-/// The searched points by session, in line order; each row has the series in their order.
+/// The points searched for changes, by session in line order; each row has one entry per series.
 fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> {
     let mut rows: BTreeMap<(u32, i64, i64), Vec<Option<&TrendPoint>>> = BTreeMap::new();
     for (index, series) in history.series.iter().enumerate() {

@@ -176,12 +176,12 @@ fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Re
     let mut units: Vec<&str> = metrics.iter().map(|metric| metric.unit.as_str()).collect();
     units.dedup();
     bail!(
-        "no metric can be shown in '{unit}' (they are measured in {})",
+        "no metric can be shown in '{unit}' (the metrics are measured in {})",
         units.join(", ")
     )
 }
 
-/// The subject of a report before it exists.
+/// The subject of a report that is yet to be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportSubject {
     /// Runs of one variant.
@@ -241,7 +241,7 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
     let is_course = matches!(measured, ReportSubject::Trend | ReportSubject::Changes);
     match output.chart {
         Some(kind) if is_course && kind != ChartKind::Trend => {
-            bail!("results over revisions can be drawn as trend only")
+            bail!("results over revisions can only be drawn as a trend")
         }
         Some(ChartKind::Trend) if !is_course => return Err(charts::not_a_trend()),
         Some(_) if has_own_charts(measured) => {

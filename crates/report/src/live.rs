@@ -116,8 +116,8 @@ pub fn report_live(state: &LiveState) -> Document {
         columns.build_table("cases", &state.cases),
     ));
     document.push(ReportBlock::Note(
-        "Verdicts are given only at the planned looks: in between, false alarms would be more \
-         frequent than stated."
+        "Verdicts are given only at the planned interim analyses: in between, false alarms would \
+         be more frequent than stated."
             .into(),
     ));
     document.attach_data(

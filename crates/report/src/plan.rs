@@ -87,7 +87,7 @@ pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
     let mut document = Document::new("trial");
     let text = if trial.is_experiment {
         format!(
-            "{} of {} cases under their variants work",
+            "{} of {} combinations of case and variant work",
             trial.cases,
             trial.cases + failed
         )

@@ -1,4 +1,5 @@
-//! Where throughput stops growing: the answer in words, the figures of a level, the law, the chart.
+//! Where throughput stops growing: the answer in words, the figures of a level, the fitted law, the
+//! chart. A visit is one measurement at a level.
 //!
 //! Shared by load tests and snippets: knows nothing about what a worker does. Start at
 //! [`scaling_headline`].
@@ -33,7 +34,8 @@ pub fn format_throughput(standing: &LevelState) -> String {
 pub fn format_throughput_error(standing: &LevelState) -> String {
     let interval = standing.interval.filter(|_| standing.throughput > 0.0);
     match interval {
-        // Throughput cannot be negative: such visits do not tell how exact their mean is.
+        // Throughput cannot be negative: with such an interval, it is unknown how exact the mean
+        // is.
         Some(interval) if interval.low < 0.0 => {
             format!("{} (uncertainty unknown)", format_throughput(standing))
         }
@@ -57,7 +59,7 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
     match (is_open, spoilt) {
         (true, Some(spoilt)) => {
             format!(
-                "{label}: throughput grows up to {concurrency}: {figure}; at {spoilt} requests \
+                "{label}: throughput grows up to {concurrency}: {figure}; at {spoilt}, requests \
                  fail."
             )
         }
@@ -123,7 +125,7 @@ pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
         .with_text(formatted.unwrap_or_default())
 }
 
-/// The status of a level, with a mark on the answer; a level without a standing failed.
+/// The status of a level, with a mark on the answer; a level without one failed.
 pub fn standing_cell(standing: Option<&LevelState>, is_knee: bool) -> ReportCell {
     let name = standing.map_or("failed", |standing| status_name(standing.status));
     ReportCell::value(name).with_text(if is_knee { "◀ here" } else { name })
@@ -183,8 +185,8 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
     )
 }
 
-/// Warns of a curve that misses the intervals of many levels, whatever variance it explains: 95 %
-/// intervals may miss one level in twenty.
+/// Warns of a curve that misses the intervals of many levels, however much variance it explains: 95
+/// % intervals may miss one level in twenty.
 fn misfit_note(scaling: &ScalingFindings) -> String {
     let standings = &scaling.answer.standings;
     let is_missed = |standing: &&LevelState| {

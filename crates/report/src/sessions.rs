@@ -46,7 +46,7 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
     }
     if let Some(killed) = sessions.iter().rev().find(|session| session.is_killed) {
         document.push(ReportBlock::Note(format!(
-            "killed: the measuring process is gone; its results are kept, resume with --resume @{}",
+            "killed: the measuring process is gone, but its results are kept; resume with --resume @{}",
             killed.number
         )));
     }
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    fn printed(lines: &[SessionOverview], output: &OutputOptions) -> String {
+    fn print(lines: &[SessionOverview], output: &OutputOptions) -> String {
         let mut out = Vec::new();
         let page = SessionsPage {
             sessions: lines,
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn usual_states_and_no_failures_take_no_room() {
-        let text = printed(
+        let text = print(
             &[session(2, SessionState::Complete, 0)],
             &OutputOptions::default(),
         );
@@ -273,7 +273,7 @@ mod tests {
             sort: Some("number".into()),
             ..OutputOptions::default()
         };
-        let text = printed(&lines, &output);
+        let text = print(&lines, &output);
         assert!(
             text.find("@10").unwrap() < text.find(" @9").unwrap(),
             "{text}"
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn an_empty_store_says_so() {
         assert_eq!(
-            printed(&[], &OutputOptions::default()),
+            print(&[], &OutputOptions::default()),
             "no sessions are stored yet\n"
         );
     }

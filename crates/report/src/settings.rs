@@ -44,9 +44,9 @@ pub fn report_settings(settings: &ServerSettings<'_>) -> Document {
     let now = settings.now_unix_ms;
     let valid = settings.tokens.iter().filter(|token| token.is_valid(now));
     document.push(ReportBlock::Headline(format!(
-        "{}, {} valid, on {}",
+        "{} and {}, on {}",
         format_count(settings.projects.len(), "project", "projects"),
-        format_count(valid.count(), "token is", "tokens are"),
+        format_count(valid.count(), "valid token", "valid tokens"),
         settings.store
     )));
     document.push(ReportBlock::Paragraph(format!(

@@ -109,7 +109,7 @@ fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
         |(label, paces): &(&String, LoadPaces)| format!("'{label}' is {}", paces.paces_text());
     Some(format!(
         "cannot compare different kinds of load: {}, {}\nhint: measure both in the same way, for \
-         example with the same --rate, or as a search each; 'speedwell report' shows one by \
+         example with the same --rate, or both as a search; 'speedwell report' shows one by \
          itself",
         description(first),
         description(other)

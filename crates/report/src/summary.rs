@@ -315,7 +315,7 @@ const SUMMARY_FIGURES: [SummaryFigure; 10] = [
     ("outliers", |summary| Some(summary.outliers.len() as f64)),
 ];
 
-/// A bound of the interval; with fewer than 6 runs there is none, and both equal the median.
+/// A bound of the interval; with fewer than 6 runs there is none, and both bounds equal the median.
 fn known_bound(summary: &CaseSummary, end: f64) -> Option<f64> {
     (summary.center.low < summary.center.high || summary.variation == Some(0.0)).then_some(end)
 }

@@ -40,7 +40,7 @@ pub struct ReportColumn {
     pub kind: ColumnKind,
     /// Its audience.
     pub audience: ColumnAudience,
-    /// Whether a narrow page may omit it: 0 means never, the highest number is omitted first.
+    /// When a narrow page omits it: the columns with the highest number first, those with 0 never.
     pub expendable: u8,
     /// Whether its few distinct values classify the rows, so that a page can filter by them.
     pub facet: bool,
@@ -57,8 +57,8 @@ pub enum ColumnKind {
     Words,
     /// Figures, right-aligned.
     Figure,
-    /// Drawings on a common axis for the column, for formats that can place them; other columns
-    /// have the words.
+    /// Drawings on an axis common to the whole column, for formats that can place them; other
+    /// columns say the same in words.
     Drawn,
 }
 
@@ -358,7 +358,7 @@ impl ReportTable {
         })
     }
 
-    /// The emphasis of each row with cells: that of its facet.
+    /// The emphasis of each row with cells, taken from the facet column.
     pub fn row_emphases(&self) -> Vec<TextEmphasis> {
         let facet = self.columns.iter().position(|column| column.facet);
         let emphasis = |cells: &Vec<ReportCell>| {
@@ -651,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn people_do_not_see_empty_columns_and_machines_always_get_theirs() {
+    fn people_do_not_see_empty_columns_but_programs_do() {
         let table = table(vec![row("a", Some(1.0))]);
         assert_eq!(table.for_people(), [0]);
         assert_eq!(table.for_machines(), [0, 1]);

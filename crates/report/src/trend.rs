@@ -66,7 +66,7 @@ pub fn sort_keys() -> Vec<&'static str> {
     trend_columns().sort_keys()
 }
 
-/// `1.03 ms since 4a5b6c7, 23 revisions with a point ago; 40 points, 2 changes`.
+/// `1.03 ms since 4a5b6c7; 40 points, 2 changes`.
 fn trend_headline(series: &SeriesTrend) -> String {
     let trend = &series.trend;
     let points = format_count(trend.points.len(), "point", "points");
@@ -89,7 +89,7 @@ fn trend_headline(series: &SeriesTrend) -> String {
     )
 }
 
-/// Formats a level with the digits that its band supports.
+/// Formats a level with the digits that its interval supports.
 pub(crate) fn format_figure(value: &IntervalEstimate, metric: &Metric) -> String {
     format_quantity(value.value, &metric.unit, uncertainty_of(value))
 }
@@ -98,11 +98,13 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     let trend = &series.trend;
     let mut notes = Vec::new();
     if let TrendSearch::Impossible(reason) = trend.search {
-        notes.push(format!("It cannot be searched for changes: {reason}."));
+        notes.push(format!(
+            "This series cannot be searched for changes: {reason}."
+        ));
     }
     if let Some(ratio) = trend.smallest_visible.filter(|_| trend.is_searched()) {
         notes.push(format!(
-            "The smallest change that it would show after about 20 points: {}.",
+            "The smallest change that this series would show after about 20 points: {}.",
             format_share(ratio - 1.0)
         ));
     }
@@ -114,7 +116,7 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
         .filter(|[fewest, most]| *most > 4 * fewest)
     {
         notes.push(format!(
-            "Its points have {fewest} to {most} runs. Points with few runs scatter more, so \
+            "The points have {fewest} to {most} runs. Points with few runs scatter more, so \
              changes among them are found later, and where the scatter itself changes, false \
              alarms are more frequent."
         ));
@@ -126,8 +128,8 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
             "whose median is 0".to_owned()
         };
         notes.push(format!(
-            "The newest point lies beyond all of the last 40, {location}: worth measuring again, \
-             nothing more."
+            "The newest point lies beyond all of the 40 before it, {location}: a reason to measure \
+             it again, not evidence of a change."
         ));
     }
     for &index in &trend.new_work {

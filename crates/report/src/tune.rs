@@ -240,7 +240,7 @@ pub fn not_restored_sentence(setting: &SettingLine) -> String {
         state,
     } = setting;
     match state.as_str() {
-        "left alone" => format!("'{path}' is left alone: it was since changed to '{after}'."),
+        "left alone" => format!("'{path}' is left alone: it has since been changed to '{after}'."),
         "gone" => format!("'{path}' is gone; it held '{before}'."),
         reason => format!(
             "'{path}' could not be restored: {reason}. Restore it with: {}",

@@ -206,7 +206,7 @@ impl FigureScale {
     }
 
     /// The typical scale of `figures` of similar size, which can share a unit; `None` if their
-    /// sizes differ or all are zero.
+    /// sizes differ too much or all are zero.
     pub fn common_scale(
         stored_unit: &str,
         figures: impl IntoIterator<Item = f64>,

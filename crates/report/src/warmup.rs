@@ -26,7 +26,7 @@ use speedwell_model::{
 use speedwell_plot as plot;
 use std::sync::Arc;
 
-/// Reports series recorded on a machine like `machine`.
+/// Reports series recorded on the machine that `machine` describes.
 pub fn report_warmup(
     found: &WarmupFindings,
     machine: &Environment,
@@ -244,7 +244,7 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
         .count();
     parts.push(match (with_reference, changed) {
         (0, _) => "no reference loop".to_owned(),
-        (_, 0) => "the reference loop never changed together with a level".to_owned(),
+        (_, 0) => "the reference loop never changed when a level did".to_owned(),
         (total, changed) => format!(
             "the machine changed in {changed} of {}",
             format_count(total, "process", "processes")
@@ -266,8 +266,8 @@ fn warmup_note(found: &WarmupFindings) -> String {
     };
     format!(
         "steady: median time of an iteration after the last change of level; to steady: time until \
-         the first steady point has ended; total: time of all points; all are medians over the \
-         processes, of {clock}; {point}. Levels within {} of each other count as one, and the \
+         the first steady point has ended; total: time of all points; all are medians of {clock} \
+         over the processes; {point}. Levels within {} of each other count as one, and the \
          last must cover {} of the points.",
         format_setting(found.rule.delta),
         format_setting(found.rule.min_share)

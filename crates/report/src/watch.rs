@@ -135,15 +135,11 @@ impl WatchLines {
     }
 
     /// Summarizes a snippet when it ends; `None` for machines, which can compute it.
-    pub fn format_conclusion(
-        &self,
-        name: &str,
-        measured: Option<&SnippetTiming>,
-    ) -> Option<String> {
+    pub fn format_conclusion(&self, name: &str, timing: Option<&SnippetTiming>) -> Option<String> {
         if matches!(self.format, ReportFormat::Json | ReportFormat::Csv) {
             return None;
         }
-        let measured = measured?;
+        let measured = timing?;
         let per_s = format_quantity(measured.per_s?, "1/s", Uncertainty::Unknown);
         let batches = measured.batches.map(|batches| {
             let time = format_quantity(batches.median_ns, "ns", Uncertainty::Unknown);

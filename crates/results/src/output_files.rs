@@ -124,7 +124,7 @@ fn folder_of(path: &Path) -> &Path {
 /// Rejects two outputs to the same file.
 ///
 /// # Errors
-/// Fails if two outputs are one file; the message names both.
+/// Fails if two outputs are the same file; the message names both.
 pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
     for (index, output) in outputs.iter().enumerate() {
         let earlier = outputs[..index]
@@ -141,8 +141,8 @@ pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rejects a word with the name of an existing file that an output would replace. Names are
-/// relative to `folder`.
+/// Rejects a word naming an existing file that an output would replace. Names are relative to
+/// `folder`.
 ///
 /// # Errors
 /// Fails like [`refuse_file`].
@@ -160,7 +160,7 @@ pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow:
 /// as well.
 ///
 /// # Errors
-/// Fails if an output would replace an input, and the message names both; or the definition file
+/// Fails if an output would replace an input (the message names both), or the definition file
 /// cannot be read.
 pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
     if let Some(output) = outputs.iter().find(|output| output.writes(input)) {

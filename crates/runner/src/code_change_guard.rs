@@ -40,7 +40,7 @@ pub(super) struct CodeChangeGuard {
 }
 
 impl CodeChangeGuard {
-    /// Returns why the next run would execute other code than the runs before it, if it would.
+    /// Returns a failure if the next run would execute different code from the runs before it.
     pub fn check_files(&mut self, job: &BenchmarkJob, variant: &Variant) -> Option<FailureCause> {
         let key = (job.source.file.clone(), variant_key(job, variant));
         let files = self.files.entry(key).or_insert_with(|| {

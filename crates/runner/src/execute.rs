@@ -48,10 +48,11 @@ pub struct ExecuteOptions {
     pub completed_slots: BTreeSet<u32>,
     /// Runs of the session that is being resumed.
     pub previous_runs: Vec<Run>,
-    /// Completed slots without run or failure.
+    /// Completed slots that yielded neither a run nor a failure.
     ///
-    /// `None` if `previous_runs` holds all runs, from which they can be derived. For a rule that
-    /// does not inspect runs, it holds only the runs of [`SessionPlan::begun_slots`].
+    /// `None` if they can be derived from `previous_runs`, which then holds all runs. For a rule
+    /// that does not inspect runs, `previous_runs` holds only those of
+    /// [`SessionPlan::begun_slots`].
     pub empty_slots: Option<BTreeSet<u32>>,
     /// Slots that failed already.
     pub failed_slots: BTreeSet<u32>,
@@ -151,8 +152,8 @@ const MAX_CONSECUTIVE_FAILURES: u32 = 2;
 /// is no interval.
 const MIN_RUNS_ALONE: usize = 6;
 
-/// Retries of a disturbed run, after which its block is lost: a machine that disturbs three runs in
-/// a row will disturb the fourth.
+/// Maximum number of retries of a disturbed run; after them, its block is lost: a machine that
+/// disturbs three runs in a row will disturb the fourth.
 const MAX_DISTURBED_RETRIES: u32 = 2;
 
 /// Outcome of one slot.
@@ -164,7 +165,7 @@ pub(super) enum SlotOutcome {
 }
 
 impl SlotOutcome {
-    /// How the session ends because of this outcome, if it does.
+    /// How the session ends because of this outcome; `Complete` if it continues.
     fn session_end(self, fail_fast: bool) -> SessionEnd {
         match self {
             SlotOutcome::Interrupted => SessionEnd::Interrupted,
@@ -303,7 +304,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     /// Retries disturbed runs of the last block in `started_slots`, up to the limit. `outcome` is
-    /// the outcome of the block until now.
+    /// the outcome of the block so far.
     fn retry_disturbed(
         &mut self,
         started_slots: &[PlanSlot],
@@ -620,7 +621,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         }
     }
 
-    /// Finishes the cases that are settled after a block of all cases.
+    /// Finishes the cases that are settled once a block of every case is complete.
     pub fn settle_cases(&mut self, later: &[PlanSlot]) -> anyhow::Result<()> {
         for job in self.settled_jobs() {
             self.finish_case(job, later)?;
@@ -663,7 +664,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     /// Whether more runs of a case are useless: a variant fails every time, so nothing can be
-    /// compared with it. Snippets are worth reporting alone.
+    /// compared with it. For a snippet, the other variants are still worth reporting, given enough
+    /// runs.
     fn is_case_abandoned(&self, job: usize, runs: &[Run]) -> bool {
         let variants = 0..self.plan.variants.len();
         let (abandoned, others): (Vec<usize>, Vec<usize>) =
@@ -683,7 +685,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 }
 
-/// Index of the target's machine in the session, if it has its own.
+/// Index in the session of the machine that runs the target, if the target has its own.
 fn target_machine(plan: &SessionPlan) -> Option<u32> {
     let placement = plan.design.experiment.as_ref()?.placement.as_ref()?;
     u32::try_from(placement.target).ok()

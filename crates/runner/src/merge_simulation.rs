@@ -424,8 +424,8 @@ impl StoppingRule for NeverSettle {
     }
 }
 
-/// Records a session that is killed after `events` events and then resumed, with a judge that
-/// inspects runs or not. Returns the stored session, and whether it had ended before.
+/// Records a session that is killed after `events` events and then resumed, with a stopping rule
+/// that inspects runs or not. Returns the stored session, and whether it had ended before.
 fn kill_and_resume(
     store: &mut Store,
     whole_plan: &SessionPlan,

@@ -15,8 +15,8 @@ use std::time::Duration;
 /// Time slice of one side: long enough that caches are warm for most of it.
 const PAIR_TIME_SLICE: TimeSlice = TimeSlice(Duration::from_millis(20));
 
-/// Draws the processor that the runs of this block share from the usable ones; `None` unless runs
-/// are paired.
+/// Draws one of the usable processors, which the runs of this block share; `None` unless runs are
+/// paired.
 pub(super) fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
     if plan.design.order != RunOrder::Paired {
         return None;

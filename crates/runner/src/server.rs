@@ -38,7 +38,7 @@ pub enum StartFailure {
     Ended,
     /// It cannot become ready, for this reason.
     Never(String),
-    /// It was not ready in time; this was missing last.
+    /// It was not ready in time; this was still missing.
     TooSlow(String),
 }
 
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_ends_is_not_waited_for_and_a_slow_one_is_ready_when_it_is_found() {
+    fn a_server_that_ends_is_not_waited_for_and_a_slow_one_is_ready_when_it_is_found() {
         let clock = WaitClock::movable();
         let service = start_service("exit 3", clock);
         let nothing = || Err::<(), ReadinessFailure>(ReadinessFailure::NotYet(String::new()));

@@ -1,4 +1,4 @@
-//! Runs every case once, possibly several at a time, to see whether it works and not how fast.
+//! Runs every case once, possibly several at a time, to see whether it works, not how fast it is.
 
 use super::execute::SessionEnd;
 use speedwell_harness::plan::SessionPlan;

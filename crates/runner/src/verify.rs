@@ -223,7 +223,7 @@ fn body_excerpt(probe: &ProbeResponse) -> String {
     }
     let excerpt = &probe.body[..probe.body.len().min(MAX_SHOWN_BYTES)];
     let excerpt = String::from_utf8_lossy(excerpt);
-    format!("; it begins with '{}'", excerpt.trim_end())
+    format!("; the body begins with '{}'", excerpt.trim_end())
 }
 
 /// Explains how a body violates the rule, if it does.

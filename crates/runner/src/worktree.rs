@@ -46,10 +46,10 @@ const OUTPUT_FILE: &str = "output";
 /// Folder with git's metadata of the worktree.
 const GIT_FOLDER: &str = "git";
 
-/// Names the repository in which earlier versions registered a worktree.
+/// Names the repository in which earlier versions of Speedwell registered a worktree.
 const REPOSITORY_FILE: &str = "repository";
 
-/// Folder with the revision's own files, as checked out and built, that others replaced.
+/// Folder with the revision's own files, as checked out and built, in whose place others were put.
 const ORIGINALS_FOLDER: &str = "originals";
 
 /// Format version of a worktree and its metadata. Other versions are rebuilt.
@@ -58,7 +58,7 @@ const FORMAT_VERSION: u32 = 2;
 /// Lists the files that differ from the revision because the benchmark is the user's.
 const REPLACED_LIST: &str = "placed";
 
-/// Locks held by this process until it ends, by the folders of the worktrees.
+/// Locks held by this process, each with the folder that it locks.
 static HELD_LOCKS: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
 
 /// The user's checkout.

@@ -27,7 +27,7 @@ pub struct QueueTimeouts {
     /// Maximum wait before the work starts. Applies to each of the two waits of a request that
     /// needs a permit of [`crate::client_limiter::ClientLimiter`] and then a thread.
     pub queued: Duration,
-    /// Time while the work runs.
+    /// Maximum wait while the work runs.
     pub running: Duration,
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn queue_timeout_error(whose: &str, timeouts: QueueTimeouts) -> HttpE
     HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(RETRY_AFTER_S)
 }
 
-/// Lowers the priority of the calling thread, for background work. Per thread on Linux (nice(2)).
+/// Lowers the priority of the calling thread, for background work. On Linux, nice(2) is per thread.
 pub fn lower_priority() {
     // Lowering the priority needs no privileges.
     let _ = rustix::process::nice(10);
@@ -220,7 +220,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn what_takes_too_long_is_said_so_and_goes_on() {
+    async fn work_that_takes_too_long_is_reported_and_goes_on() {
         let pool = BlockingPool::new("test", 1, 2).unwrap();
         let (release, held) = channel::<()>();
         let (done, ends) = oneshot::channel();

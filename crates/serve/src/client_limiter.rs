@@ -1,5 +1,5 @@
 //! Per-client concurrency limit for expensive requests, so that one client does not make all others
-//! wait. Start at [`ClientLimiter::acquire_share`].
+//! wait. Start at [`ClientLimiter::acquire_permit`].
 
 use crate::blocking::{QueueTimeouts, queue_timeout_error};
 use crate::http_error::HttpError;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_has_so_many_shares_and_waits_for_his_own() {
+    async fn each_client_has_a_limit_and_waits_for_its_own_requests() {
         let limiter = ClientLimiter::new(2, 1, TIMEOUTS);
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         let first = limiter.acquire_permit("a").await.unwrap();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_for_his_own_requests_is_refused_after_some_time_and_asks_again() {
+    async fn a_client_that_waits_too_long_is_refused_and_may_ask_again() {
         let limiter = ClientLimiter::new(1, 2, TIMEOUTS);
         let first = limiter.acquire_permit("a").await.unwrap();
         let mut second = Box::pin(limiter.acquire_permit("a"));

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_the_start_works_once() {
+    fn the_start_key_works_once() {
         let key = LoginKey::new().unwrap();
         assert!(!key.redeem(""));
         assert!(!key.redeem("wrong"));

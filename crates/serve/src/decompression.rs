@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    fn packed(bytes: &[u8]) -> Vec<u8> {
+    fn compress(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()
@@ -183,8 +183,8 @@ mod tests {
         let text: Vec<u8> = (0..300_000_u32)
             .flat_map(|n| (n / 7).to_le_bytes())
             .collect();
-        let mut twice = packed(&text);
-        twice.extend(packed(b"and a second member"));
+        let mut twice = compress(&text);
+        twice.extend(compress(b"and a second member"));
         for pieces_of in [1, 7, 511, 512, 513, 100_000] {
             let (unpacked, _, refusal) = unpack(&twice, pieces_of);
             assert_eq!(refusal, None);
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn ten_gigabytes_of_zeros_end_after_one_megabyte() {
         // Compressing ten gigabytes takes too long here; 64 MB of zeros are rejected just as early.
-        let bomb = packed(&vec![0; 64 << 20]);
+        let bomb = compress(&vec![0; 64 << 20]);
         let (unpacked, largest, refusal) = unpack(&bomb, bomb.len());
         assert_eq!(refusal.unwrap().status, StatusCode::PAYLOAD_TOO_LARGE);
         assert!(unpacked.len() < 2 << 20, "{}", unpacked.len());
@@ -205,14 +205,14 @@ mod tests {
     #[test]
     fn short_texts_may_be_as_monotonous_as_they_like() {
         let zeros = vec![0; 1 << 20];
-        let (unpacked, _, refusal) = unpack(&packed(&zeros), 4096);
+        let (unpacked, _, refusal) = unpack(&compress(&zeros), 4096);
         assert!(unpacked == zeros);
         assert_eq!(refusal, None);
     }
 
     #[test]
     fn what_is_cut_off_or_damaged_is_refused() {
-        let whole = packed(b"0123456789 0123456789 0123456789");
+        let whole = compress(b"0123456789 0123456789 0123456789");
         for length in 0..whole.len() {
             let (_, _, refusal) = unpack(&whole[..length], 5);
             assert_eq!(refusal.unwrap().status, StatusCode::BAD_REQUEST, "{length}");

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_known_has_its_tag_and_nothing_of_its_body() {
+    async fn a_known_answer_has_its_tag_and_no_body() {
         let fields = [("content-type", "text/html"), ("cache-control", "private")];
         let known = with_etag(&if_none_match("*"), (fields, "a").into_response()).await;
         assert_eq!(known.status(), StatusCode::NOT_MODIFIED);

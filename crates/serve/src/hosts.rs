@@ -168,7 +168,7 @@ mod tests {
 
     /// Whatever the field contains, a match is a name that browsers can only have from this server.
     #[test]
-    fn no_text_whatever_names_another_site() {
+    fn no_text_names_another_site() {
         let parts = [
             "127.0.0.1",
             "localhost",

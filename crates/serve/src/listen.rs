@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 128;
-/// Attempts with port 0, for ports that are free for only one of IPv4 and IPv6.
+/// Attempts with port 0: the port that the kernel picks for IPv4 may be in use for IPv6.
 const PORT_ATTEMPTS: usize = 16;
 
 /// Address to listen on.

@@ -1,7 +1,7 @@
 //! Request log: one line per request, written when its response has been sent or has broken off.
 //!
-//! It contains nothing that may be secret: no query, no header field, and nothing of a path from
-//! where a token begins. A separate thread writes the lines, so a full pipe blocks no request.
+//! It contains nothing that may be secret: no query, no header field, and no part of a path from
+//! the start of a token on. A separate thread writes the lines, so a full pipe blocks no request.
 
 use crate::token::TOKEN_PREFIX;
 use axum::body::Body;

@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
-/// Maximum number of tracked addresses; when exceeded, the one with the oldest last failure is
-/// dropped.
+/// Maximum number of tracked addresses; when full, the address whose most recent failure is oldest
+/// is dropped.
 const MAX_ADDRESSES: usize = 4096;
 
 /// Counts failures per address.
@@ -36,14 +36,14 @@ pub struct FailureLimiter {
 }
 
 impl Default for FailureLimiter {
-    /// Allows ten failures per minute and address.
+    /// Allows each address ten failures per minute.
     fn default() -> FailureLimiter {
         FailureLimiter::new(10)
     }
 }
 
 impl FailureLimiter {
-    /// Allows `per_minute` failures per minute and address.
+    /// Allows each address `per_minute` failures per minute.
     pub fn new(per_minute: usize) -> FailureLimiter {
         FailureLimiter {
             per_minute: per_minute.max(1),
@@ -51,7 +51,7 @@ impl FailureLimiter {
         }
     }
 
-    /// Whether this address may try. `None` stands for clients on a Unix socket.
+    /// Whether this address may try to log in. `None` stands for clients on a Unix socket.
     ///
     /// # Errors
     /// Returns 429, with the time until the first counted failure is a minute old.

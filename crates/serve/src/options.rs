@@ -1,7 +1,7 @@
 //! Options of a server, and its limits per request, per connection and per address.
 //!
-//! The defaults suit a server of pages and benchmark results; tests set their own. Limits are
-//! enforced where they are noticed: in `connection`, `body` and `unpack`.
+//! The defaults suit a server of pages and benchmark results; tests set their own. A limit is
+//! enforced where exceeding it is noticed: in `connection`, `body` or `unpack`.
 
 use crate::client::TrustedProxy;
 use crate::hosts::AllowedHosts;
@@ -30,9 +30,9 @@ pub struct ServerOptions {
     pub has_token: bool,
     /// Destination of the request log.
     pub log: RequestLog,
-    /// Stops the server. Exists before the server, for event streams that end with it.
+    /// Stops the server. Created before the server, for event streams that end with the server.
     pub stopper: ServerStopper,
-    /// Renders refusals, if not as text or JSON.
+    /// Renders refusals; without it, they are plain text or JSON.
     pub render: Option<ErrorRenderer>,
 }
 

@@ -198,7 +198,7 @@ impl RequestPipeline {
     }
 }
 
-/// Adds the other header fields that the handler has set to the rendered refusal.
+/// Adds to the rendered refusal the header fields that only the handler's response has.
 fn merge_headers(response: Response, mut rendered: Response) -> Response {
     let rendered_headers = rendered.headers().clone();
     let is_missing =

@@ -9,7 +9,7 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Certificate with its chain, and its key. TLS 1.2 and 1.3.
+/// Certificate with its chain, and its key, for TLS 1.2 and 1.3.
 #[derive(Clone)]
 pub struct TlsIdentity {
     pub(crate) config: Arc<ServerConfig>,

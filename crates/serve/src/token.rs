@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_with_any_one_character_changed_is_none() {
+    fn a_token_with_any_one_character_changed_is_invalid() {
         let token = AccessToken::new().unwrap().expose().to_owned();
         for at in 0..token.len() {
             for letter in (0..128_u8)
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_whatever_stops_the_reader() {
+    fn random_text_is_never_a_token() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(17);
         for _ in 0..20_000 {
             let length = random.next_u32() as usize % 80;

@@ -1,4 +1,4 @@
-//! `speedwell backfill`: measures old revisions that have no point in the history.
+//! `speedwell backfill`: measures old revisions for which the history has no data.
 //!
 //! Handles the options; `measure::backfill` measures. Start at [`run`].
 
@@ -22,12 +22,13 @@ use std::time::Duration;
 /// Measure old revisions to fill gaps in the history
 ///
 /// The revisions from A to B along first parents are measured from coarse to fine: first both ends, then the middle of
-/// the widest gap, until N of them have a point. The choice does not depend on measured values, so changes are searched
-/// in these points as in any others. Each revision is built in a worktree, measured in its own session and stored at
-/// once. Revisions that already have a point from this machine are not measured again; those that failed to build with
-/// the same command are not retried. Your checkout is not touched.
+/// the widest gap, until the history has points for N of them. The choice does not depend on measured values, so these
+/// points can be searched for changes like any others. Each revision is built in a worktree, measured in its own
+/// session and stored at once. Revisions that already have a point from this machine are not measured again; those that
+/// failed to build with the same command are not retried. Your checkout is not touched.
 ///
-/// Exit status 1 if fewer than N revisions have a point at the end, unless all revisions of the line have one.
+/// Exit status 1 if the history has points for fewer than N revisions at the end, unless it has them for the whole
+/// line.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell backfill v1.4..HEAD --points 25 --build 'make -j4 bench' ./bench
@@ -43,7 +44,7 @@ pub struct BackfillArgs {
     /// After '--': arguments for every measured program
     #[arg(index = 3, last = true, value_name = "ARG")]
     arguments: Vec<String>,
-    /// Number of revisions that should have a point
+    /// Number of revisions for which the history should have points
     ///
     /// Revisions that already have one count. Finding a change needs at least 21 points.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = parse_points, help_heading = "Search")]
@@ -55,7 +56,9 @@ pub struct BackfillArgs {
     program: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Search")]
     build: BuildArgs,
-    /// Start no further revision after this time, including builds
+    /// Start no further revision once this much time has passed
+    ///
+    /// The time for builds counts, too.
     #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
     budget: Option<Duration>,
     /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
@@ -86,8 +89,8 @@ fn parse_points(text: &str) -> Result<usize, String> {
 /// Measures the revisions, and reports which of them have points.
 ///
 /// # Errors
-/// Returns an error for an invalid range, a newest revision that cannot be measured, or a store
-/// that cannot be written.
+/// Returns an error if the range is invalid, the newest revision cannot be measured, or the store
+/// cannot be written.
 pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
     args.output.check_report(ReportSubject::Backfill)?;
     ensure!(
@@ -126,7 +129,7 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
         Some(EarlyStop::NoMoreRevisions) => {
             let points = result.count_points();
             status::print_note(&format!(
-                "{points} of the {} revisions have a point",
+                "the history has data for {points} of the {} revisions",
                 result.line
             ));
             if points == result.line {
@@ -170,7 +173,7 @@ impl BackfillArgs {
         };
         ensure!(
             !self.sampling.steady,
-            "--steady analyzes single runs, but points are medians over runs\nhint: speedwell warmup"
+            "--steady analyzes single runs, but points of the history are medians over runs\nhint: speedwell warmup"
         );
         let mut measuring = self.selection.measure_request(
             &self.targets,

@@ -17,9 +17,9 @@ use speedwell_report::{self as report, Document, ReportBlock, ReportSubject};
 use speedwell_results::store::Store;
 use std::collections::BTreeSet;
 
-/// Measure a suspected change again, before and after, to confirm or refute it
+/// Measure both sides of a suspected change again, to confirm or refute it
 ///
-/// Both sides are measured on this machine in randomised blocks of four, 14 to 48 runs a side, so that at most one of a
+/// Both sides are measured on this machine in randomised blocks of four, 14 to 48 runs a side, so that at most one in a
 /// hundred changes that do not exist is confirmed. Earlier measurements do not count, so the ratio is not overstated.
 /// CHANGE is a number from 'speedwell history changes': its revisions, case and target are taken from the store, and
 /// the result is stored there.

@@ -1,7 +1,7 @@
 //! The gate of a command: its line in the report and its exit status.
 //!
-//! Maps answers to exit statuses. The answer itself comes from `analysis::gate`, by the table of
-//! docs/reference/gates.md. Start at [`CommandGate::new`] and [`reject_before_measuring`].
+//! Maps answers to exit statuses. The answer itself comes from `analysis::gate`, according to the
+//! table in docs/reference/gates.md. Start at [`CommandGate::new`] and [`reject_before_measuring`].
 
 use super::CommandStatus;
 use super::options::{FailOn, MeasureTask, OutputArgs};
@@ -114,7 +114,7 @@ pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
     })
 }
 
-/// Rejects a gate that could not fail with any results.
+/// Rejects a gate that could not fail, whatever the results.
 ///
 /// # Errors
 /// Fails if there is only one variant, or if the number of runs is below what the test needs.
@@ -125,7 +125,8 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
         return Ok(());
     }
     reject_single_variant(plan.variants.len(), task.fail_on)?;
-    // Unlike Holm's, the other corrections can find each change by itself or many together.
+    // In the best case, Benjamini-Hochberg finds all changes together, each at the full level, as
+    // without a correction.
     let correction = match task.settings.correction {
         TestingCorrection::Holm => TestingCorrection::Holm,
         TestingCorrection::BenjaminiHochberg | TestingCorrection::None => TestingCorrection::None,

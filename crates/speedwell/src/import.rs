@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// several revisions become one session per revision: a folder of asv results, data.js of github-action-benchmark, JSON
 /// of bencher, CSV with the columns time and commit. Results that are already in the store are not added again.
 /// Implausible figures are reported. '--set connections=100 --set pipelining=10' adds parameters that a file lacks to
-/// all its cases, '--set better=less' sets the good direction of its metrics.
+/// all its cases, '--set better=less' states that lower values of its metrics are better.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files or folders to read; '-' is stdin
@@ -239,7 +239,7 @@ impl ImportSummary {
     pub(super) fn report_import(&self, label: &str, is_quiet: bool) {
         if self.differs {
             status::print_warning(&format!(
-                "'{label}': the good direction of a metric differs in sessions that are already in the store; \
+                "'{label}': the preferred direction of a metric differs in sessions that are already in the store; \
                  they are not changed."
             ));
         }

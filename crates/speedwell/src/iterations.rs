@@ -192,7 +192,7 @@ fn reject_set(args: &IterationsArgs) -> anyhow::Result<()> {
     };
     match arguments.find(is_parameter) {
         Some(argument) => bail!(
-            "'{}' is the parameter to search and cannot be set: '{argument}'\nhint: --start sets the first number",
+            "'{}' is the parameter to find and cannot be set: '{argument}'\nhint: --start sets the first number",
             args.parameter
         ),
         None => Ok(()),

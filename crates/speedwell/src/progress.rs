@@ -44,7 +44,7 @@ struct PreparationProgress {
 struct MeasurementProgress {
     started_at: Instant,
     total: usize,
-    /// Cases may be decided before all their runs.
+    /// Whether cases may be decided before all their runs.
     is_upper_bound: bool,
     done: usize,
     initially_done: usize,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_runs_that_is_an_upper_bound_is_called_one() {
+    fn an_upper_bound_of_runs_is_shown_as_such() {
         let measurement = MeasurementProgress {
             is_upper_bound: true,
             failed: 2,

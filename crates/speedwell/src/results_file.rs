@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn of_something_unknown_only_the_beginning_is_read() {
+    fn only_the_beginning_of_an_unknown_file_is_read() {
         let (bytes, _) = read_content(EndlessZeros(4 * formats::BEGINNING_BYTES)).unwrap();
         assert_eq!(bytes.len() as u64, formats::BEGINNING_BYTES);
         let message = formats::read("zero", &bytes).unwrap_err().to_string();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_the_byte_order_changes_nothing() {
+    fn a_byte_order_mark_changes_nothing() {
         let wrk = "Running 1s test @ http://127.0.0.1:8080/\n  1 threads and 2 connections\n  Thread Stats   Avg      \
                    Stdev     Max   +/- Stdev\n    Latency   100.00us   10.00us   1.00ms   90.00%\n    Req/Sec    \
                    10.00k     1.00k   11.00k    90.00%\n  10000 requests in 1.00s, 1.00MB read\nRequests/sec:  \

@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Every run is a fresh process, recorded from its first iteration. Changes of the level of its times are detected, and
 /// the process is classified as flat, a warm-up, a slow-down, cyclic, without steady state, or unclear. The results are
 /// three figures: the time of an iteration in the steady part, the time until then, and the total. With several
-/// variants, all three are compared. Files in C++ and Python can be recorded, and with --code snippets in every
+/// variants, all three are compared. Files in C++ and Python can be recorded, and, with --code, snippets in every
 /// language.
 ///
 /// With --fail-on, exit status 1 if a figure is worse or a case has no steady state, provided that at least 80 % of the

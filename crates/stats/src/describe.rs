@@ -118,7 +118,7 @@ pub fn mad(values: &[f64]) -> f64 {
 /// Indices of values farther than 5 x 1.4826 x MAD from the median, in ascending order.
 ///
 /// Meant for marking, never for dropping. If more than half of the values are equal, the MAD is 0
-/// and every other value is an outlier.
+/// and every value that differs from them is an outlier.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     let center = median(values);
     let limit = OUTLIER_DEVIATIONS * NORMAL_CONSISTENCY * mad(values);
@@ -137,7 +137,7 @@ mod tests {
 
     const PULSE: [f64; 8] = [64.0, 71.5, 68.0, 80.25, 59.0, 66.0, 75.0, 99.0];
 
-    fn close(value: f64, reference: f64) -> bool {
+    fn is_close(value: f64, reference: f64) -> bool {
         (value / reference - 1.0).abs() < 1e-13
     }
 
@@ -146,11 +146,11 @@ mod tests {
     /// skewness: `m <- mean(x); mean((x-m)^3) / mean((x-m)^2)^1.5`.
     #[test]
     fn moments_equal_those_of_r() {
-        assert!(close(mean(&PULSE), 72.84375));
-        assert!(close(variance(&PULSE), 155.0881696428571));
-        assert!(close(coefficient_of_variation(&PULSE), 0.17096099627821));
-        assert!(close(skewness(&PULSE), 1.148904909536739));
-        assert!(close(lag1_autocorrelation(&PULSE), 0.01508268625997596));
+        assert!(is_close(mean(&PULSE), 72.84375));
+        assert!(is_close(variance(&PULSE), 155.0881696428571));
+        assert!(is_close(coefficient_of_variation(&PULSE), 0.17096099627821));
+        assert!(is_close(skewness(&PULSE), 1.148904909536739));
+        assert!(is_close(lag1_autocorrelation(&PULSE), 0.01508268625997596));
     }
 
     #[test]

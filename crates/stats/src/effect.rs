@@ -1,7 +1,7 @@
 //! Distribution-free effect sizes of two groups of values.
 //!
 //! Measures how far and how often one group exceeds the other; whether that is more than chance is
-//! for the tests. Ignores blocks. Start at [`hodges_lehmann`].
+//! for the tests to decide. Ignores blocks. Start at [`hodges_lehmann`].
 
 use crate::describe::mean;
 use crate::distribution::normal;

@@ -79,8 +79,8 @@ pub fn values_to_halve(count: usize, confidence: f64) -> usize {
 /// Interval of the median between two order statistics, from the exact binomial distribution.
 ///
 /// The narrowest symmetric pair whose coverage is at least `confidence` for any continuous
-/// distribution (Conover, Practical Nonparametric Statistics, section 3.2). `None` when even
-/// minimum to maximum covers less, which at 95 % means fewer than 6 values.
+/// distribution (Conover, Practical Nonparametric Statistics, section 3.2). `None` when even the
+/// range from minimum to maximum covers less, which at 95 % means fewer than 6 values.
 pub fn median_binomial(values: &[f64], confidence: f64) -> Option<Interval> {
     let n = values.len();
     let cut = values_to_cut(n, 0.5 * (1.0 - confidence))?;

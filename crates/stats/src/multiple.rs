@@ -6,7 +6,8 @@
 
 /// Holm's adjusted p-values (Scandinavian Journal of Statistics 6, 1979), in the order given.
 ///
-/// Calling those at most 5 % different keeps the probability of any false one below 5 %.
+/// Calling sides different where the adjusted p-value is at most 5 % keeps the probability of any
+/// false claim below 5 %.
 pub fn adjust_holm(p_values: &[f64]) -> Vec<f64> {
     let order = ascending_indices(p_values);
     let mut adjusted = p_values.to_vec();
@@ -22,9 +23,9 @@ pub fn adjust_holm(p_values: &[f64]) -> Vec<f64> {
 /// Benjamini and Hochberg's adjusted p-values, also called q-values (JRSS B 57, 1995), in the order
 /// given.
 ///
-/// Calling those at most 5 % different keeps the expected share of false ones among them below 5 %,
-/// also for positively dependent comparisons (Benjamini and Yekutieli, Annals of Statistics 29,
-/// 2001).
+/// Calling sides different where the adjusted p-value is at most 5 % keeps the expected share of
+/// false claims below 5 %, also for positively dependent comparisons (Benjamini and Yekutieli,
+/// Annals of Statistics 29, 2001).
 pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     let order = ascending_indices(p_values);
     let mut adjusted = p_values.to_vec();

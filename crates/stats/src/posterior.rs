@@ -9,8 +9,8 @@
 use crate::describe::quantile;
 use std::ops::RangeInclusive;
 
-/// Evidence of a value for the bad end against the good one, by its quarter of the pooled values of
-/// both ends.
+/// Evidence that a value gives for the bad end against the good one, by the quarter of the pooled
+/// values of both ends in which it lies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PosteriorBins {
     cuts: [f64; 3],
@@ -39,7 +39,8 @@ impl PosteriorBins {
         Some(PosteriorBins { cuts, evidence })
     }
 
-    /// Evidence of a value for "bad": positive if such values are more frequent there.
+    /// Evidence that a value gives for the bad end: positive if such values are more frequent
+    /// there.
     pub fn evidence(&self, value: f64) -> f64 {
         self.evidence[bin_of(&self.cuts, value)]
     }
@@ -103,7 +104,7 @@ impl RevisionPosterior {
     }
 
     /// The candidates that together reach `level` and that no buildable revision separates, usually
-    /// a single one. `None` until there are such.
+    /// a single one. `None` as long as there are none.
     pub fn credible_answer(
         &self,
         level: f64,

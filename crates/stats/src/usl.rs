@@ -241,7 +241,7 @@ fn starting_values(points: &[UslPoint], free: FreeParameters) -> Option<UslParam
     })
 }
 
-/// The parameters of the least squares when those in `free` vary, ignoring bounds.
+/// The least-squares parameters when only those in `free` vary, ignoring bounds.
 fn minimize_residuals(points: &[UslPoint], free: FreeParameters) -> Option<UslParameters> {
     // Fallback where noise spoils the regression: the highest rate per worker.
     let rates_per_worker = points

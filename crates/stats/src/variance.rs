@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn dear_groups_get_more_values_and_equal_groups_any_number() {
+    fn expensive_groups_get_more_values_and_equal_groups_any_number() {
         let known = VarianceComponents {
             groups: 8,
             between: 0.02,

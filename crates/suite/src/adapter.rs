@@ -1,8 +1,8 @@
 //! Adapters: tables `[suite.NAME]` that define how benchmarks of another suite are listed, executed
 //! one by one, and read.
 //!
-//! Decides what such a table may contain and checks all of it. It does not matter here how
-//! processes are started and what outputs mean. Start at [`SuiteAdapter::parse_all`];
+//! Decides what such a table may contain and checks all of it. How processes are started and what
+//! their outputs mean is decided elsewhere. Start at [`SuiteAdapter::parse_all`];
 //! docs/reference/suites.md describes the keys.
 
 use super::file_part::{FilePart, nearest_hint};
@@ -54,13 +54,13 @@ pub struct SuiteAdapter {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdapterKeys {
-    /// How to recognize a target of the suite without executing it. Without this, only
-    /// 'NAME:TARGET' is one.
+    /// How to recognize a target of the suite without executing it. Without this, a target must be
+    /// named as 'NAME:TARGET'.
     pub recognise: Option<TargetCriteria>,
     /// Program that executes targets, such as "java". Without it, the target itself is the program.
     pub program: Option<String>,
-    /// Command that builds `{output}` from the target, which is then recognized in turn; or
-    /// "cargo".
+    /// Command that builds `{output}` from the target, or "cargo"; what is built is then recognized
+    /// in turn.
     pub build: Option<BuildStep>,
     /// Command that lists the cases.
     pub list: Vec<String>,
@@ -75,7 +75,7 @@ pub struct AdapterKeys {
     /// Arguments for each parameter of a case, with `{key}` and `{value}`; they replace the
     /// argument `{parameters}`.
     pub parameters: Vec<String>,
-    /// Environment variables of its processes.
+    /// Environment variables of the suite's processes.
     pub environment: BTreeMap<String, String>,
     /// Format of results.
     pub read: ResultFormat,
@@ -93,11 +93,11 @@ pub struct AdapterKeys {
     pub line: Option<String>,
     /// Unit of samples; times are stored in nanoseconds.
     pub unit: Option<String>,
-    /// Which direction is good, if the unit does not imply it.
+    /// Whether less or more is better, if the unit does not imply it.
     pub better: Option<GoodDirection>,
     /// Arguments for -t, -n, -i and -w.
     pub options: OptionArguments,
-    /// Defaults of the user's options, instead of the suite's own.
+    /// Defaults for the user's options that replace the suite's own.
     pub usual: DefaultOptions,
     /// Arguments for a trial (--test) that replace all options.
     pub trial: Option<Vec<String>>,
@@ -107,12 +107,12 @@ pub struct AdapterKeys {
     pub version: Option<VersionSource>,
     /// Oldest version whose benchmarks can be measured, such as "3".
     pub minimum: Option<String>,
-    /// Pattern of the output of `run` for a skipped benchmark, which has no results; a group
-    /// `reason` captures the reason.
+    /// Pattern that the output of `run` matches if the benchmark was skipped and has no results; a
+    /// group `reason` captures the reason.
     pub skipped: Option<String>,
     /// What to install if the program or the suite is missing.
     pub install: Option<String>,
-    /// Pattern of the output of `list` if the program is installed but the suite is not.
+    /// Pattern that the output of `list` matches if the program is installed but the suite is not.
     pub missing: Option<String>,
 }
 
@@ -120,7 +120,7 @@ pub struct AdapterKeys {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TargetCriteria {
-    /// Text in the file, or several, one of which suffices.
+    /// Text that the file contains, or several texts, one of which suffices.
     pub content: TextList,
     /// Pattern that matches the text of the file.
     pub pattern: Option<String>,
@@ -203,7 +203,7 @@ pub enum ResultFormat {
     Vitest,
 }
 
-/// Which direction is good.
+/// Whether less or more is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GoodDirection {
@@ -213,8 +213,9 @@ pub enum GoodDirection {
     More,
 }
 
-/// Arguments of a command for our options. `{seconds}`, `{ms}` and `{ns}` are the length of a
-/// sample, `{total_seconds}` and `{total_ms}` that of all samples together, `{count}` is a number.
+/// Arguments that pass our options to a command. `{seconds}`, `{ms}` and `{ns}` are the length of a
+/// sample, `{total_seconds}` and `{total_ms}` that of all samples together, `{count}` is the number
+/// of samples or iterations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptionArguments {
@@ -230,7 +231,7 @@ pub struct OptionArguments {
     pub warmup: Option<Vec<String>>,
 }
 
-/// Defaults of the user's options.
+/// Defaults for the user's options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DefaultOptions {
@@ -265,8 +266,8 @@ impl SuiteAdapter {
             .collect()
     }
 
-    /// Whether its results may contain CPU time: of the known formats only that of google/benchmark
-    /// does. A command may build such a program, unless the table specifies another format.
+    /// Whether results may contain CPU time. Of the known formats, only that of google/benchmark
+    /// does; a build command may produce such a program, unless the table specifies another format.
     pub fn may_report_processor_time(&self) -> bool {
         match (&self.keys.build, self.keys.read) {
             (Some(BuildStep::Command(_)), ResultFormat::Json) => true,

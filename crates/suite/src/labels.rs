@@ -15,7 +15,7 @@ const MAX_NAME_LENGTH: usize = 64;
 const MAX_NESTING: usize = 32;
 
 /// Whether `text` can be the name of a machine or a label: letters, digits, `.`, `_` and `-`, the
-/// first a letter or digit. So no name is an option or has a meaning in a shell.
+/// first a letter or digit. So no name can be taken for an option or be interpreted by a shell.
 pub fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     text.len() <= MAX_NAME_LENGTH
@@ -40,7 +40,7 @@ pub enum MachineSelector {
 }
 
 impl MachineSelector {
-    /// Whether it selects a machine with these names.
+    /// Whether it selects a machine; `has` tells whether the machine has a name or label.
     pub fn matches_machine(&self, has: &dyn Fn(&str) -> bool) -> bool {
         match self {
             MachineSelector::Name(name) => has(name),

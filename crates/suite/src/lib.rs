@@ -80,7 +80,7 @@ impl PartialEq for LazyDefinition {
 }
 
 /// Reads the text of a definition file. The pairs in `set` override `[params]` and the parameters
-/// of groups; several pairs with one name are several values.
+/// of groups; several pairs with the same name give several values.
 ///
 /// # Errors
 /// Fails if the file cannot be read.

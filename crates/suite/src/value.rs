@@ -124,13 +124,13 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
 }
 
 checked! {
-    /// A number, or a text that calculates one.
+    /// A number, or a calculation as text.
     #[derive(Copy)]
     pub struct NumberValue(f64) from PlainValue as { "type": ["number", "string"] },
     |value| value.as_number().ok_or("must be a number".to_owned())
 }
 
-/// A whole number of at least `LEAST`, or a text that calculates one.
+/// A whole number of at least `LEAST`, or a calculation of one as text.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(try_from = "PlainValue")]
 #[schemars(inline, extend("type" = ["integer", "string"], "minimum" = LEAST))]
@@ -150,7 +150,7 @@ impl<const LEAST: u64> TryFrom<PlainValue> for WholeNumber<LEAST> {
 }
 
 checked! {
-    /// A count: a whole number above 0, or a text that calculates one.
+    /// A count: a whole number above 0, or a calculation of one as text.
     #[derive(Copy)]
     pub struct PositiveCount(u32) from WholeNumber<1> as { "type": ["integer", "string"], "minimum": 1 },
     |count| u32::try_from(count.0).map_err(|_| "must be below 2^32".to_owned())

@@ -269,7 +269,7 @@ fn public_access(site: &SiteState) -> Result<PublicAccess, HttpError> {
     ))
 }
 
-/// Identifies the caller by its login, unless its token has expired or was revoked since.
+/// Identifies the caller by its login, unless its token has since expired or been revoked.
 fn caller_by_login(
     site: &SiteState,
     headers: &HeaderMap,
@@ -330,8 +330,9 @@ pub(crate) fn caller_by_token(
     }
 }
 
-/// Rejects a token that was revoked or has expired. A caller with its secret is not guessing, so it
-/// does not count as a failure: a forgotten job must not lock out everyone else at its address.
+/// Rejects a token that was revoked or has expired. A caller with its secret is not guessing, so
+/// the attempt does not count as a failure: a forgotten job must not lock out everyone else at its
+/// address.
 fn expired_token_error(site: &SiteState, client: &ClientInfo, token: &StoredToken) -> HttpError {
     let now = Instant::now();
     // Limits the audit entries, which would otherwise grow with each attempt.
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_holds_in_its_project_and_for_its_deed_alone() {
+    fn a_permission_holds_only_in_its_project_and_for_its_action() {
         use RequiredPermission::{Admin, Push, Read, Triage};
         let all = [Read, Push, Triage, Admin];
         for (scopes, allowed) in [

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_names_the_nearest() {
+    fn an_unknown_page_names_the_nearest() {
         let refused = |path: &str| {
             let read = PageAddress::parse(path).and_then(|address| address.possible_pages("demo"));
             read.unwrap_err()

@@ -1,5 +1,5 @@
-//! Handles forms: login, logout, and triaging changes. Triage needs a permission; all are recorded
-//! in the audit log.
+//! Handles forms: login, logout, and triaging changes. Triage needs a permission. All these actions
+//! are recorded in the audit log.
 //!
 //! `serve` has already checked that the form comes from one of our pages. Start at [`apply_form`].
 
@@ -121,7 +121,7 @@ pub fn triage_form(
         ("accepted", "accepted: intended, or worth its cost"),
         ("wrong", "wrong: a false alarm"),
         ("fixed", "fixed: undone"),
-        ("open", "open: not triaged, or no longer"),
+        ("open", "open: not triaged yet, or triage withdrawn"),
     ]
     .map(|(value, label)| (value.to_owned(), label.to_owned()));
     let mut fields = vec![

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_none() {
+    fn invalid_escapes_are_not_decoded() {
         for text in ["%", "%4", "%zz", "%ff", "a%00b"] {
             assert_eq!(decode_segment(text), None, "{text}");
         }

@@ -119,7 +119,8 @@ impl SiteState {
         watched.map(|project| project.live.count_viewers()).sum()
     }
 
-    /// Returns all projects, the first one first, and whether each can be read without a token.
+    /// Returns all projects, beginning with the one of the store given at startup, and whether each
+    /// can be read without a token.
     ///
     /// # Errors
     /// Fails if the store cannot be read.

@@ -1,5 +1,5 @@
-%% Prints what the history has of the monitors of all connected nodes: one line per node and interval, to a
-%% device, a file or a function.
+%% Prints the reports of the monitors of all connected nodes from the history: one line per node and interval,
+%% to a device, a file or a function.
 -module(erlperf_cluster_monitor).
 -behaviour(gen_server).
 

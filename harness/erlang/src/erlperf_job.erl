@@ -84,8 +84,8 @@ source(#{} = Code) ->
 source(Job) ->
     maps:get(source, speedwell_job:ready(Job)).
 
-%% Sets the priority of the job's process while it has workers; without any it has its starter's. Returns the previous
-%% priority. Workers always have priority normal.
+%% Sets the priority of the job's process while it has workers; without any, it has the priority of its
+%% starter. Returns the previous priority. Workers always have priority normal.
 -spec set_priority(pid(), erlang:priority_level()) -> erlang:priority_level().
 set_priority(Job, Priority) ->
     speedwell_job:set_priority(Job, Priority).

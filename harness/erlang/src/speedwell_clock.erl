@@ -1,10 +1,10 @@
-%% The processor time of the schedulers, which is that of the code they execute: the kernel tells it for each thread.
-%% What the virtual machine itself tells has ticks of a millisecond. Start at schedulers/0.
+%% The processor time of the schedulers, which is that of the code they execute: the kernel reports it for
+%% each thread. The virtual machine's own figures have a resolution of a millisecond. Start at schedulers/0.
 -module(speedwell_clock).
 
 -export([schedulers/0, now_ns/1]).
 
-%% The files that tell it; none where the kernel does not.
+%% The files that report it; none where the kernel does not.
 -spec schedulers() -> [file:filename()].
 schedulers() ->
     case file:list_dir("/proc/self/task") of
@@ -14,7 +14,8 @@ schedulers() ->
         _ -> []
     end.
 
-%% Large heaps are collected by schedulers for long work. Names up to OTP 25, and since. Those for blocking work wait for files.
+%% Dirty CPU schedulers count, because they collect large heaps; dirty IO schedulers only wait for files.
+%% Threads are named differently since OTP 26.
 is_scheduler(Thread) ->
     case file:read_file(filename:join(["/proc/self/task", Thread, "comm"])) of
         {ok, Name} -> binary:match(Name, [<<"_scheduler">>, <<"_dirty_cpu">>, <<"erts_sched_">>, <<"erts_dcpus_">>]) =/= nomatch;

@@ -1,5 +1,5 @@
 %% Gauges of the virtual machine: utilization of its schedulers since the last look, processes, ports, tables and
-%% memory. Used by the protocol's monitor and by the one of the shell.
+%% memory. Used by the monitors of the protocol and of the shell.
 -module(speedwell_gauges).
 
 -export([watch/2, start/0, look/1, schema/0]).

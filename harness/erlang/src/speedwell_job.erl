@@ -175,7 +175,7 @@ handle_info(Message, Job) ->
         {stop, _, _} = Stop -> Stop
     end.
 
-%% Whatever ended the job, its user code must have been told.
+%% Whatever ends the job, the user's `done` must be executed.
 terminate(_, #job{ready = Ready, closed = Closed} = Job) ->
     Closed orelse begin Ended = ended(Job), report_failure(done(Ended), Ended) end,
     speedwell_code:unload(Ready).

@@ -6,9 +6,8 @@
 -export([of_runner/2, fresh/2, form/1, tokens/2]).
 
 %% How the loop of a runner looks: `export`, `forms`, `texts`, `form`, `arity`, `extra`,
-%% `batch` (its name), `empty` (the loop of `speedwell_empty` like it), `folds` (whether the
-%% compiler may have computed its result in advance). `Taken` are
-%% names of functions that the user has chosen.
+%% `batch` (its name), `empty` (the corresponding loop of `speedwell_empty`), `folds` (whether the compiler
+%% may have computed its result in advance). `Taken` are names of functions that the user has chosen.
 -spec of_runner(speedwell_text:part() | {'fun', fun()}, [atom()]) -> map().
 of_runner({expressions, Tokens, Text}, Taken) ->
     Batch = fresh(batch, Taken),
@@ -91,7 +90,7 @@ expressions(Tokens) ->
     {ok, Expressions} = erl_parse:parse_exprs(Tokens ++ tokens(".", [])),
     Expressions.
 
-%% `Name`, with as many underlines behind it as it takes to be nobody else's.
+%% `Name`, followed by as many underscores as it takes to be unique.
 -spec fresh(atom(), [atom()]) -> atom().
 fresh(Name, Taken) ->
     case lists:member(Name, Taken) of

@@ -116,9 +116,9 @@ observer(Names, Pids, #{interval_ns := Interval, warmup_ns := Warmup}, Send) ->
         end
     end.
 
-%% The measurement's clock may be slewed by 1 %; the other one is the operating system's own. It is read
-%% before and after, so the maximum distance of the two readings is known: the last number. The closest of
-%% several pairs is used, because this process may be preempted between the two.
+%% Reads the measurement's clock, which may be slewed by 1 %, and the operating system's own. The latter is
+%% read before and after the former, so the maximum distance between the two readings is known: the last
+%% number. The closest of several pairs is used, because this process may be preempted between the two.
 clocks() ->
     element(2, lists:min([clocks_once() || _ <- lists:seq(1, 5)])).
 

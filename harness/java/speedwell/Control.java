@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit;
 
 /** The control thread: reads commands, sends events, and does periodic work while workers run. */
 final class Control<S, T> {
-  /** Posted when a worker has reached a point of a streamed run; a Run, when a worker's part is over. */
+  /** Posted when a worker has reached a point of a streamed run; a Run is posted when a worker's part of it is over. */
   static final Object POINT = new Object();
 
   private static final Object END = new Object();

@@ -67,7 +67,7 @@ final class Run {
     referenceNs = new long[reference > 0 ? (int) (samples / reference) : 0];
     referenceTurns = reference > 0 ? referenceTurns() : 0;
     warm = warmupNs == 0;
-    // Several workers take some time to wake up, and start together.
+    // Several workers start together, so they are given some time to wake up.
     epochNs = System.nanoTime() + (team.size() > 1 ? 200_000 : 0);
   }
 
@@ -100,7 +100,7 @@ final class Run {
     return turns;
   }
 
-  /** Whether it takes less. A preempted measurement takes too long as well; the loop is compiled in the end. */
+  /** Whether they take less in one of 20 rounds: preempted and uncompiled rounds take too long. */
   private static boolean isShort(long turns) {
     for (int round = 0; round < 20; round++) {
       if (referenceLoopNs(turns) < 200_000) {

@@ -56,7 +56,7 @@ final class Worker<S, T> extends Thread {
     orders.put(next);
   }
 
-  /** Waits for its end; one whose code does not return is interrupted and abandoned. */
+  /** Ends the worker and waits for it; one whose code does not return is interrupted and abandoned. */
   void end() throws InterruptedException {
     if (busy) {
       interrupt();
@@ -123,7 +123,7 @@ final class Worker<S, T> extends Thread {
 
   private void takePoint(long now, long count, long dueNs) {
     if (run.hasClocks) {
-      // Once per window: the cost is that of any iteration.
+      // Read once per window only, because its cost is part of the measured time.
       long nowCpuNs = Gauges.cpuNowNs();
       beginCpuNs = taken == 0 ? nowCpuNs : beginCpuNs;
       cpuNs = nowCpuNs - beginCpuNs;

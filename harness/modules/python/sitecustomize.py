@@ -45,7 +45,7 @@ def _watch(checkout, log):
         if event == "open":
             note(arguments[0])
         elif event == "import":
-            # Set for extension modules only.
+            # The path is set for extension modules only.
             note(arguments[1])
 
     sys.addaudithook(heard)

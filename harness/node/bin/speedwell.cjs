@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 'use strict';
 
-// Starts the program in the package for this platform and exits as it exits.
+// Starts the program in the package for this platform and exits with its status.
 
 const { spawn } = require('node:child_process');
 const { constants } = require('node:os');

@@ -66,8 +66,8 @@ class Benchmark {
   }
 
   /**
-   * Begins the measured section. Reads the clock last, so that nothing of this method is measured. A harness also
-   * takes the processor time of the whole process, because a benchmark includes the work of its other threads.
+   * Begins the measured section. Reads the clock last, so that no part of this method is measured. A harness also takes
+   * the processor time of the whole process, because a benchmark includes the work of its other threads.
    */
   start() {
     if (this._started) throw new Error('Called start more than once in a single benchmark');
@@ -99,7 +99,7 @@ class Benchmark {
     this._report({ rate: operations / seconds, elapsed_ns, iterations: operations, cpu_ns });
   }
 
-  /** Reports a rate (iterations per second) that was measured otherwise; `elapsed_ns` is a BigInt. */
+  /** Reports a rate (iterations per second) that was measured in another way; `elapsed_ns` is a BigInt. */
   report(rate, elapsed_ns) {
     this._report({ rate, elapsed_ns, iterations: (rate * Number(elapsed_ns)) / 1e9 });
   }

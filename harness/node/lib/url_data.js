@@ -53,7 +53,7 @@ function webPlatformTests(withBase) {
   return valid.map(({ base }) => base).filter((base) => typeof base === 'string');
 }
 
-/** The data are part of a checkout of Node, so they are searched in the folders above the benchmark file. */
+/** The data are part of a checkout of Node, so they are searched for in the folders above the benchmark file. */
 function webPlatformTestFile() {
   for (let folder = path.dirname(mainFile()); ; folder = path.dirname(folder)) {
     const file = path.join(folder, ...WPT_DATA);

@@ -37,7 +37,7 @@ def __getattr__(name):
 def main(words=None):
     """Measures the benchmarks of the file that calls this, and ends the process.
 
-    While Speedwell, or a process that its benchmarks start, imports the file, this only declares its benchmarks.
+    Does nothing when the file is imported instead, by Speedwell or by a process that its benchmarks start.
     """
     import sys
 

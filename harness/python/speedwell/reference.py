@@ -12,7 +12,7 @@ def _loop_ns(turns):
 
 
 class Reference:
-    """Runs the loop, about 200 µs long, after every so many samples; 0: never."""
+    """Runs the loop, about 200 µs long, after every `every` samples; never if that is 0."""
 
     def __init__(self, every):
         self.every = every

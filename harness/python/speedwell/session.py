@@ -72,7 +72,7 @@ class Session:
         self._send_error(id, job, "run", at_stage)
 
     def _send_error(self, id, job, stage, error, fatal=0):
-        # Such an error has its stage and wraps the user's own error.
+        # An error of code carries its stage and wraps the user's own error.
         stage, error = getattr(error, "stage", stage), getattr(error, "error", error)
         name, line, stack = getattr(error, "name", None), None, None
         if isinstance(error, Refused) or type(error).__name__ == "Misused":
@@ -95,7 +95,7 @@ class Session:
         return "".join(traceback.format_exception(type(error), error, self.own_part(error)))
 
     def own_part(self, error):
-        """Formats the stack trace from the user's own text on; the frames before it are the
+        """Returns the stack trace from the user's own text on; the frames before it are the
         harness's."""
         trace = error.__traceback__
         while trace and not self._is_own(trace.tb_frame.f_code.co_filename):

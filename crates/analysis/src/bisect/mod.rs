@@ -1,4 +1,4 @@
-//! Finds the revision of a line that brought a change, and decides what to measure next: a pure
+//! Finds the revision of a line that introduced a change, and decides what to measure next: a pure
 //! state machine.
 //!
 //! Everything is derived from the runs so far, so a search that was killed resumes where it was:
@@ -27,7 +27,7 @@ pub struct BisectObservations {
     pub revisions: usize,
     /// Smallest change that matters, as a share.
     pub delta: f64,
-    /// Good direction of the metric.
+    /// Preferred direction of the metric.
     pub better: MetricDirection,
     /// Outcome of each finished slot, with the revision measured in it.
     pub slots: BTreeMap<u32, (usize, BisectOutcome)>,
@@ -185,7 +185,7 @@ pub struct BisectState {
 pub struct BisectFindings {
     /// The bisection's settings and line.
     pub bisection: BisectionRange,
-    /// Metric that is followed; `None` before anything is measured.
+    /// Metric that the search follows; `None` before anything is measured.
     pub metric: Option<Metric>,
     /// Observations on the revisions.
     pub state: BisectObservations,

@@ -29,35 +29,35 @@ pub fn analyze_bisection(session: &Session) -> Option<BisectFindings> {
 impl BisectObservations {
     /// Collects what a session records about its line of revisions. No revision counts as built.
     pub fn from_session(session: &Session, bisection: &BisectionRange) -> BisectObservations {
-        let places: HashMap<&str, usize> = bisection
+        let indices: HashMap<&str, usize> = bisection
             .line
             .iter()
             .enumerate()
-            .map(|(place, revision)| (&*revision.id, place))
+            .map(|(index, revision)| (&*revision.id, index))
             .collect();
-        let of_variant = |name: &str| {
+        let index_of_variant = |name: &str| {
             let variant = session
                 .variants
                 .iter()
                 .find(|variant| variant.name == name)?;
             let revision = &variant.worktree.as_ref()?.revision;
-            places.get(revision.as_str()).copied()
+            indices.get(revision.as_str()).copied()
         };
         let metric = followed_metric(session, bisection);
         let mut slots: BTreeMap<u32, (usize, BisectOutcome)> = BTreeMap::new();
         let mut unbuildable = BTreeSet::new();
         for failure in &session.failures {
-            let place = failure.variant.as_deref().and_then(of_variant);
-            match (failure.step, failure.slot, place) {
-                (FailedStep::Build, _, Some(place)) => {
-                    unbuildable.insert(place);
+            let index = failure.variant.as_deref().and_then(index_of_variant);
+            match (failure.step, failure.slot, index) {
+                (FailedStep::Build, _, Some(index)) => {
+                    unbuildable.insert(index);
                 }
-                (_, Some(slot), Some(place)) => {
+                (_, Some(slot), Some(index)) => {
                     let outcome = match failure.cause {
                         FailureCause::Timeout { .. } => BisectOutcome::Hung,
                         _ => BisectOutcome::Failed,
                     };
-                    slots.insert(slot, (place, outcome));
+                    slots.insert(slot, (index, outcome));
                 }
                 _ => {}
             }
@@ -66,9 +66,9 @@ impl BisectObservations {
             let value = metric
                 .and_then(|metric| run.value_of(&metric.name))
                 .filter(|value| value.is_finite() && *value >= 0.0);
-            if let Some(place) = of_variant(&run.variant) {
+            if let Some(index) = index_of_variant(&run.variant) {
                 let outcome = value.map_or(BisectOutcome::Failed, BisectOutcome::Value);
-                slots.insert(run.slot, (place, outcome));
+                slots.insert(run.slot, (index, outcome));
             }
         }
         BisectObservations {
@@ -81,18 +81,18 @@ impl BisectObservations {
             slots,
             built: BTreeSet::new(),
             unbuildable,
-            work_digests: work_digests(session, bisection, of_variant),
+            work_digests: work_digests(session, bisection, index_of_variant),
         }
     }
 
     /// Values of a revision, in execution order.
     pub fn values_of_revision(&self, revision: usize) -> Vec<f64> {
-        let own = self.slots.values().filter(|(own, _)| *own == revision);
+        let measured = self.slots.values().filter(|(owner, _)| *owner == revision);
         let value = |(_, outcome): &(usize, BisectOutcome)| match outcome {
             BisectOutcome::Value(value) => Some(*value),
             BisectOutcome::Hung | BisectOutcome::Failed => None,
         };
-        own.filter_map(value).collect()
+        measured.filter_map(value).collect()
     }
 }
 
@@ -100,17 +100,17 @@ impl BisectObservations {
 fn work_digests(
     session: &Session,
     bisection: &BisectionRange,
-    place: impl Fn(&str) -> Option<usize>,
+    index_of: impl Fn(&str) -> Option<usize>,
 ) -> BTreeMap<usize, String> {
     if bisection.with_own_benchmarks {
         return BTreeMap::new();
     }
-    let works = session.variants.iter().filter_map(|own| {
+    let digests = session.variants.iter().filter_map(|variant| {
         // A variant of a bisection has exactly one benchmark.
-        let work = own.work.values().next()?;
-        Some((place(&own.name)?, work.clone()))
+        let work = variant.work.values().next()?;
+        Some((index_of(&variant.name)?, work.clone()))
     });
-    works.collect()
+    digests.collect()
 }
 
 /// Metric that a search follows.

@@ -20,10 +20,10 @@ use std::collections::BTreeSet;
 const END_BLOCKS: u32 = 8;
 
 /// Blocks after which a revision counts as hanging if all its runs exceed the time limit and none
-/// of the other's do.
+/// of the other revision's runs do.
 const HANG_BLOCKS: u32 = 2;
 
-/// Probability at which the search has located a change.
+/// Probability from which a change counts as located.
 const FOUND_PROBABILITY: f64 = 0.95;
 
 /// Runs after which the search gives up.
@@ -41,21 +41,21 @@ pub fn bisect_state(state: &BisectObservations) -> BisectState {
 
 /// Replays the search: the next step and the progress.
 pub(super) fn replay_search(state: &BisectObservations) -> (BisectStep, BisectState) {
-    let mut walk = BisectReplay {
+    let mut replay = BisectReplay {
         state,
         block: 0,
         slot: 0,
         unusable: state.unbuildable.clone(),
-        standing: BisectState {
+        progress: BisectState {
             ends: None,
             set: (1..state.revisions).collect(),
         },
     };
-    let step = match walk.search_range(0, state.revisions - 1) {
+    let step = match replay.search_range(0, state.revisions - 1) {
         Ok((ends, parts)) => BisectStep::Answer(BisectAnswer { ends, parts }),
         Err(step) => step,
     };
-    (step, walk.standing)
+    (step, replay.progress)
 }
 
 /// Position of the replay.
@@ -66,7 +66,7 @@ struct BisectReplay<'a> {
     slot: u32,
     /// Revisions that could not be built or run.
     unusable: BTreeSet<usize>,
-    standing: BisectState,
+    progress: BisectState,
 }
 
 /// Runs of two compared revisions.
@@ -90,7 +90,7 @@ impl RevisionPair {
             match outcome {
                 BisectOutcome::Value(value) => {
                     self.values[side].push(value);
-                    // Ranks need a logarithm, and zero is below every positive number.
+                    // The test needs logarithms, so the smallest positive number stands for zero.
                     let value = value.max(f64::MIN_POSITIVE);
                     self.runs.push(match side {
                         0 => BlockObservation::baseline(value, self.blocks),
@@ -102,12 +102,14 @@ impl RevisionPair {
             }
         }
         self.blocks += 1;
-        let gave = |revision: usize| {
-            outcomes.iter().any(|(own, outcome)| {
-                *own == revision && matches!(outcome, BisectOutcome::Value(_))
+        let has_value = |revision: usize| {
+            outcomes.iter().any(|(measured, outcome)| {
+                *measured == revision && matches!(outcome, BisectOutcome::Value(_))
             })
         };
-        [old, new].into_iter().find(|&revision| !gave(revision))
+        [old, new]
+            .into_iter()
+            .find(|&revision| !has_value(revision))
     }
 
     /// Whether every run of the second revision, and none of the first, exceeds the time limit.
@@ -131,8 +133,8 @@ impl BisectReplay<'_> {
         high: usize,
     ) -> Result<(EndsComparison, Vec<BisectedChange>), BisectStep> {
         let (ends, pair) = self.compare_ends(low, high)?;
-        if self.standing.ends.is_none() {
-            self.standing.ends = Some(ends);
+        if self.progress.ends.is_none() {
+            self.progress.ends = Some(ends);
         }
         match ends {
             EndsComparison::Alike(_)
@@ -190,28 +192,28 @@ impl BisectReplay<'_> {
         let hangs = *ends == EndsComparison::Hangs;
         bad.extend((0..pair.hung[1]).map(|_| self.worst_value()));
         // Values of revisions between the ends, counted from the first after the good end.
-        let mut seen: Vec<(usize, f64)> = Vec::new();
+        let mut observed: Vec<(usize, f64)> = Vec::new();
         loop {
             let Some(bins) = PosteriorBins::new(&good, &bad) else {
                 return Ok(Vec::new());
             };
-            let posterior = RevisionPosterior::new(high - low, &bins, &seen);
+            let posterior = RevisionPosterior::new(high - low, &bins, &observed);
             let set: Vec<usize> = posterior
                 .credible_set(FOUND_PROBABILITY)
                 .into_iter()
                 .map(|offset| low + 1 + offset)
                 .collect();
-            self.standing.set.clone_from(&set);
+            self.progress.set.clone_from(&set);
             let unusable = self.unusable.clone();
             let can_build = |offset: usize| !unusable.contains(&(low + 1 + offset));
-            let found = posterior.credible_answer(FOUND_PROBABILITY, can_build);
+            let answer = posterior.credible_answer(FOUND_PROBABILITY, can_build);
             let next = posterior
                 .next_revision(can_build)
                 .filter(|_| self.slot < MAX_RUNS);
-            let Some(next) = next.filter(|_| found.is_none()) else {
-                let suspects = found.unwrap_or(0..=high - low - 1);
-                let place = (low + suspects.start(), low + 1 + suspects.end());
-                match self.confirm_change((low, high), place, (hangs, set), [&good, &bad])? {
+            let Some(next) = next.filter(|_| answer.is_none()) else {
+                let suspects = answer.unwrap_or(0..=high - low - 1);
+                let border = (low + suspects.start(), low + 1 + suspects.end());
+                match self.confirm_change((low, high), border, (hangs, set), [&good, &bad])? {
                     Some(parts) => return Ok(parts),
                     None => continue,
                 }
@@ -230,16 +232,16 @@ impl BisectReplay<'_> {
                     }
                 };
                 match revision {
-                    own if own == low => good.push(value),
-                    own if own == high => bad.push(value),
-                    _ => seen.push((next, value)),
+                    end if end == low => good.push(value),
+                    end if end == high => bad.push(value),
+                    _ => observed.push((next, value)),
                 }
             }
         }
     }
 
     /// Confirms a change and searches for others before and after it. `None` if one of its
-    /// revisions does not run: the change must be located without it.
+    /// revisions does not run: the change must then be located without that revision.
     fn confirm_change(
         &mut self,
         (low, high): (usize, usize),
@@ -272,8 +274,8 @@ impl BisectReplay<'_> {
             confirmed,
             ChangeConfirmation::Measured(ConfirmationResult::Refuted(_))
         );
-        let works = [before, after].map(|revision| self.state.work_digests.get(&revision));
-        let confirmed = match works {
+        let digests = [before, after].map(|revision| self.state.work_digests.get(&revision));
+        let confirmed = match digests {
             [Some(old), Some(new)] if old != new && is_there => {
                 ChangeConfirmation::BenchmarkChanged
             }
@@ -283,12 +285,12 @@ impl BisectReplay<'_> {
         if before > low && !hangs && self.medians_differ(good, &pair.values[0]) {
             parts = self.search_range(low, before)?.1;
         }
-        let own = parts.len();
+        let insert_index = parts.len();
         if after < high && !hangs && self.medians_differ(&pair.values[1], bad) {
             parts.extend(self.search_range(after, high)?.1);
         }
         if is_there || parts.is_empty() {
-            parts.insert(own, part(confirmed));
+            parts.insert(insert_index, part(confirmed));
         }
         Ok(Some(parts))
     }

@@ -52,7 +52,7 @@ pub struct ClaimFound {
 /// A comparison within a claim.
 #[derive(Debug, Clone)]
 pub struct ClaimComparison {
-    /// Case that it is about, if there are several.
+    /// Case that the comparison is about, if there are several.
     pub about: Option<String>,
     /// Source text.
     pub text: String,
@@ -108,18 +108,18 @@ impl ClaimChecker<'_> {
         let mut all_hold = ClaimAnswer::Yes;
         for row in &claim.rows {
             let terms = claim.expression.terms();
-            let about = (claim.rows.len() > 1)
+            let case = (claim.rows.len() > 1)
                 .then(|| self.case_of_row(row))
                 .flatten();
             let figures = |term: &MetricTerm| {
-                let index = terms.iter().position(|other| *other == term)?;
+                let index = terms.iter().position(|candidate| *candidate == term)?;
                 self.term_values(term, row.get(index)?)
             };
             let holds = self.evaluate(
                 &claim.expression,
                 &figures,
                 levels,
-                about.as_ref(),
+                case.as_ref(),
                 &mut parts,
             );
             all_hold = kleene_and(all_hold, holds);
@@ -134,16 +134,16 @@ impl ClaimChecker<'_> {
 
     /// Case that a row is about.
     fn case_of_row(&self, row: &[SelectedCase]) -> Option<String> {
-        let spot = row.first()?;
-        let group = self.experiment.groups.get(spot.group)?;
-        Some(group.cases.get(spot.case?)?.id())
+        let selected = row.first()?;
+        let group = self.experiment.groups.get(selected.group)?;
+        Some(group.cases.get(selected.case?)?.id())
     }
 
     /// Values of a term, one per run, in execution order.
-    fn term_values(&self, term: &MetricTerm, spot: &SelectedCase) -> Option<Vec<f64>> {
-        let group = self.experiment.groups.get(spot.group)?;
+    fn term_values(&self, term: &MetricTerm, selected: &SelectedCase) -> Option<Vec<f64>> {
+        let group = self.experiment.groups.get(selected.group)?;
         let metric = group.stored_name_of(&term.metric);
-        let case = spot.case.and_then(|index| group.cases.get(index));
+        let case = selected.case.and_then(|index| group.cases.get(index));
         let runs = self
             .session
             .runs
@@ -168,14 +168,14 @@ impl ClaimChecker<'_> {
                 return Some("ms".to_owned());
             }
             let groups = self.experiment.groups.iter();
-            let mut known =
+            let mut metrics =
                 groups.filter_map(|group| self.session.metric(&group.stored_name_of(&term.metric)));
-            known.next().map(|metric| metric.unit.clone())
+            metrics.next().map(|metric| metric.unit.clone())
         };
         let units: Vec<Option<String>> = terms.iter().map(unit_of).collect();
         let first = units.first()?.clone()?;
-        let is_one = units.iter().all(|unit| unit.as_ref() == Some(&first));
-        (is_one && !changes_unit(expression)).then_some(first)
+        let is_shared = units.iter().all(|unit| unit.as_ref() == Some(&first));
+        (is_shared && !changes_unit(expression)).then_some(first)
     }
 
     fn evaluate(
@@ -183,12 +183,12 @@ impl ClaimChecker<'_> {
         expression: &ClaimExpression,
         figures: &dyn Fn(&MetricTerm) -> Option<Vec<f64>>,
         levels: AnswerConfidence,
-        about: Option<&String>,
+        case: Option<&String>,
         parts: &mut Vec<ClaimComparison>,
     ) -> ClaimAnswer {
         match expression {
             ClaimExpression::Not(inner) => {
-                match self.evaluate(inner, figures, levels, about, parts) {
+                match self.evaluate(inner, figures, levels, case, parts) {
                     ClaimAnswer::Yes => ClaimAnswer::No,
                     ClaimAnswer::No => ClaimAnswer::Yes,
                     ClaimAnswer::Undecided => ClaimAnswer::Undecided,
@@ -199,8 +199,8 @@ impl ClaimChecker<'_> {
                 operator @ (BinaryOperator::And | BinaryOperator::Or),
                 right,
             ) => {
-                let left = self.evaluate(left, figures, levels, about, parts);
-                let right = self.evaluate(right, figures, levels, about, parts);
+                let left = self.evaluate(left, figures, levels, case, parts);
+                let right = self.evaluate(right, figures, levels, case, parts);
                 match operator {
                     BinaryOperator::And => kleene_and(left, right),
                     _ => kleene_or(left, right),
@@ -212,7 +212,7 @@ impl ClaimChecker<'_> {
                     (left, *operator, right),
                     figures,
                     levels,
-                    about,
+                    case,
                 );
                 let holds = part.holds;
                 parts.push(part);
@@ -225,21 +225,21 @@ impl ClaimChecker<'_> {
     /// Evaluates one comparison.
     fn evaluate_comparison(
         &self,
-        whole: &ClaimExpression,
+        comparison: &ClaimExpression,
         (left, operator, right): (&ClaimExpression, BinaryOperator, &ClaimExpression),
         figures: &dyn Fn(&MetricTerm) -> Option<Vec<f64>>,
         levels: AnswerConfidence,
-        about: Option<&String>,
+        case: Option<&String>,
     ) -> ClaimComparison {
         let mut part = ClaimComparison {
-            about: about.cloned(),
-            text: whole.to_string(),
+            about: case.cloned(),
+            text: comparison.to_string(),
             ratio: None,
-            unit: self.expression_unit(whole),
+            unit: self.expression_unit(comparison),
             sides: None,
             holds: ClaimAnswer::Undecided,
         };
-        let runs = whole
+        let runs = comparison
             .terms()
             .into_iter()
             .map(|term| figures(term).map_or(0, |values| values.len()))
@@ -248,8 +248,8 @@ impl ClaimChecker<'_> {
         let names = |name: &str| self.experiment.claim_number(name);
         let side = |expression: &ClaimExpression| -> Option<Vec<f64>> {
             (0..runs)
-                .map(|at| {
-                    expression.evaluate_number(&names, &|term| figures(term)?.get(at).copied())
+                .map(|run| {
+                    expression.evaluate_number(&names, &|term| figures(term)?.get(run).copied())
                 })
                 .collect()
         };
@@ -385,17 +385,17 @@ pub fn value_of(run: &Run, metric: &str) -> Option<f64> {
 
 /// A latency percentile that is not stored as a metric: `latency_p66`, `latency_min`.
 fn latency_percentile(run: &Run, metric: &str) -> Option<f64> {
-    let which = metric.strip_prefix("latency_")?;
-    let percent: f64 = match which.strip_prefix('p') {
+    let percentile = metric.strip_prefix("latency_")?;
+    let percent: f64 = match percentile.strip_prefix('p') {
         Some(digits) => digits.replace('_', ".").parse().ok()?,
-        None if which == "min" => 0.0,
+        None if percentile == "min" => 0.0,
         None => return None,
     };
     let load: LoadRun = serde_json::from_str(run.load.as_deref()?).ok()?;
     let ppm = (percent * 1e4).round();
     let ppm = (0.0..=1e6).contains(&ppm).then_some(ppm as u32)?;
-    let found = load.measured.totals.latency.service_times().quantile(ppm)?;
-    Some(found.ns as f64)
+    let time = load.measured.totals.latency.service_times().quantile(ppm)?;
+    Some(time.ns as f64)
 }
 
 /// A gate, applied to one change.
@@ -419,16 +419,16 @@ pub struct GateFound {
 
 /// Checks all changes against all gates.
 pub fn check_gates(groups: &[GroupFindings], experiment: &Experiment) -> Vec<GateFound> {
-    let mut found = Vec::new();
+    let mut gates = Vec::new();
     for (name, gate) in &experiment.compare.gates {
         for group in groups
             .iter()
             .filter(|group| name.as_ref().is_none_or(|name| *name == group.name))
         {
-            found.extend(gates_of_group(group, gate, experiment));
+            gates.extend(gates_of_group(group, gate, experiment));
         }
     }
-    found
+    gates
 }
 
 fn gates_of_group(
@@ -438,45 +438,46 @@ fn gates_of_group(
 ) -> Vec<GateFound> {
     let Some(stored) = experiment
         .find_group(&group.name)
-        .map(|known| known.stored_name_of(&gate.metric))
+        .map(|group| group.stored_name_of(&gate.metric))
     else {
         return Vec::new();
     };
     let metric = group
         .metrics
         .iter()
-        .filter(|found| found.metric.name == stored);
-    let comparisons = metric.flat_map(|found| &found.findings.comparisons);
-    let own = comparisons.filter(|comparison| !is_repetition(&comparison.candidate));
-    own.flat_map(|comparison| {
-        let rows = comparison
-            .rows
-            .iter()
-            .filter(|row| filter_matches(&gate.filter, &group.name, &row.case));
-        rows.map(|row| {
-            let is_in = |change: f64| gate.allows_change(change);
-            let ends = row
-                .change
-                .map(|change| (is_in(change.low), is_in(change.high)));
-            GateFound {
-                text: gate.to_string(),
-                group: group.name.clone(),
-                case: row.case.id(),
-                candidate: comparison.candidate.clone(),
-                change: row.change,
-                is_kept: ends == Some((true, true)),
-                is_broken: ends == Some((false, false)),
-            }
+        .filter(|findings| findings.metric.name == stored);
+    let comparisons = metric.flat_map(|findings| &findings.findings.comparisons);
+    let compared = comparisons.filter(|comparison| !is_repetition(&comparison.candidate));
+    compared
+        .flat_map(|comparison| {
+            let rows = comparison
+                .rows
+                .iter()
+                .filter(|row| filter_matches(&gate.filter, &group.name, &row.case));
+            rows.map(|row| {
+                let is_in = |change: f64| gate.allows_change(change);
+                let ends = row
+                    .change
+                    .map(|change| (is_in(change.low), is_in(change.high)));
+                GateFound {
+                    text: gate.to_string(),
+                    group: group.name.clone(),
+                    case: row.case.id(),
+                    candidate: comparison.candidate.clone(),
+                    change: row.change,
+                    is_kept: ends == Some((true, true)),
+                    is_broken: ends == Some((false, false)),
+                }
+            })
         })
-    })
-    .collect()
+        .collect()
 }
 
 /// Whether a filter matches this case.
 pub fn filter_matches(filter: &CaseFilter, group: &str, case: &Case) -> bool {
     let has = |(name, value): &(String, String)| {
         case.value(name)
-            .is_some_and(|known| known.plain() == *value)
+            .is_some_and(|actual| actual.plain() == *value)
     };
     filter.group.as_ref().is_none_or(|name| name == group) && filter.values.iter().all(has)
 }

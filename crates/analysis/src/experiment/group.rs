@@ -15,7 +15,7 @@ pub struct GroupFindings {
     pub name: String,
     /// Metrics, the headline first.
     pub metrics: Vec<MetricFindings>,
-    /// Latency by percentage of requests: one curve per case and variant.
+    /// Latency by percentile: one curve per case and variant.
     pub curves: Vec<LatencyCurve>,
 }
 
@@ -101,7 +101,7 @@ fn analyze_metric(
     settings: &AnalysisSettings,
 ) -> MetricFindings {
     let mut findings = AnalysisFindings::default();
-    let mut known: HashMap<String, AnalysisFindings> = HashMap::new();
+    let mut findings_by_baseline: HashMap<String, AnalysisFindings> = HashMap::new();
     let analysed = |baseline: Option<String>| {
         let settings = AnalysisSettings {
             metrics: vec![metric.name.clone()],
@@ -115,22 +115,22 @@ fn analyze_metric(
         findings = analysed(None);
     }
     for (baseline, candidate) in pairs {
-        let of_baseline = known
+        let baseline_findings = findings_by_baseline
             .entry(baseline.clone())
             .or_insert_with(|| analysed(Some(baseline)));
         if findings.summaries.is_empty() {
-            findings.summaries.clone_from(&of_baseline.summaries);
-            findings.warnings.clone_from(&of_baseline.warnings);
+            findings.summaries.clone_from(&baseline_findings.summaries);
+            findings.warnings.clone_from(&baseline_findings.warnings);
         }
         let is_pair = |comparison: &&CandidateComparison| comparison.candidate == candidate;
-        let of_pair = of_baseline.comparisons.iter().find(is_pair);
-        findings.comparisons.extend(of_pair.cloned());
+        let pair_comparison = baseline_findings.comparisons.iter().find(is_pair);
+        findings.comparisons.extend(pair_comparison.cloned());
     }
-    let again = experiment.plan.control.as_deref().map(repetition_of);
+    let control_repetition = experiment.plan.control.as_deref().map(repetition_of);
     let floor = findings
         .comparisons
         .iter()
-        .find(|comparison| Some(&comparison.candidate) == again.as_ref())
+        .find(|comparison| Some(&comparison.candidate) == control_repetition.as_ref())
         .and_then(noise_floor);
     MetricFindings {
         metric,

@@ -38,14 +38,14 @@ pub struct LatencyCurve {
 impl LatencyCurve {
     /// Median time of a percentage.
     pub fn median_at(&self, percent: u32) -> Option<f64> {
-        let found = self.points.iter().find(|(known, _)| *known == percent);
-        found.map(|(_, [middle, ..])| *middle)
+        let point = self.points.iter().find(|(known, _)| *known == percent);
+        point.map(|(_, [middle, ..])| *middle)
     }
 }
 
 /// Latency curves of a session's loads, by first appearance of case and variant.
 pub fn latency_curves(session: &Session) -> Vec<LatencyCurve> {
-    let mut found: Vec<(LatencyCurve, Vec<PercentTimes>)> = Vec::new();
+    let mut curves: Vec<(LatencyCurve, Vec<PercentTimes>)> = Vec::new();
     for run in &session.runs {
         let load = run
             .load
@@ -58,10 +58,10 @@ pub fn latency_curves(session: &Session) -> Vec<LatencyCurve> {
         let Some(row) = row else {
             continue;
         };
-        let is_it = |(curve, _): &&mut (LatencyCurve, Vec<PercentTimes>)| {
+        let is_of_run = |(curve, _): &&mut (LatencyCurve, Vec<PercentTimes>)| {
             curve.case == run.case && curve.variant == run.variant
         };
-        match found.iter_mut().find(is_it) {
+        match curves.iter_mut().find(is_of_run) {
             Some((_, rows)) => rows.push(row),
             None => {
                 let curve = LatencyCurve {
@@ -72,11 +72,11 @@ pub fn latency_curves(session: &Session) -> Vec<LatencyCurve> {
                     requested_concurrency: requested_concurrency(load.as_ref(), run),
                     runs: 0,
                 };
-                found.push((curve, vec![row]));
+                curves.push((curve, vec![row]));
             }
         }
     }
-    found
+    curves
         .into_iter()
         .map(|(curve, rows)| complete_curve(curve, &rows, session))
         .collect()
@@ -103,8 +103,8 @@ fn times_of_percentiles(run: &Run) -> Option<PercentTimes> {
                 .and_then(|digits| digits.parse::<usize>().ok()),
             None => None,
         };
-        if let Some(place) = percent.and_then(|percent| row.get_mut(percent)) {
-            *place = sample.value;
+        if let Some(time) = percent.and_then(|percent| row.get_mut(percent)) {
+            *time = sample.value;
         }
     }
     let known = row.iter().filter(|ns| ns.is_finite()).count();
@@ -133,19 +133,19 @@ fn complete_curve(
                 .map(|row| row[percent as usize])
                 .filter(|ns| ns.is_finite())
                 .collect();
-            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = values.iter().copied().fold(0.0, f64::max);
-            Some((percent, [median(&mut values)?, least, most]))
+            let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let max = values.iter().copied().fold(0.0, f64::max);
+            Some((percent, [median(&mut values)?, min, max]))
         })
         .collect();
-    let of_curve = session
+    let runs = session
         .runs
         .iter()
         .filter(|run| run.case == curve.case && run.variant == curve.variant);
-    let mut under_way: Vec<f64> = of_curve
+    let mut in_flight: Vec<f64> = runs
         .filter_map(|run| run.value_of("effective_concurrency"))
         .collect();
-    curve.effective_concurrency = median(&mut under_way);
+    curve.effective_concurrency = median(&mut in_flight);
     curve
 }
 

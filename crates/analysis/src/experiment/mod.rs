@@ -80,23 +80,23 @@ impl ExperimentFindings {
 
 /// Adds the results of the gates in a file; `texts` are their source texts.
 fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
-    let named = |gate: &GateFound| format!("'{}' in {}", gate.text, gate.case);
+    let describe = |gate: &GateFound| format!("'{}' in {}", gate.text, gate.case);
     // A gate is listed once per case, however many candidates it applies to.
-    let add = |list: &mut Vec<String>, words: String| {
-        if !list.contains(&words) {
-            list.push(words);
+    let add = |list: &mut Vec<String>, message: String| {
+        if !list.contains(&message) {
+            list.push(message);
         }
     };
     for gate in found {
         if gate.is_broken {
-            add(&mut outcome.failing, format!("{} broken", named(gate)));
+            add(&mut outcome.failing, format!("{} broken", describe(gate)));
         } else if !gate.is_kept {
-            let open = format!("{} is not decided by the data", named(gate));
-            add(&mut outcome.obstacles, open);
+            let message = format!("{} is not decided by the data", describe(gate));
+            add(&mut outcome.obstacles, message);
         }
     }
-    let measured = |text: &&String| found.iter().any(|gate| gate.text == **text);
-    for text in texts.iter().filter(|text| !measured(text)) {
+    let is_measured = |text: &&String| found.iter().any(|gate| gate.text == **text);
+    for text in texts.iter().filter(|text| !is_measured(text)) {
         outcome
             .obstacles
             .push(format!("nothing was measured for '{text}'"));
@@ -117,32 +117,36 @@ pub fn analyze_experiment(
 ) -> ExperimentFindings {
     let experiment = &with_baseline(session, experiment, settings);
     let settings = complete_settings(experiment, settings);
-    let mut found = ExperimentFindings {
+    let mut findings = ExperimentFindings {
         failures: session.failures.clone(),
         ..ExperimentFindings::default()
     };
     let groups = experiment.groups.iter();
-    found.groups = groups
+    findings.groups = groups
         .filter_map(|group| analyze_group(session, experiment, group, &settings))
         .collect();
-    for metric in found.groups.iter().flat_map(|group| &group.metrics) {
-        warnings::add_distinct(&mut found.warnings, metric.findings.warnings.clone());
+    for metric in findings.groups.iter().flat_map(|group| &group.metrics) {
+        warnings::add_distinct(&mut findings.warnings, metric.findings.warnings.clone());
     }
-    found.validity = check_validity(session, experiment, &found.groups);
-    for metric in found.groups.iter_mut().flat_map(|group| &mut group.metrics) {
-        validity::withdraw_latency_verdicts(&found.validity, &mut metric.findings.comparisons);
+    findings.validity = check_validity(session, experiment, &findings.groups);
+    for metric in findings
+        .groups
+        .iter_mut()
+        .flat_map(|group| &mut group.metrics)
+    {
+        validity::withdraw_latency_verdicts(&findings.validity, &mut metric.findings.comparisons);
     }
     let confidence = settings
         .confidence
         .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
-    found.claims = claim::check_claims(session, experiment, confidence);
-    found.gates = claim::check_gates(&found.groups, experiment);
+    findings.claims = claim::check_claims(session, experiment, confidence);
+    findings.gates = claim::check_gates(&findings.groups, experiment);
     let profiled = match &experiment.profile {
         Some(profile) => profile.pairs.clone(),
         None => experiment.compare.all_pairs(),
     };
-    found.profiles = case_profiles(session, &profiled);
-    found
+    findings.profiles = case_profiles(session, &profiled);
+    findings
 }
 
 /// The experiment with the baseline requested now, or else the one requested when it was measured.
@@ -164,7 +168,7 @@ fn with_baseline(
     experiment
 }
 
-/// Fills in analysis settings from the file that the user left open.
+/// Fills in the analysis settings that the user did not give from those in the file.
 fn complete_settings(experiment: &Experiment, settings: &AnalysisSettings) -> AnalysisSettings {
     use super::StatisticalMethod;
     let compare = &experiment.compare;
@@ -188,18 +192,18 @@ pub fn check_validity(
     experiment: &Experiment,
     groups: &[GroupFindings],
 ) -> Vec<ValidityFinding> {
-    let mut known = KnownFacts {
+    let mut facts = KnownFacts {
         control: groups.iter().find_map(control_comparison),
         ..KnownFacts::default()
     };
     for (case, service) in service_cases(experiment) {
         let requested = f64::from(service.load.in_flight());
-        known.requested.insert(case.clone(), requested);
+        facts.requested.insert(case.clone(), requested);
         if !service.verify.same_bytes {
-            known.sizes_may_differ.push(case);
+            facts.sizes_may_differ.push(case);
         }
     }
-    validity::check_session(session, &known)
+    validity::check_session(session, &facts)
 }
 
 /// First comparison of a variant with itself.
@@ -227,7 +231,7 @@ fn service_cases(experiment: &Experiment) -> Vec<(String, ServerWork)> {
     experiment.groups.iter().flat_map(of_group).collect()
 }
 
-/// Duration of a recorded load: it repeats the requests that the baseline served in this many
+/// Duration of a recorded load: it consists of as many requests as the baseline served in this many
 /// seconds while it was timed. That gives about two thousand samples per busy processor.
 pub const RECORDED_LOAD_SECONDS: f64 = 2.0;
 
@@ -243,7 +247,7 @@ pub struct WantedProfile {
 /// Pairs that `[profile]` selects, in file order, once everything is measured. Cases of benchmark
 /// files are never selected.
 pub fn wanted_profiles(
-    found: &ExperimentFindings,
+    findings: &ExperimentFindings,
     experiment: &Experiment,
     profile: &ProfilePlan,
 ) -> Vec<WantedProfile> {
@@ -251,20 +255,21 @@ pub fn wanted_profiles(
     let cases = groups
         .filter(|group| group.kind != GroupKind::Function)
         .flat_map(|group| group.cases.iter().map(move |case| (group, case)));
-    let each = cases.flat_map(|(group, case)| {
+    let wanted = cases.flat_map(|(group, case)| {
         let pairs = profile.pairs.iter();
-        let meant = pairs.filter(move |pair| is_selected(&profile.when, found, group, case, pair));
-        meant.map(move |pair| WantedProfile {
+        let selected =
+            pairs.filter(move |pair| is_selected(&profile.when, findings, group, case, pair));
+        selected.map(move |pair| WantedProfile {
             case: case.clone(),
             pair: pair.clone(),
         })
     });
-    each.collect()
+    wanted.collect()
 }
 
 fn is_selected(
     when: &ProfileCondition,
-    found: &ExperimentFindings,
+    findings: &ExperimentFindings,
     group: &BenchmarkGroup,
     case: &Case,
     pair: &(String, String),
@@ -273,7 +278,7 @@ fn is_selected(
         ProfileCondition::Always => true,
         ProfileCondition::Never => false,
         ProfileCondition::Verdict { verdict, equal } => {
-            (headline_verdict(found, group, case, pair) == *verdict) == *equal
+            (headline_verdict(findings, group, case, pair) == *verdict) == *equal
         }
         ProfileCondition::Cases(filters) => filters
             .iter()
@@ -283,19 +288,22 @@ fn is_selected(
 
 /// Verdict of the headline metric. `unclear` if nothing was or could be compared.
 fn headline_verdict(
-    found: &ExperimentFindings,
+    findings: &ExperimentFindings,
     group: &BenchmarkGroup,
     case: &Case,
     pair: &(String, String),
 ) -> Verdict {
-    let group = found.groups.iter().find(|known| known.name == group.name);
+    let group = findings
+        .groups
+        .iter()
+        .find(|findings_of_group| findings_of_group.name == group.name);
     let headline = group.and_then(|group| group.metrics.first());
     let comparisons = headline.map(|metric| metric.findings.comparisons.as_slice());
-    let of_pair = comparisons
+    let comparison = comparisons
         .unwrap_or_default()
         .iter()
         .find(|comparison| comparison.baseline == pair.0 && comparison.candidate == pair.1);
-    let rows = of_pair.map(|comparison| comparison.rows.as_slice());
+    let rows = comparison.map(|comparison| comparison.rows.as_slice());
     let row = rows
         .unwrap_or_default()
         .iter()
@@ -306,10 +314,10 @@ fn headline_verdict(
 /// Number of requests in a recorded load of this case, based on the timed runs of the baseline, or
 /// of any variant if it has none.
 pub fn recorded_requests(session: &Session, case: &Case, baseline: &str) -> Option<u64> {
-    let rates = |is_meant: &dyn Fn(&str) -> bool| -> Option<f64> {
+    let rates = |is_selected: &dyn Fn(&str) -> bool| -> Option<f64> {
         let runs = session.runs.iter();
-        let meant = runs.filter(|run| *run.case == *case && is_meant(&run.variant));
-        let rates = meant.filter_map(|run| {
+        let selected = runs.filter(|run| *run.case == *case && is_selected(&run.variant));
+        let rates = selected.filter_map(|run| {
             run.value_of("throughput")
                 .or_else(|| run.value_of("requests_per_second"))
         });

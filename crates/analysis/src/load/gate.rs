@@ -1,9 +1,10 @@
 //! Limits for a load: `p99>200ms` fails a load whose 99th percentile is above 200 ms.
 //!
-//! A condition describes a failure: `[QUANTITY] FIGURE OPERATOR LIMIT`, such as `response p99.9 >=
-//! 1s`, `lag-p99>5ms`, `errors>0.1%`, `ok<100%`, `throughput<5000`. Syntax errors carry their
-//! position. A refused or unknown figure cannot be judged, since it cannot be shown to be good.
-//! Start at [`judge_conditions`] and [`LoadCondition`].
+//! A condition describes a failure: `[QUANTITY] FIGURE OPERATOR LIMIT`, such as
+//! `response p99.9 >= 1s`, `lag-p99>5ms`, `errors>0.1%`, `ok<100%`, `throughput<5000`. Syntax
+//! errors carry their position. A figure that is unknown, or refused because the measurement does
+//! not support it, cannot be judged, since it cannot be shown to be good. Start at
+//! [`judge_conditions`] and [`LoadCondition`].
 
 use crate::gate::GateOutcome;
 use crate::load::{LoadFindings, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity};
@@ -45,7 +46,7 @@ pub enum ConditionAnswer {
 /// Why a condition cannot be judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownReason {
-    /// The figure is refused.
+    /// The figure is refused, because the measurement does not support it.
     Refused(TimeRefusal),
     /// A closed load has no such time.
     ClosedLoad,
@@ -261,9 +262,9 @@ fn mean_figure(
 pub struct LoadCondition {
     /// The figure.
     pub figure: LoadFigure,
-    /// Comparison that is bad.
+    /// The load fails if its figure compares with the limit in this way.
     pub operator: LimitOperator,
-    /// Limit: nanoseconds, requests per second, a share of 1, or a count.
+    /// Limit, in nanoseconds, in requests per second, as a fraction (0 to 1), or as a count.
     pub limit: f64,
     /// Source text.
     pub text: String,
@@ -300,7 +301,7 @@ pub enum TimeStatistic {
     Greatest,
 }
 
-/// Comparison with the limit that is bad.
+/// How the figure of a failing load compares with the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitOperator {
     /// `<`
@@ -314,7 +315,7 @@ pub enum LimitOperator {
 }
 
 impl LimitOperator {
-    /// Whether a figure is on the bad side of the limit.
+    /// Whether a figure is on the failing side of the limit.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
             LimitOperator::Below => value < limit,

@@ -14,7 +14,7 @@ const LINK_FULL: f64 = 0.9;
 /// from the requested one for a while.
 const MAX_START_GAP_NS: u64 = 100_000_000;
 const MAX_START_GAP_SHARE: f64 = 0.01;
-/// A clock that drifted by more than this during the load, in nanoseconds, was set.
+/// A clock that drifted by more than this during the load, in nanoseconds, must have been set.
 const MAX_CLOCK_DRIFT_NS: u64 = 100_000_000;
 
 /// Remarks, most severe first.
@@ -24,36 +24,36 @@ pub(super) fn machine_remarks(run: &LoadRun) -> Vec<LoadRemark> {
     remarks.extend(unequal_parts(run));
     remarks.extend(parts.iter().filter_map(limited_machine));
     remarks.extend(starts_apart(run));
-    let set = |part: &LoadPart| {
+    let clock_set = |part: &LoadPart| {
         let drift_ns = part.drift_ns?;
         (drift_ns.unsigned_abs() > MAX_CLOCK_DRIFT_NS).then(|| LoadRemark::ClockSet {
             machine: part.machine.clone(),
             drift_ns,
         })
     };
-    remarks.extend(parts.iter().filter_map(set));
+    remarks.extend(parts.iter().filter_map(clock_set));
     remarks
 }
 
 /// Verdict on the whole load, in which punctual machines do not hide a late one.
-pub(super) fn combined_verdict(whole: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict {
-    let own = |part: &LoadPart| {
+pub(super) fn combined_verdict(load_verdict: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict {
+    let verdict_of_part = |part: &LoadPart| {
         let (own_lag_p99_ns, own_lag_limit_ns) = part.own_lag_p99_ns?;
         Some(OpenVerdict {
             own_lag_p99_ns,
             own_lag_limit_ns,
-            ..whole
+            ..load_verdict
         })
     };
     let late = parts
         .iter()
-        .filter_map(own)
+        .filter_map(verdict_of_part)
         .filter(OpenVerdict::is_generator_limited);
-    let latest = late.max_by_key(|own| own.own_lag_p99_ns);
-    if whole.is_generator_limited() {
-        return whole;
+    let latest = late.max_by_key(|verdict| verdict.own_lag_p99_ns);
+    if load_verdict.is_generator_limited() {
+        return load_verdict;
     }
-    latest.unwrap_or(whole)
+    latest.unwrap_or(load_verdict)
 }
 
 fn lost_machine(part: &LoadPart) -> Option<LoadRemark> {
@@ -67,27 +67,27 @@ fn lost_machine(part: &LoadPart) -> Option<LoadRemark> {
 
 /// Whether the parts add up to the whole: counts are kept per machine and for the total.
 fn unequal_parts(run: &LoadRun) -> Option<LoadRemark> {
-    let there = || run.parts.iter().filter(|part| part.lost.is_none());
-    there().next()?;
+    let remaining_parts = || run.parts.iter().filter(|part| part.lost.is_none());
+    remaining_parts().next()?;
     let counts = &run.measured.totals.outcomes;
-    let sum = |of: fn(&LoadPart) -> u64| there().map(of).sum::<u64>();
+    let sum = |count_of: fn(&LoadPart) -> u64| remaining_parts().map(count_of).sum::<u64>();
     let pairs = [
         (sum(|part| part.attempted), counts.attempts()),
         (sum(|part| part.ok), counts.succeeded()),
         (sum(|part| part.errors), counts.all_errors()),
     ];
-    let wrong = pairs.into_iter().find(|(parts, whole)| parts != whole)?;
+    let unequal = pairs.into_iter().find(|(parts, total)| parts != total)?;
     Some(LoadRemark::PartsUnlike {
-        parts: wrong.0,
-        whole: wrong.1,
+        parts: unequal.0,
+        whole: unequal.1,
     })
 }
 
 fn limited_machine(part: &LoadPart) -> Option<LoadRemark> {
     let late = part
         .own_lag_p99_ns
-        .filter(|(own, most)| own > most)
-        .map(|(own, most)| MachineLimit::Late(own, most));
+        .filter(|(lag, limit)| lag > limit)
+        .map(|(lag, limit)| MachineLimit::Late(lag, limit));
     let busy = part
         .is_bottleneck
         .then_some(MachineLimit::Busy(part.busiest));

@@ -65,7 +65,7 @@ pub struct LoadFindings<'a> {
 pub struct RequestsInFlight {
     /// Requested number; only a closed load without pauses has one.
     pub requested: Option<u32>,
-    /// From sending to the last byte.
+    /// Mean number of requests between sending and the last byte.
     pub effective: Option<f64>,
     /// Mean number of connections being opened.
     pub connecting: Option<f64>,
@@ -85,7 +85,7 @@ pub struct GeneratorStats {
     /// Involuntary context switches per second: a thread lost its processor although it had work to
     /// do.
     pub switches_per_s: f64,
-    /// Maximum delay of response timestamps, because responses were read in batches.
+    /// Maximum delay of response timestamps, caused by reading responses in batches.
     pub late_by_ns: u64,
     /// System calls per request.
     pub system_calls_per_request: Option<f64>,
@@ -129,13 +129,13 @@ impl LoadFindings<'_> {
         }
     }
 
-    /// Quantile of the principal quantity, in millionths.
+    /// Quantile of the principal quantity, at a share given in millionths.
     pub fn principal_quantile(&self, ppm: u32) -> Option<ReportedTime> {
         let (quantity, group) = self.principal_quantity();
         self.quantile(quantity, group, ppm)
     }
 
-    /// Quantile in millionths; `None` if nothing was timed.
+    /// Quantile at a share given in millionths; `None` if nothing was timed.
     pub fn quantile(
         &self,
         quantity: TimedQuantity,
@@ -206,11 +206,12 @@ fn requests_in_flight(run: &LoadRun) -> RequestsInFlight {
 
 fn generator_stats(run: &LoadRun) -> GeneratorStats {
     let threads = &run.measured.threads;
-    let sum = |of: fn(&ThreadReport) -> u64| threads.iter().map(of).sum::<u64>() as f64;
+    let sum =
+        |counter_of: fn(&ThreadReport) -> u64| threads.iter().map(counter_of).sum::<u64>() as f64;
     let measured = &run.measured;
     // Thread counters include the warm-up, so its requests count too.
     let requests = measured.totals.outcomes.attempts() + measured.warmup.outcomes.attempts();
-    let for_each = |total: f64| (requests > 0 && total > 0.0).then(|| total / requests as f64);
+    let per_request = |total: f64| (requests > 0 && total > 0.0).then(|| total / requests as f64);
     let elapsed_ns = threads.iter().map(|thread| thread.elapsed_ns).max();
     let seconds = elapsed_ns.unwrap_or(0) as f64 / 1e9;
     let switches = sum(|thread| thread.involuntary_switches);
@@ -231,8 +232,8 @@ fn generator_stats(run: &LoadRun) -> GeneratorStats {
             0.0
         },
         late_by_ns: longest.unwrap_or(0),
-        system_calls_per_request: for_each(sum(|thread| thread.system_calls)),
-        cpu_ns_per_request: for_each(sum(|thread| thread.cpu_ns)),
+        system_calls_per_request: per_request(sum(|thread| thread.system_calls)),
+        cpu_ns_per_request: per_request(sum(|thread| thread.cpu_ns)),
     }
 }
 
@@ -240,10 +241,10 @@ fn generator_stats(run: &LoadRun) -> GeneratorStats {
 /// end of the load has no minimum.
 fn requests_per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
     let most = threads.iter().map(|thread| thread.most_requests).max()?;
-    let known = |thread: &&ThreadReport| (1..=most).contains(&thread.fewest_requests);
+    let has_minimum = |thread: &&ThreadReport| (1..=most).contains(&thread.fewest_requests);
     let fewest = threads
         .iter()
-        .filter(known)
+        .filter(has_minimum)
         .map(|thread| thread.fewest_requests);
     (most > 0).then(|| (fewest.min().unwrap_or(most), most))
 }
@@ -262,15 +263,15 @@ fn drift_metric(run: &LoadRun) -> Option<DriftMetric> {
     }
 }
 
-/// Share of requests from which a preempted generator counts as disturbed: the affected requests
-/// are then enough to determine the 99th percentile.
+/// Share of affected requests from which a preempted generator counts as disturbed: they are then
+/// enough to determine the 99th percentile.
 const DISTURBED_SHARE: f64 = 0.01;
 
 /// All remarks, most severe first.
 fn load_remarks(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let mut remarks: Vec<LoadRemark> = Vec::new();
-    if let Err(wrong) = &findings.balance {
-        remarks.push(LoadRemark::Imbalance(wrong.clone()));
+    if let Err(imbalances) = &findings.balance {
+        remarks.push(LoadRemark::Imbalance(imbalances.clone()));
     }
     remarks.extend(machines::machine_remarks(findings.run));
     remarks.extend(remarks_on_load(findings));
@@ -353,7 +354,7 @@ fn remarks_on_requests(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     remarks
 }
 
-/// Remarks on whether the generator measured itself.
+/// Remarks on whether the generator measured itself instead of the server.
 fn remarks_on_generator(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let generator = &findings.generator;
     let mut remarks = Vec::new();
@@ -378,9 +379,9 @@ fn remarks_on_generator(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
 /// Share of the requests that context switches can have affected: each affects those in flight.
 fn disturbed_share(findings: &LoadFindings<'_>) -> f64 {
     let rate = findings.throughput_per_s.unwrap_or(0.0);
-    let under_way = findings.concurrency.effective.unwrap_or(0.0).max(1.0);
+    let in_flight = findings.concurrency.effective.unwrap_or(0.0).max(1.0);
     if rate > 0.0 {
-        (findings.generator.switches_per_s * under_way / rate).min(1.0)
+        (findings.generator.switches_per_s * in_flight / rate).min(1.0)
     } else {
         0.0
     }
@@ -391,8 +392,8 @@ type CountedRemark = (u64, fn(u64) -> LoadRemark);
 
 /// Remarks on the responses.
 fn remarks_on_responses(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
-    let account = &findings.run.measured.totals;
-    let (replies, counts) = (&account.responses, &account.outcomes);
+    let totals = &findings.run.measured.totals;
+    let (replies, counts) = (&totals.responses, &totals.outcomes);
     let mut remarks = Vec::new();
     if replies.lengths_vary() {
         remarks.push(LoadRemark::LengthsVary {

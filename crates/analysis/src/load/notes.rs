@@ -24,7 +24,7 @@ pub enum RemarkSeverity {
 pub enum MachineLimit {
     /// One of its threads was saturated: the share of the time that it was busy.
     Busy(f64),
-    /// It sent late: its own 99th percentile and the limit, in nanoseconds.
+    /// It sent late: the 99th percentile of its own lateness and the limit, in nanoseconds.
     Late(u64, u64),
     /// A network device was saturated: the share of its speed.
     Link(f64),
@@ -234,7 +234,7 @@ pub struct LoadHalves {
 
 /// Compares the halves of a load; returns them if they differ. The schedule of an open load
 /// determines its throughput, so the median is compared instead; with a varying schedule, nothing
-/// is.
+/// is compared.
 pub(super) fn compare_halves(
     measured: &LoadMeasurement,
     course: DriftMetric,

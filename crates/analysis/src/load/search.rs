@@ -15,7 +15,7 @@ use speedwell_load::measurement::LoadMeasurement;
 use speedwell_model::load_run::{LoadRun, PaceFacts};
 use speedwell_stats::rate_search::{self, RateTrial};
 
-/// Number of attempts at one rate with a late generator that rules out a passing disturbance.
+/// If the generator was late in this many attempts at one rate, a passing disturbance is ruled out.
 const MAX_LATE_ATTEMPTS: usize = 4;
 
 /// Loads of one target at several rates.
@@ -64,23 +64,23 @@ pub enum MissedReason {
     Unsent,
     /// Fewer than 98 % of the due requests succeeded in time.
     Unanswered,
-    /// A condition was not met; contains its text.
+    /// The load failed a condition; contains its text.
     Limit(String),
 }
 
 /// Groups the loads at constant rates by target and checks them against `conditions`.
 pub fn group_by_rate(loads: &[LoadFindings<'_>], conditions: &[LoadCondition]) -> Vec<RateSeries> {
     let labels = distinct_items(loads.iter().map(|load| load.run.label.as_str()));
-    let of_label = |label: &&str| {
-        let counted = loads.iter().filter(|load| load.run.label == *label);
-        let mut tries: Vec<RateAttempt> = counted
+    let series_of_label = |label: &&str| {
+        let loads_of_label = loads.iter().filter(|load| load.run.label == *label);
+        let mut tries: Vec<RateAttempt> = loads_of_label
             .filter_map(|load| rate_attempt(load, conditions))
             .collect();
         tries.sort_by(|one, other| one.rate.total_cmp(&other.rate));
-        let is_one = tries.first()?.rate == tries.last()?.rate;
+        let has_one_rate = tries.first()?.rate == tries.last()?.rate;
         let answer = rate_search::search_answer(&server_trials(&tries));
         let refused_at = rate_refused_at(&tries);
-        (!is_one || refused_at.is_some()).then(|| RateSeries {
+        (!has_one_rate || refused_at.is_some()).then(|| RateSeries {
             label: (*label).to_owned(),
             is_disturbed: is_disturbed(&tries, answer),
             tries,
@@ -88,7 +88,7 @@ pub fn group_by_rate(loads: &[LoadFindings<'_>], conditions: &[LoadCondition]) -
             refused_at,
         })
     };
-    labels.iter().filter_map(of_label).collect()
+    labels.iter().filter_map(series_of_label).collect()
 }
 
 /// Determines the next rate to try.
@@ -109,16 +109,16 @@ pub fn next_rate(
 
 /// Trials that describe the server. Attempts with a late generator do not.
 fn server_trials(tries: &[RateAttempt]) -> Vec<RateTrial> {
-    let trial = |one: &RateAttempt| RateTrial {
-        rate: one.rate,
-        is_kept: one.missed.is_none(),
+    let trial = |attempt: &RateAttempt| RateTrial {
+        rate: attempt.rate,
+        is_kept: attempt.missed.is_none(),
     };
-    let in_time = tries.iter().filter(|one| !is_late(one));
+    let in_time = tries.iter().filter(|attempt| !is_late(attempt));
     in_time.map(trial).collect()
 }
 
-fn is_late(one: &RateAttempt) -> bool {
-    one.missed == Some(MissedReason::Generator)
+fn is_late(attempt: &RateAttempt) -> bool {
+    attempt.missed == Some(MissedReason::Generator)
 }
 
 /// Whether the rates that bound an answer were disturbed. At a missed rate many requests are in
@@ -128,19 +128,21 @@ fn is_disturbed(tries: &[RateAttempt], answer: RateAnswer) -> bool {
     let bounds = [answer.kept.or(answer.missed), answer.missed];
     bounds.iter().all(|bound| {
         bound.is_some_and(|rate| {
-            let mut of_rate = tries.iter().filter(|one| one.rate == rate && !is_late(one));
-            of_rate.all(|one| one.is_disturbed)
+            let mut attempts_at_rate = tries
+                .iter()
+                .filter(|attempt| attempt.rate == rate && !is_late(attempt));
+            attempts_at_rate.all(|attempt| attempt.is_disturbed)
         })
     })
 }
 
-/// Lowest rate with enough late attempts of the generator to rule out a passing disturbance.
+/// Lowest rate at which the generator was late often enough to rule out a passing disturbance.
 fn rate_refused_at(tries: &[RateAttempt]) -> Option<f64> {
     let late_at = |rate: f64| {
-        let of_rate = tries.iter().filter(|one| one.rate == rate);
-        of_rate.filter(|one| is_late(one)).count()
+        let attempts_at_rate = tries.iter().filter(|attempt| attempt.rate == rate);
+        attempts_at_rate.filter(|attempt| is_late(attempt)).count()
     };
-    let rates = tries.iter().map(|one| one.rate);
+    let rates = tries.iter().map(|attempt| attempt.rate);
     rates
         .filter(|rate| late_at(*rate) >= MAX_LATE_ATTEMPTS)
         .min_by(f64::total_cmp)
@@ -195,21 +197,21 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
 }
 
 /// Share of the due requests that succeeded in time. Even if the server keeps up, some requests are
-/// still in flight when a load ends: those due less than the shortest service time before the end
-/// (a queue does not lengthen it), and the last one.
+/// still in flight when a load ends: the last one, and those that became due so late that even the
+/// shortest service time (which does not include queueing) reaches past the end.
 fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
-    let least = load.spread_of(TimedQuantity::Service, RequestGroup::Ok);
-    let least_s = least.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
+    let service_times = load.spread_of(TimedQuantity::Service, RequestGroup::Ok);
+    let fastest_s = service_times.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
     let due = rate * load.run.measured.elapsed_ns as f64 / 1e9;
     let in_time = load.run.measured.ok_in_time as f64;
     if in_time > 0.0 && due > 0.0 {
-        ((in_time + 1.0 + rate * least_s) / due).min(1.0)
+        ((in_time + 1.0 + rate * fastest_s) / due).min(1.0)
     } else {
         0.0
     }
 }
 
-/// First condition that the load does not meet.
+/// First condition that the load fails.
 fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option<MissedReason> {
     let loads = std::slice::from_ref(load);
     let judged = gate::judge_conditions(conditions, loads);
@@ -229,7 +231,8 @@ fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
 /// intended work.
 const MAX_FAILED_SHARE: f64 = 0.01;
 
-/// Number of windows that replace visits if each level was loaded only once.
+/// Number of time windows into which a load is split if each level was loaded only once; the
+/// windows then take the place of repeated loads.
 const WINDOW_COUNT: usize = 5;
 
 /// Loads of one target at several levels of concurrency.
@@ -241,11 +244,12 @@ pub struct ConcurrencySeries {
     pub passes: Vec<LevelVisits>,
     /// Joint result; `None` if no level is valid.
     pub scaling: Option<ScalingFindings>,
-    /// Whether each level was loaded only once, so that windows stand for visits.
+    /// Whether each level was loaded only once, so that time windows take the place of repeated
+    /// loads.
     pub is_windowed: bool,
 }
 
-/// All visits at one level.
+/// All loads ("visits") at one level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelVisits {
     /// Requested number of requests in flight.
@@ -273,9 +277,10 @@ pub struct LevelVisits {
 /// Groups the loads at several levels of concurrency by target.
 pub fn group_by_level(loads: &[LoadFindings<'_>]) -> Vec<ConcurrencySeries> {
     let labels = distinct_items(loads.iter().map(|load| load.run.label.as_str()));
-    let of_label = |label: &&str| {
-        let counted = |load: &&LoadFindings<'_>| load.run.label == *label && is_complete(load.run);
-        let loads: Vec<&LoadFindings<'_>> = loads.iter().filter(counted).collect();
+    let series_of_label = |label: &&str| {
+        let is_counted =
+            |load: &&LoadFindings<'_>| load.run.label == *label && is_complete(load.run);
+        let loads: Vec<&LoadFindings<'_>> = loads.iter().filter(is_counted).collect();
         let numbers = concurrency_numbers(loads.iter().map(|load| load.run));
         if numbers.len() < 2 {
             return None;
@@ -292,7 +297,7 @@ pub fn group_by_level(loads: &[LoadFindings<'_>]) -> Vec<ConcurrencySeries> {
             is_windowed: runs.len() == numbers.len(),
         })
     };
-    labels.iter().filter_map(of_label).collect()
+    labels.iter().filter_map(series_of_label).collect()
 }
 
 /// Determines the next level to load for a target.
@@ -313,22 +318,22 @@ fn concurrency_numbers<'a>(runs: impl Iterator<Item = &'a LoadRun>) -> Vec<u32> 
 }
 
 fn throughputs_by_level(runs: &[&LoadRun]) -> Vec<ConcurrencyLevel> {
-    let whole: Vec<&LoadRun> = runs
+    let complete_runs: Vec<&LoadRun> = runs
         .iter()
         .copied()
         .filter(|run| is_complete(run))
         .collect();
-    let numbers = concurrency_numbers(whole.iter().copied());
-    let is_windowed = whole.len() == numbers.len();
+    let numbers = concurrency_numbers(complete_runs.iter().copied());
+    let is_windowed = complete_runs.len() == numbers.len();
     let level = |number: &u32| {
-        let of_level = whole
+        let runs_of_level = complete_runs
             .iter()
             .filter(|run| run.requested.concurrency() == Some(*number));
         let mut level = ConcurrencyLevel {
             concurrency: *number,
             ..ConcurrencyLevel::default()
         };
-        for run in of_level {
+        for run in runs_of_level {
             level.is_spoilt |= is_spoilt(&run.measured);
             if is_windowed {
                 level.throughputs.extend(window_throughputs(&run.measured))

@@ -91,7 +91,7 @@ pub enum ReportedTime {
     Time(TimeQuantile),
     /// The time lies between two bounds: only the upper one includes the generator's own lateness.
     Range {
-        /// Without the generator's lateness for each request.
+        /// With the generator's lateness subtracted for each request.
         low: TimeQuantile,
         /// Since each request was due.
         high: TimeQuantile,
@@ -101,7 +101,7 @@ pub enum ReportedTime {
 }
 
 impl ReportedTime {
-    /// The time since requests were due in nanoseconds, unless refused.
+    /// The time since requests were due, in nanoseconds; `None` if it is refused.
     pub fn longest_ns(self) -> Option<u64> {
         match self {
             ReportedTime::Time(time) => Some(time.ns),
@@ -137,8 +137,8 @@ const MOST_NINES: f64 = 5.0;
 /// beyond it there is only the maximum, not a percentile.
 fn curve_ppm(count: u64) -> Vec<u32> {
     let nines = (count as f64).log10().min(MOST_NINES);
-    let at = |point: u32| nines * f64::from(point) / f64::from(CURVE_POINTS);
-    let ppm = |point| ((1.0 - 10f64.powf(-at(point))) * 1e6).round() as u32;
+    let nines_at = |point: u32| nines * f64::from(point) / f64::from(CURVE_POINTS);
+    let ppm = |point| ((1.0 - 10f64.powf(-nines_at(point))) * 1e6).round() as u32;
     (0..=CURVE_POINTS).map(ppm).collect()
 }
 
@@ -242,7 +242,7 @@ fn visit_sent<T: OutcomeSet>(
 
 /// Percentiles of a load.
 pub(super) fn load_percentiles(run: &LoadRun, trust: &GeneratorTrust) -> Vec<QuantityPercentiles> {
-    let mut all = Vec::new();
+    let mut quantity_percentiles = Vec::new();
     visit_times(run, |times| {
         let quantiles = |ppm: &[u32]| trust.quantiles(times.quantity, ppm, times.values, times.low);
         let percentiles = quantiles(&PERCENTILES_PPM);
@@ -254,7 +254,7 @@ pub(super) fn load_percentiles(run: &LoadRun, trust: &GeneratorTrust) -> Vec<Qua
         let points = ppm.iter().zip(quantiles(&ppm));
         let points =
             points.filter_map(|(ppm, time)| Some((f64::from(*ppm) / 1e4, time.longest_ns()?)));
-        all.push(QuantityPercentiles {
+        quantity_percentiles.push(QuantityPercentiles {
             curve: points.collect(),
             quantity: times.quantity,
             group: times.group,
@@ -263,14 +263,14 @@ pub(super) fn load_percentiles(run: &LoadRun, trust: &GeneratorTrust) -> Vec<Qua
             percentiles,
         });
     });
-    all
+    quantity_percentiles
 }
 
 /// Spreads of a load.
 pub(super) fn load_spreads(run: &LoadRun, trust: &GeneratorTrust) -> Vec<QuantitySpread> {
-    let mut all = Vec::new();
-    visit_times(run, |times| all.extend(quantity_spread(times, trust)));
-    all
+    let mut spreads = Vec::new();
+    visit_times(run, |times| spreads.extend(quantity_spread(times, trust)));
+    spreads
 }
 
 fn quantity_spread(times: QuantityTimes, trust: &GeneratorTrust) -> Option<QuantitySpread> {
@@ -301,44 +301,44 @@ fn quantity_spread(times: QuantityTimes, trust: &GeneratorTrust) -> Option<Quant
 /// Applies `read` to the times of one quantity and group, if the load has them.
 fn with_times<T>(
     run: &LoadRun,
-    wanted: (TimedQuantity, RequestGroup),
+    requested: (TimedQuantity, RequestGroup),
     mut read: impl FnMut(QuantityTimes) -> T,
 ) -> Option<T> {
-    let mut found = None;
+    let mut result = None;
     visit_times(run, |times| {
-        if (times.quantity, times.group) == wanted {
-            found = Some(read(times));
+        if (times.quantity, times.group) == requested {
+            result = Some(read(times));
         }
     });
-    found
+    result
 }
 
 /// Histogram of one quantity and group.
 pub(super) fn quantity_bins(
     run: &LoadRun,
-    wanted: (TimedQuantity, RequestGroup),
+    requested: (TimedQuantity, RequestGroup),
 ) -> Vec<HistogramBin> {
-    with_times(run, wanted, |times| times.values.bins().collect()).unwrap_or_default()
+    with_times(run, requested, |times| times.values.bins().collect()).unwrap_or_default()
 }
 
 /// Quantile of one quantity and group; `None` without values.
 pub(super) fn quantile_of_group(
     run: &LoadRun,
     trust: &GeneratorTrust,
-    wanted: (TimedQuantity, RequestGroup),
+    requested: (TimedQuantity, RequestGroup),
     ppm: u32,
 ) -> Option<ReportedTime> {
     let quantile_of = |times: QuantityTimes| {
-        let mut one = trust.quantiles(times.quantity, &[ppm], times.values, times.low);
-        one.pop()
+        let mut quantiles = trust.quantiles(times.quantity, &[ppm], times.values, times.low);
+        quantiles.pop()
     };
-    with_times(run, wanted, quantile_of).flatten()
+    with_times(run, requested, quantile_of).flatten()
 }
 
 /// Percentile from which the tail begins, which a load that missed its rate cannot determine.
 const TAIL_PPM: u32 = 990_000;
 
-/// How far a load's own lateness affects its times.
+/// How far the generator's own lateness affects the times of a load.
 #[derive(Debug, Clone)]
 pub(super) struct GeneratorTrust {
     verdict: Option<OpenVerdict>,
@@ -365,16 +365,17 @@ impl GeneratorTrust {
     ) -> Vec<ReportedTime> {
         let lows = low.map_or(vec![None; ppm.len()], |low| low.quantiles(ppm));
         let highs = times.quantiles(ppm);
-        let each = self
+        let refusals_and_bounds = self
             .quantile_refusals(quantity, ppm)
             .into_iter()
             .zip(highs)
             .zip(lows);
-        each.filter_map(|((refusal, high), low)| {
-            let time = bounded_time(high?, low);
-            Some(refusal.map_or(time, ReportedTime::Refused))
-        })
-        .collect()
+        refusals_and_bounds
+            .filter_map(|((refusal, high), low)| {
+                let time = bounded_time(high?, low);
+                Some(refusal.map_or(time, ReportedTime::Refused))
+            })
+            .collect()
     }
 
     /// Why quantiles of a quantity are not reported, whatever their values. A late generator sent
@@ -409,7 +410,8 @@ impl GeneratorTrust {
     }
 }
 
-/// Lag is the evidence itself, and connections are opened by the operating system.
+/// Whether times of this quantity are never refused: lag is itself the evidence of lateness, and
+/// connections are opened by the operating system.
 fn is_exempt(quantity: TimedQuantity) -> bool {
     matches!(quantity, TimedQuantity::Lag | TimedQuantity::Connect)
 }

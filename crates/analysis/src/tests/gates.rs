@@ -386,7 +386,7 @@ fn a_metric_that_differs_and_is_not_in_the_gate_is_named() {
     let outcome = gate::judge_findings(&gated, FailOn::Worse, Some(&all)).unwrap();
     assert_eq!(
         outcome.to_line(),
-        "gate passed: 1 case by throughput; allocs_per_op differs, not in the gate"
+        "gate passed: 1 case by throughput; allocs_per_op differs but is not in the gate"
     );
 }
 

@@ -143,7 +143,7 @@ fn an_interrupted_session_speaks_of_its_last_look() {
     assert!(super::warns(&findings, "was interrupted"));
     let row = &findings.comparisons[0].rows[0];
     assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
-    assert!(row.notes[0].contains("the look at 20") && row.notes[0].contains("look at 14"));
+    assert!(row.notes[0].contains("after 20 runs") && row.notes[0].contains("after 14."));
     let mut at_the_look = session.clone();
     at_the_look.runs.truncate(28);
     let earlier = super::only_row(&at_the_look, &AnalysisSettings::default());
@@ -167,7 +167,7 @@ fn before_the_first_look_nothing_is_claimed() {
     );
     assert_eq!(
         row.notes,
-        ["Measuring ended before the first look; there are 6 runs a side."]
+        ["Measuring ended before the first interim analysis; there are 6 runs a side."]
     );
 }
 
@@ -186,7 +186,7 @@ fn before_a_late_first_look_nothing_is_claimed_either() {
         (Verdict::Unclear, None, Some(4))
     );
     assert!(
-        row.notes[0].contains("before the first look"),
+        row.notes[0].contains("before the first interim analysis"),
         "{:?}",
         row.notes
     );

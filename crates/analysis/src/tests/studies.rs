@@ -185,7 +185,7 @@ fn cases_without_the_parameter_are_left_out_and_counted() {
         .add_noisy_case("other", 0.01, |_| 1.0)
         .build();
     let found = study_default(&session, "size", None);
-    assert_eq!(found.warnings, ["1 case is without 'size' left out."]);
+    assert_eq!(found.warnings, ["1 case is left out for lack of 'size'."]);
     assert_eq!(
         number_parameter("size", 1.0),
         ("size".to_owned(), found.points[0].x.clone())

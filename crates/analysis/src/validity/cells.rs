@@ -29,8 +29,8 @@ const RESPONSE_BYTES: &str = "bytes_per_response";
 /// Metrics of HTTP loads that are compared between cases.
 pub(super) const LOADS: [&str; 3] = [MEAN_LATENCY, BANDWIDTH, RESPONSE_BYTES];
 
-/// Share of startup and wind-down in a run above which it says nothing about the connections in
-/// use.
+/// If startup and wind-down take more than this share of a run, it says nothing about the number of
+/// connections in use.
 const MAX_EDGE_SHARE: f64 = 0.1;
 
 /// Facts that a session does not contain.
@@ -82,13 +82,16 @@ impl<'s> CheckedCells<'s> {
     pub fn of_session(session: &'s Session, known: &KnownFacts<'_>) -> CheckedCells<'s> {
         let grid = RunGrid::new(session);
         let mut order: Vec<usize> = (0..grid.variants.len()).collect();
-        order.sort_by_key(|&at| *grid.variants[at] != *session.design.baseline);
+        order.sort_by_key(|&index| *grid.variants[index] != *session.design.baseline);
         let mut cells = CheckedCells::empty(&[session]);
-        cells.variants = order.iter().map(|&at| grid.variants[at].clone()).collect();
+        cells.variants = order
+            .iter()
+            .map(|&index| grid.variants[index].clone())
+            .collect();
         for case in &grid.cases {
-            for &at in &order {
-                let runs = case.by_variant[at].clone();
-                let name = grid.variants[at].clone();
+            for &index in &order {
+                let runs = case.by_variant[index].clone();
+                let name = grid.variants[index].clone();
                 cells.add_cell(session, &case.case, name, runs, known);
             }
         }
@@ -104,11 +107,11 @@ impl<'s> CheckedCells<'s> {
             let grid = RunGrid::new(session);
             let name: Arc<str> = Arc::from(*label);
             cells.variants.push(name.clone());
-            let Some(at) = grid.variant_index(variant) else {
+            let Some(index) = grid.variant_index(variant) else {
                 continue;
             };
             for case in &grid.cases {
-                let runs = case.by_variant[at].clone();
+                let runs = case.by_variant[index].clone();
                 cells.add_cell(
                     session,
                     &case.case,
@@ -119,35 +122,44 @@ impl<'s> CheckedCells<'s> {
             }
         }
         // Sort by case, as in one session.
-        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut case_order: HashMap<String, usize> = HashMap::new();
         for cell in &cells.cells {
-            let next = places.len();
-            places.entry(cell.case.clone()).or_insert(next);
+            let next = case_order.len();
+            case_order.entry(cell.case.clone()).or_insert(next);
         }
-        cells.cells.sort_by_key(|cell| places[&cell.case]);
+        cells.cells.sort_by_key(|cell| case_order[&cell.case]);
         cells.name_cases();
         cells
     }
 
     fn empty(sessions: &[&Session]) -> CheckedCells<'s> {
         let figures = RATES.iter().chain(&[MEAN_LATENCY, BANDWIDTH]).copied();
-        let is_imported = sessions.iter().all(|s| s.state == SessionState::Imported);
+        let is_imported = sessions
+            .iter()
+            .all(|session| session.state == SessionState::Imported);
         // Values measured by Speedwell are not rounded.
         let metrics = sessions
             .iter()
             .filter(|_| is_imported)
-            .flat_map(|s| &s.metrics);
+            .flat_map(|session| &session.metrics);
         let times = metrics
             .map(|metric| metric.name.as_str())
             .filter(|name| name.starts_with("latency_"));
-        let is_measured = |name: &str| sessions.iter().any(|s| s.metric(name).is_some());
+        let is_measured = |name: &str| {
+            sessions
+                .iter()
+                .any(|session| session.metric(name).is_some())
+        };
         // A rate alone is not checked against anything, and sessions may hold a million of them.
         let is_needed = is_measured(MEAN_LATENCY) || is_measured(BANDWIDTH);
         CheckedCells {
             cells: Vec::new(),
             variants: Vec::new(),
             is_imported,
-            is_one_file: matches!(sessions, [one] if one.command.first().is_some_and(|word| word == "import")),
+            is_one_file: matches!(
+                sessions,
+                [session] if session.command.first().is_some_and(|word| word == "import")
+            ),
             steps: figures
                 .chain(times)
                 .filter(|_| is_needed)
@@ -234,19 +246,19 @@ impl<'s> CheckedCells<'s> {
             run.value_of(MEAN_LATENCY)?,
             self.rounding_step(MEAN_LATENCY),
         );
-        let edges = edge_share(run);
-        let is_too_short = edges > MAX_EDGE_SHARE;
-        let under_way = rate.multiply(mean, 1e-9);
+        let edge_share = edge_share(run);
+        let is_too_short = edge_share > MAX_EDGE_SHARE;
+        let in_flight = rate.multiply(mean, 1e-9);
         (rate.low > 0.0 && mean.high > 0.0 && !is_too_short).then(|| RoundedFigure {
-            high: under_way.high / (1.0 - edges),
-            ..under_way
+            high: in_flight.high / (1.0 - edge_share),
+            ..in_flight
         })
     }
 
     /// Responses per second.
     pub fn response_rate(&self, run: &Run) -> Option<RoundedFigure> {
-        let found = |name: &&'static str| Some((*name, run.value_of(name)?));
-        let (name, value) = RATES.iter().find_map(found)?;
+        let rate_of = |name: &&'static str| Some((*name, run.value_of(name)?));
+        let (name, value) = RATES.iter().find_map(rate_of)?;
         Some(RoundedFigure::from_step(value, self.rounding_step(name)))
     }
 
@@ -286,22 +298,27 @@ impl ValidityFinding {
 
 /// Distinguishing name of each case by id, without the parameters that all cases share.
 pub(super) fn short_names(cases: &[Arc<Case>]) -> HashMap<String, String> {
-    let of_first = cases.first().into_iter().flat_map(|first| &first.values);
-    let shared: Vec<&(String, ParameterValue)> = of_first
+    let first_values = cases.first().into_iter().flat_map(|first| &first.values);
+    let shared: Vec<&(String, ParameterValue)> = first_values
         .filter(|pair| cases.iter().all(|case| case.values.contains(pair)))
         .collect();
-    let short = |case: &Case| {
+    let short_name = |case: &Case| {
         let values = case.values.iter().filter(|pair| !shared.contains(pair));
         Case::new(&case.benchmark, values.cloned().collect()).id()
     };
-    cases.iter().map(|case| (case.id(), short(case))).collect()
+    cases
+        .iter()
+        .map(|case| (case.id(), short_name(case)))
+        .collect()
 }
 
 /// Share of the run in which not all connections are in use: about one request at each end.
 fn edge_share(run: &Run) -> f64 {
     let elapsed = run.samples.iter().find_map(|sample| sample.elapsed_ns);
     let mean = run.value_of(MEAN_LATENCY);
-    let share = elapsed.zip(mean).map(|(all, mean)| mean / all as f64);
+    let share = elapsed
+        .zip(mean)
+        .map(|(elapsed_ns, mean)| mean / elapsed_ns as f64);
     share.filter(|share| share.is_finite()).unwrap_or(0.0)
 }
 
@@ -348,13 +365,14 @@ const REMEDY: &str = "Measure each side at least 8 times, in random order ('spee
 pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     let mut runs = cells.cells.iter().flat_map(|cell| &cell.runs);
     // A bare figure does not even state how long its run was.
-    let is_bare =
-        runs.all(|run| run.wall_ns == 0 && run.samples.iter().all(|s| s.iterations.is_none()));
+    let is_bare = runs.all(|run| {
+        run.wall_ns == 0 && run.samples.iter().all(|sample| sample.iterations.is_none())
+    });
     let is_single = cells.cells.len() > 1 && cells.cells.iter().all(|cell| cell.runs.len() == 1);
     if !cells.is_imported || !is_single || (cells.variants.len() < 2 && !is_bare) {
         return None;
     }
-    let says = format!(
+    let message = format!(
         "Each of the {} cells is a single run, in an unknown order: the noise is unknown, and a \
          difference may be chance.",
         cells.cells.len()
@@ -362,7 +380,7 @@ pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFind
     Some(ValidityFinding::new(
         ValidityCheck::SingleRuns,
         FindingSeverity::Amber,
-        says,
+        message,
         REMEDY,
     ))
 }
@@ -371,9 +389,9 @@ pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFind
 pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let remedy = "Check the responses and fix the server before measuring: the rate does not \
                   represent a working server.";
-    let of_cell = |cell| {
-        let bad = |run: &Run| failed_requests(run) + other_statuses(run);
-        let runs = AffectedRuns::find_runs(cell, |run| bad(run) > 0.0)?;
+    let finding_of_cell = |cell| {
+        let failed_count = |run: &Run| failed_requests(run) + other_statuses(run);
+        let runs = AffectedRuns::find_runs(cell, |run| failed_count(run) > 0.0)?;
         let counts = [
             (runs.sum_over_runs(failed_requests), "errors"),
             (
@@ -384,15 +402,15 @@ pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFin
         let counts: Vec<String> = counts
             .iter()
             .filter(|(count, _)| *count > 0.0)
-            .map(|(count, what)| format!("{count} {what}"))
+            .map(|(count, kind)| format!("{count} {kind}"))
             .collect();
-        let (count, of, which) = (
-            runs.sum_over_runs(bad),
+        let (count, total_clause, runs_clause) = (
+            runs.sum_over_runs(failed_count),
             runs.describe_total(),
             runs.describe_runs(),
         );
-        let says = format!(
-            "{count}{of} requests failed ({}){which}.",
+        let message = format!(
+            "{count}{total_clause} requests failed ({}){runs_clause}.",
             counts.join(", ")
         );
         Some(runs.to_finding(
@@ -400,24 +418,24 @@ pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFin
             ValidityFinding::new(
                 ValidityCheck::FailedRequests,
                 FindingSeverity::Red,
-                says,
+                message,
                 remedy,
             ),
         ))
     };
-    cells.cells.iter().filter_map(of_cell).collect()
+    cells.cells.iter().filter_map(finding_of_cell).collect()
 }
 
 /// Checks for failures that ab counts only because body lengths differ from the first one's.
 pub(super) fn check_length_failures(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let remedy = "Measure with 'ab -l', which does not count them, and check the responses by their \
         content.";
-    let of_cell = |cell| {
+    let finding_of_cell = |cell| {
         let count = |run: &Run| failed_by_length(run).unwrap_or(0.0);
         let runs = AffectedRuns::find_runs(cell, |run| count(run) > 0.0)?;
-        let says = format!(
+        let message = format!(
             "{}{} requests failed only by body length{}: probably no real failures, as ab \
-             compares it with the first response.",
+             compares each length with that of the first response.",
             runs.sum_over_runs(count),
             runs.describe_total(),
             runs.describe_runs()
@@ -427,12 +445,12 @@ pub(super) fn check_length_failures(cells: &CheckedCells<'_>) -> Vec<ValidityFin
             ValidityFinding::new(
                 ValidityCheck::LengthFailures,
                 FindingSeverity::Amber,
-                says,
+                message,
                 remedy,
             ),
         ))
     };
-    cells.cells.iter().filter_map(of_cell).collect()
+    cells.cells.iter().filter_map(finding_of_cell).collect()
 }
 
 fn other_statuses(run: &Run) -> f64 {
@@ -468,9 +486,9 @@ impl<'a, 's> AffectedRuns<'a, 's> {
 
     /// ` of 8000`, if the number of requests is known for all runs.
     fn describe_total(&self) -> String {
-        let known = self.runs.iter().map(|(_, run)| requests_of(run));
-        let all: Option<f64> = known.sum();
-        all.map_or(String::new(), |all| format!(" of {all}"))
+        let counts = self.runs.iter().map(|(_, run)| requests_of(run));
+        let total: Option<f64> = counts.sum();
+        total.map_or(String::new(), |total| format!(" of {total}"))
     }
 
     fn describe_runs(&self) -> String {

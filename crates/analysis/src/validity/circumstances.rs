@@ -1,7 +1,8 @@
-//! Other activity of the machine during measurement, and Little's law against the requested load.
+//! Checks for other activity on the machine during measurement and, by Little's law, whether the
+//! requested load was really in flight.
 //!
-//! Decides from which share on the figures reflect the machine (the limits mark pressure that `top`
-//! would not show, and a generator without reserve to be on time), and from which share on a load
+//! Sets the limits above which figures may reflect the machine instead of the server (pressure too
+//! low to show in `top`, a generator too busy to send on time), and those beyond which a load
 //! counts as lighter or heavier than requested. Rate times mean latency is the mean number of
 //! requests in flight (Little 1961, "A proof for the queuing formula L = lambda W"). Start at
 //! [`check_machine`] and [`check_in_flight`].
@@ -27,7 +28,7 @@ const LIMITS: [PercentLimit; 3] = [
         check: ValidityCheck::GeneratorBusy,
         metric: "generator_busy",
         percent: 90.0,
-        says: "The load generator used {} % of its core{}, so it may have been the limit.",
+        says: "The load generator used {} % of its core{}, so it may have been the bottleneck.",
         remedy: "Give it more threads or processors of its own, or a lighter load.",
     },
     PercentLimit {
@@ -64,11 +65,11 @@ struct LimitExcess<'a, 's> {
 pub(super) fn check_machine(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     LIMITS
         .iter()
-        .filter_map(|limit| of_limit(cells, limit))
+        .filter_map(|limit| limit_finding(cells, limit))
         .collect()
 }
 
-fn of_limit(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<ValidityFinding> {
+fn limit_finding(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<ValidityFinding> {
     let excesses = cells
         .cells
         .iter()
@@ -81,18 +82,18 @@ fn of_limit(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<ValidityFi
     let up_to = if hits == 1 { "" } else { "up to " };
     let percent = format!("{up_to}{:.0}", worst.most);
     let cases = distinct_items(excesses.iter().map(|excess| excess.cell.case.clone()));
-    let (runs, place) = match &excesses[..] {
+    let (runs, location) = match &excesses[..] {
         [only] => (
             only.runs.clone(),
             format_run_numbers(&only.runs, only.cell.runs.len()),
         ),
         _ => {
-            let all: usize = cells.cells.iter().map(|cell| cell.runs.len()).sum();
+            let total: usize = cells.cells.iter().map(|cell| cell.runs.len()).sum();
             let numbers: Vec<usize> = (1..=hits).collect();
-            let count = if hits == all {
-                format_run_numbers(&numbers, all)
+            let count = if hits == total {
+                format_run_numbers(&numbers, total)
             } else {
-                format!(" in {hits} of {all} runs")
+                format!(" in {hits} of {total} runs")
             };
             (
                 Vec::new(),
@@ -100,7 +101,7 @@ fn of_limit(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<ValidityFi
             )
         }
     };
-    let says = limit.says.replacen("{}", &percent, 1);
+    let message = limit.says.replacen("{}", &percent, 1);
     Some(ValidityFinding {
         cases,
         variants: distinct_items(
@@ -112,7 +113,7 @@ fn of_limit(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<ValidityFi
         ..ValidityFinding::new(
             limit.check,
             FindingSeverity::Amber,
-            says.replacen("{}", &place, 1),
+            message.replacen("{}", &location, 1),
             limit.remedy,
         )
     })
@@ -151,7 +152,7 @@ const CONTRADICTION: &str = "Look for a wrong unit, a shifted column, or latenci
     different runs; if latencies count from the scheduled send time, give the request rate (--set \
     rate=N).";
 
-const REMEDY: &str = "Its latencies belong to the lower concurrency; check whether connections \
+const REMEDY: &str = "The measured latencies belong to the lower concurrency; check whether connections \
     waited to be accepted (backlog), whether they were kept open, and whether the \
     generator was busy.";
 
@@ -159,8 +160,9 @@ const TOO_FEW: &str = "Send many times more requests than there are connections.
 
 /// One finding per cell whose runs did not carry the requested load.
 pub(super) fn check_in_flight(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    let found = cells.cells.iter();
-    found
+    cells
+        .cells
+        .iter()
         .flat_map(|cell| {
             [
                 too_few(cells, cell),
@@ -186,41 +188,41 @@ fn check_deviation(
     side: LoadDeviation,
 ) -> Option<ValidityFinding> {
     let requested = cell.requested?;
-    let found = |(run, number): (&&Run, usize)| {
+    let deviating = |(run, number): (&&Run, usize)| {
         let figure = cells.in_flight(run)?;
-        let lies_there = match side {
+        let is_deviating = match side {
             LoadDeviation::Lighter => {
                 figure.high < requested * MIN_CONCURRENCY_SHARE && !is_too_short(run, requested)
             }
             LoadDeviation::Heavier => figure.low > requested * MAX_CONCURRENCY_SHARE,
         };
-        lies_there.then_some((figure.value, number))
+        is_deviating.then_some((figure.value, number))
     };
     let numbered = cell.runs.iter().zip(1..);
-    let (values, runs): (Vec<f64>, Vec<usize>) = numbered.filter_map(found).unzip();
+    let (values, runs): (Vec<f64>, Vec<usize>) = numbered.filter_map(deviating).unzip();
     if runs.is_empty() {
         return None;
     }
-    let (figures, which) = (
+    let (figures, runs_clause) = (
         format_span(&values),
         format_run_numbers(&runs, cell.runs.len()),
     );
-    let (level, says, remedy) = match side {
+    let (level, message, remedy) = match side {
         LoadDeviation::Lighter => {
-            let says = format!(
-                "Only {figures} of {requested} requests were in flight{which} (rate times mean latency)."
+            let message = format!(
+                "Only {figures} of {requested} requests were in flight{runs_clause} (rate times mean latency)."
             );
-            (FindingSeverity::Amber, says, REMEDY)
+            (FindingSeverity::Amber, message, REMEDY)
         }
         LoadDeviation::Heavier => {
-            let says = format!(
-                "{figures} requests would have been in flight{which}, but {requested} were requested (rate times mean latency)."
+            let message = format!(
+                "Rate times mean latency gives {figures} requests in flight{runs_clause}, more than the {requested} that were configured."
             );
-            (FindingSeverity::Red, says, CONTRADICTION)
+            (FindingSeverity::Red, message, CONTRADICTION)
         }
     };
     Some(
-        ValidityFinding::new(ValidityCheck::InFlight, level, says, remedy)
+        ValidityFinding::new(ValidityCheck::InFlight, level, message, remedy)
             .in_cell(cells, cell, runs),
     )
 }
@@ -234,13 +236,14 @@ fn too_few(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<ValidityF
         .collect();
     let (requests, _) = short.first()?;
     let runs: Vec<usize> = short.iter().map(|(_, number)| *number).collect();
-    let which = format_run_numbers(&runs, cell.runs.len());
-    let says = format!("{requests} requests cannot keep {requested} connections busy{which}.");
+    let runs_clause = format_run_numbers(&runs, cell.runs.len());
+    let message =
+        format!("{requests} requests cannot keep {requested} connections busy{runs_clause}.");
     Some(
         ValidityFinding::new(
             ValidityCheck::InFlight,
             FindingSeverity::Amber,
-            says,
+            message,
             TOO_FEW,
         )
         .in_cell(cells, cell, runs),

@@ -18,36 +18,37 @@ struct WorkMeasure {
     /// Metric name; `None` means responses per second, which have several names.
     metric: Option<&'static str>,
     /// Message about a candidate that is better nevertheless.
-    says: &'static str,
+    claim: &'static str,
 }
 
 const MEASURES: [WorkMeasure; 3] = [
     WorkMeasure {
         metric: None,
-        says: "serves more than",
+        claim: "serves more than",
     },
     WorkMeasure {
         metric: Some("instructions_per_request"),
-        says: "takes fewer instructions for a request than",
+        claim: "takes fewer instructions for a request than",
     },
     WorkMeasure {
         metric: Some("instructions"),
-        says: "takes fewer instructions than",
+        claim: "takes fewer instructions than",
     },
 ];
 
 /// One finding per figure and candidate that is better than the baseline although it cannot be.
 pub(super) fn check_better_than_possible(
     cells: &CheckedCells<'_>,
-    known: &KnownFacts<'_>,
+    facts: &KnownFacts<'_>,
 ) -> Vec<ValidityFinding> {
     let Some(baseline) = cells.variants.first() else {
         return Vec::new();
     };
-    let names = known.never_better.iter();
-    let wanted = names.filter(|name| cells.variants.iter().any(|other| **other == ***name));
-    let each = wanted.flat_map(|name| MEASURES.iter().map(move |measure| (name, measure)));
-    each.filter_map(|(name, measure)| measure.of_candidate(cells, baseline, name, known.control))
+    let names = facts.never_better.iter();
+    let present = names.filter(|name| cells.variants.iter().any(|other| **other == ***name));
+    let checks = present.flat_map(|name| MEASURES.iter().map(move |measure| (name, measure)));
+    checks
+        .filter_map(|(name, measure)| measure.of_candidate(cells, baseline, name, facts.control))
         .collect()
 }
 
@@ -65,19 +66,19 @@ impl WorkMeasure {
             Some(name) => control.metric.name == name,
         });
         let better = self.impossible_gains(cells, baseline, candidate, control);
-        let (most_case, most) = better.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let beyond = match control {
+        let (max_case, max_gain) = better.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let control_clause = match control {
             Some(_) => ", and by more than the control differs from itself",
             None => "; without a control, the share of noise is unknown",
         };
-        let says = format!(
+        let message = format!(
             "'{candidate}' {} '{baseline}' in {} of {} cases, by up to {:.0} % ('{}'), which \
-             should be impossible{beyond}.",
-            self.says,
+             should be impossible{control_clause}.",
+            self.claim,
             better.len(),
             cells.cells_by_case().count(),
-            100.0 * most,
-            cells.case_name(most_case)
+            100.0 * max_gain,
+            cells.case_name(max_case)
         );
         let remedy = "Treat differences of that size as noise or as a mistake, in the other \
             direction too.";
@@ -87,7 +88,7 @@ impl WorkMeasure {
             ..ValidityFinding::new(
                 ValidityCheck::BetterThanPossible,
                 FindingSeverity::Amber,
-                says,
+                message,
                 remedy,
             )
         })
@@ -126,26 +127,27 @@ fn control_floor(control: Option<&CandidateComparison>, case: &str) -> f64 {
     let rows = control.map_or(&[][..], |control| &control.rows);
     let row = rows.iter().find(|row| row.case.id() == case);
     let change = row.and_then(|row| row.change);
-    let ends = change.map(|change| {
+    let max_change = change.map(|change| {
         change
             .value
             .abs()
             .max(change.low.abs())
             .max(change.high.abs())
     });
-    ends.filter(|floor| floor.is_finite()).unwrap_or(0.0)
+    max_change.filter(|floor| floor.is_finite()).unwrap_or(0.0)
 }
 
 /// Checks whether the baseline was found to differ from itself.
 pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFinding> {
-    let is_told = |row: &&CaseComparison| matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    let is_different =
+        |row: &&CaseComparison| matches!(row.verdict, Verdict::Better | Verdict::Worse);
     let cases: Vec<String> = control
         .rows
         .iter()
-        .filter(is_told)
+        .filter(is_different)
         .map(|row| row.case.id())
         .collect();
-    let says = format!(
+    let message = format!(
         "'{}' is the same as '{}' but differs from it in {} of {} cases: {}.",
         control.candidate,
         control.baseline,
@@ -161,7 +163,7 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
         ..ValidityFinding::new(
             ValidityCheck::ControlDiffers,
             FindingSeverity::Amber,
-            says,
+            message,
             remedy,
         )
     })
@@ -180,18 +182,18 @@ const REFUSED: &str = "The sides had different numbers of requests in flight, so
 /// An item with a latency, as named in a finding.
 struct LatencyEntry {
     name: String,
-    under_way: RoundedFigure,
+    in_flight: RoundedFigure,
 }
 
 /// One finding per case whose variants, or whose unnamed runs, carried different loads.
 pub(super) fn check_latencies(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     cells
         .cells_by_case()
-        .filter_map(|case| of_case(cells, case))
+        .filter_map(|case| case_finding(cells, case))
         .collect()
 }
 
-fn of_case(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<ValidityFinding> {
+fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<ValidityFinding> {
     let mut entries: Vec<LatencyEntry> = case
         .iter()
         .flat_map(|cell| latency_entries(cells, cell))
@@ -200,16 +202,16 @@ fn of_case(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Validit
     if pairs.is_empty() {
         return None;
     }
-    entries.sort_by(|a, b| b.under_way.value.total_cmp(&a.under_way.value));
+    entries.sort_by(|a, b| b.in_flight.value.total_cmp(&a.in_flight.value));
     let groups: Vec<String> = entries
-        .chunk_by(|a, b| !loads_differ(&a.under_way, &b.under_way))
+        .chunk_by(|a, b| !loads_differ(&a.in_flight, &b.in_flight))
         .map(|group| {
-            let values: Vec<f64> = group.iter().map(|entry| entry.under_way.value).collect();
+            let values: Vec<f64> = group.iter().map(|entry| entry.in_flight.value).collect();
             let names: Vec<String> = group.iter().map(|entry| entry.name.clone()).collect();
             format!("{} of {}", format_span(&values), join_names(&names))
         })
         .collect();
-    let says = format!(
+    let message = format!(
         "Latencies belong to different numbers of requests in flight: {}. Do not rank latencies \
          across these.",
         groups.join("; ")
@@ -220,7 +222,7 @@ fn of_case(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Validit
         ..ValidityFinding::new(
             ValidityCheck::LatencyRanking,
             FindingSeverity::Amber,
-            says,
+            message,
             RANKING_REMEDY,
         )
     })
@@ -229,43 +231,43 @@ fn of_case(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Validit
 /// A variant, or each of its runs if they differ among themselves.
 fn latency_entries(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<LatencyEntry> {
     let numbered = cell.runs.iter().zip(1..);
-    let mut known: Vec<(usize, RoundedFigure)> = numbered
+    let mut loads: Vec<(usize, RoundedFigure)> = numbered
         .filter_map(|(run, number)| Some((number, cells.in_flight(run)?)))
         .collect();
     let name = match cells.variants.len() {
         0 | 1 => String::new(),
         _ => cell.variant.to_string(),
     };
-    let one_by_one = name.is_empty()
-        && known
+    let is_by_run = name.is_empty()
+        && loads
             .iter()
-            .any(|(_, a)| known.iter().any(|(_, b)| loads_differ(a, b)));
-    if one_by_one {
-        let entry = |(number, under_way)| LatencyEntry {
+            .any(|(_, a)| loads.iter().any(|(_, b)| loads_differ(a, b)));
+    if is_by_run {
+        let entry = |(number, in_flight)| LatencyEntry {
             name: format!("run {number}"),
-            under_way,
+            in_flight,
         };
-        return known.into_iter().map(entry).collect();
+        return loads.into_iter().map(entry).collect();
     }
-    known.sort_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
-    let median = known.get(known.len() / 2);
-    let entry = |(_, under_way): &(usize, RoundedFigure)| LatencyEntry {
+    loads.sort_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
+    let median = loads.get(loads.len() / 2);
+    let entry = |(_, in_flight): &(usize, RoundedFigure)| LatencyEntry {
         name,
-        under_way: *under_way,
+        in_flight: *in_flight,
     };
     median.map(entry).into_iter().collect()
 }
 
 fn differing_pairs(entries: &[LatencyEntry]) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for (at, one) in entries.iter().enumerate() {
-        for other in &entries[at + 1..] {
-            if loads_differ(&one.under_way, &other.under_way) {
-                found.push((one.name.clone(), other.name.clone()));
+    let mut pairs = Vec::new();
+    for (index, first) in entries.iter().enumerate() {
+        for second in &entries[index + 1..] {
+            if loads_differ(&first.in_flight, &second.in_flight) {
+                pairs.push((first.name.clone(), second.name.clone()));
             }
         }
     }
-    found
+    pairs
 }
 
 fn loads_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
@@ -273,17 +275,17 @@ fn loads_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
 }
 
 /// Checks for generators that start timing requests at different moments.
-pub(super) fn check_generators(known: &[String]) -> Option<ValidityFinding> {
-    let says = format!(
-        "Latencies come from {}, which may count from different moments.",
-        quote_names(known.iter().map(String::as_str))
+pub(super) fn check_generators(generators: &[String]) -> Option<ValidityFinding> {
+    let message = format!(
+        "Latencies come from {}, which may start timing at different moments.",
+        quote_names(generators.iter().map(String::as_str))
     );
     let remedy = "Compare only latencies from one version of one generator.";
-    (known.len() > 1).then(|| {
+    (generators.len() > 1).then(|| {
         ValidityFinding::new(
             ValidityCheck::Generators,
             FindingSeverity::Amber,
-            says,
+            message,
             remedy,
         )
     })

@@ -132,24 +132,24 @@ pub fn join_names(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [only] => only.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
     }
 }
 
 /// Lists run numbers, from 1: empty if there is only one run, ` in all 8 runs`, ` in run 2 of 3`, `
 /// in runs 1 and 3 of 3`.
-pub(super) fn format_run_numbers(numbers: &[usize], all: usize) -> String {
-    /// Number of runs to list; more are counted.
+pub(super) fn format_run_numbers(numbers: &[usize], total: usize) -> String {
+    /// Maximum number of runs listed; more are only counted.
     const MAX_LISTED: usize = 4;
     match numbers.len() {
-        _ if all == 1 => String::new(),
-        2 if all == 2 => " in both runs".to_owned(),
-        count if count == all => format!(" in all {all} runs"),
-        1 => format!(" in run {} of {all}", numbers[0]),
-        count if count > MAX_LISTED => format!(" in {count} of {all} runs"),
+        _ if total == 1 => String::new(),
+        2 if total == 2 => " in both runs".to_owned(),
+        count if count == total => format!(" in all {total} runs"),
+        1 => format!(" in run {} of {total}", numbers[0]),
+        count if count > MAX_LISTED => format!(" in {count} of {total} runs"),
         _ => {
             let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-            format!(" in runs {} of {all}", join_names(&numbers))
+            format!(" in runs {} of {total}", join_names(&numbers))
         }
     }
 }

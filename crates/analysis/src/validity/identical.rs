@@ -1,8 +1,8 @@
-//! Figures that repeat others: indistinguishable runs, latency that is throughput in disguise, and
-//! variables that reach every process.
+//! Three mistakes in imported results: runs that cannot be told apart, latencies that merely
+//! restate the throughput, and environment variables that every started process inherits.
 //!
-//! Decides how similar figures must be. Start at [`check_unnamed`], [`check_disguise`] and
-//! [`check_reach`].
+//! Defines how close figures must be to count as the same. Start at [`check_unnamed`],
+//! [`check_disguise`] and [`check_reach`].
 
 use crate::validity::cells::{CheckedCell, CheckedCells, median_over_runs};
 use crate::validity::circumstances::MIN_CONCURRENCY_SHARE;
@@ -12,7 +12,7 @@ use crate::validity::finding::{
 use crate::validity::rounding::RoundedFigure;
 use speedwell_model::Run;
 
-/// Checks for runs of one URL in one file without names, as in reports of ab.
+/// Checks for unnamed runs of the same URL in one file, as in ab reports.
 pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let is_load = |run: &&Run| run.value_of("http_errors").is_some();
     let is_unnamed = |cell: &&CheckedCell<'_>| {
@@ -20,7 +20,7 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     };
     let found = cells.cells.iter().filter(is_unnamed);
     let finding = |cell: &CheckedCell<'_>| {
-        let says = format!(
+        let message = format!(
             "{} reports of one address are unnamed: whether they are repetitions or different \
              variants is unknown, and they count as runs of one variant.",
             cell.runs.len()
@@ -30,7 +30,7 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
         ValidityFinding::new(
             ValidityCheck::UnnamedRuns,
             FindingSeverity::Amber,
-            says,
+            message,
             remedy,
         )
         .in_cell(cells, cell, Vec::new())
@@ -38,20 +38,21 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     found.map(finding).collect()
 }
 
-/// Minimum number of cells; fewer agree by chance.
+/// Minimum number of cells; fewer may agree by chance.
 const MIN_CELLS: usize = 4;
 
-/// Maximum ratio of requests in flight that counts as one number.
+/// Numbers of requests in flight count as equal if the largest is at most this multiple of the
+/// smallest.
 const MAX_SAME_RATIO: f64 = 1.05;
 
-/// Minimum ratio of rates that is conclusive.
+/// The highest rate must be at least this multiple of the lowest: equal rates prove nothing.
 const MIN_RATE_RANGE: f64 = 1.5;
 
 const DISGUISE_REMEDY: &str = "Do not use these latencies. Measure again with a generator that times each pipelined \
     request by itself, as autocannon does from version 7 on.";
 
-const UNKNOWN: &str = "Give the requested numbers, so that this can be checked: import the file \
-    with --set connections=N --set pipelining=N.";
+const UNKNOWN_CONCURRENCY_REMEDY: &str = "Give the requested numbers, so that this can be \
+    checked: import the file with --set connections=N --set pipelining=N.";
 
 /// Checks whether the latencies of all cells merely restate the rates.
 pub(super) fn check_disguise(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
@@ -67,8 +68,8 @@ pub(super) fn check_disguise(cells: &CheckedCells<'_>) -> Option<ValidityFinding
     let values: Vec<f64> = known.iter().map(|(_, figure, _)| figure.value).collect();
     let rates: Vec<f64> = known.iter().map(|(_, _, rate)| *rate).collect();
     if known.len() < MIN_CELLS
-        || ratio_range(&values) > MAX_SAME_RATIO
-        || ratio_range(&rates) < MIN_RATE_RANGE
+        || max_to_min_ratio(&values) > MAX_SAME_RATIO
+        || max_to_min_ratio(&rates) < MIN_RATE_RANGE
     {
         return None;
     }
@@ -77,11 +78,11 @@ pub(super) fn check_disguise(cells: &CheckedCells<'_>) -> Option<ValidityFinding
         figure.high >= requested * MIN_CONCURRENCY_SHARE
     };
     let mut figures = known.iter().map(|(_, figure, _)| figure);
-    let (of, remedy) = match &requested {
+    let (requested_clause, remedy) = match &requested {
         Some(requested)
             if requested
                 .iter()
-                .any(|one| figures.next().is_some_and(|f| is_met((one, f)))) =>
+                .any(|requested| figures.next().is_some_and(|f| is_met((requested, f)))) =>
         {
             return None;
         }
@@ -89,24 +90,25 @@ pub(super) fn check_disguise(cells: &CheckedCells<'_>) -> Option<ValidityFinding
             format!(", where {:.0} were requested", requested[0]),
             DISGUISE_REMEDY,
         ),
-        None => (String::new(), UNKNOWN),
+        None => (String::new(), UNKNOWN_CONCURRENCY_REMEDY),
     };
-    let says = format!(
-        "Rate times mean latency is {} in all {} figures{of}: latency merely restates the rate.{}",
+    let message = format!(
+        "Rate times mean latency is {} in all {} figures{requested_clause}: latency merely \
+         restates the rate.{}",
         format_span(&values),
         known.len(),
-        name_culprit(cells)
+        describe_known_generator(cells)
     );
     Some(ValidityFinding::new(
         ValidityCheck::LatencyIsThroughput,
         FindingSeverity::Amber,
-        says,
+        message,
         remedy,
     ))
 }
 
-/// A generator known to do this.
-fn name_culprit(cells: &CheckedCells<'_>) -> String {
+/// A sentence that names a generator known to report such latencies.
+fn describe_known_generator(cells: &CheckedCells<'_>) -> String {
     let mut names = cells
         .cells
         .iter()
@@ -127,14 +129,14 @@ fn name_culprit(cells: &CheckedCells<'_>) -> String {
     })
 }
 
-fn ratio_range(values: &[f64]) -> f64 {
+fn max_to_min_ratio(values: &[f64]) -> f64 {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(0.0, f64::max);
     high / low
 }
 
 /// Variables that make a runtime or the loader load more code.
-const REACHING_VARIABLES: [&str; 8] = [
+const CODE_LOADING_VARIABLES: [&str; 8] = [
     "NODE_OPTIONS",
     "LD_PRELOAD",
     "LD_LIBRARY_PATH",
@@ -145,10 +147,10 @@ const REACHING_VARIABLES: [&str; 8] = [
     "PERL5OPT",
 ];
 
-const REACH_REMEDY: &str =
+const INHERITED_REMEDY: &str =
     "Set the variable for the measured program only, as a variant of Speedwell does.";
 
-/// Checks whether commands of an imported file set such a variable.
+/// Checks whether commands in an imported file set a variable that makes processes load more code.
 pub(super) fn check_reach(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     if !cells.is_imported {
         return None;
@@ -157,13 +159,13 @@ pub(super) fn check_reach(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
         let mut words = case.split([' ', '"', '\'']);
         words.any(|word| {
             word.strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with('='))
+                .is_some_and(|value| value.starts_with('='))
         })
     };
     let mut cases: Vec<String> = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for cell in &cells.cells {
-        let found: Vec<&str> = REACHING_VARIABLES
+        let found: Vec<&str> = CODE_LOADING_VARIABLES
             .into_iter()
             .filter(|name| sets(&cell.case, name))
             .collect();
@@ -176,7 +178,7 @@ pub(super) fn check_reach(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
             }
         }
     }
-    let says = format!(
+    let message = format!(
         "The command sets {}, which every process that it starts inherits. These may include a \
          load generator or a test driver, which would be slowed down as well.",
         match names.len() {
@@ -189,8 +191,8 @@ pub(super) fn check_reach(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
         ..ValidityFinding::new(
             ValidityCheck::ReachOfPatch,
             FindingSeverity::Amber,
-            says,
-            REACH_REMEDY,
+            message,
+            INHERITED_REMEDY,
         )
     })
 }

@@ -38,39 +38,42 @@ const FLOAT_ERROR_NS: f64 = 1e-3;
 
 /// One finding per contradiction in a cell, with the affected runs.
 pub(super) fn check_impossible(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    let found = cells.cells.iter().flat_map(|cell| of_cell(cells, cell));
-    found.collect()
+    let findings = cells
+        .cells
+        .iter()
+        .flat_map(|cell| cell_findings(cells, cell));
+    findings.collect()
 }
 
-fn of_cell(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<ValidityFinding> {
-    let mut found: BTreeMap<&'static str, (Vec<usize>, String)> = BTreeMap::new();
+fn cell_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<ValidityFinding> {
+    let mut contradictions: BTreeMap<&'static str, (Vec<usize>, String)> = BTreeMap::new();
     for (run, number) in cell.runs.iter().zip(1..) {
-        for (kind, says) in contradictions_of_run(cells, run) {
-            let (runs, _) = found.entry(kind).or_insert((Vec::new(), says));
+        for (kind, message) in contradictions_of_run(cells, run) {
+            let (runs, _) = contradictions.entry(kind).or_insert((Vec::new(), message));
             runs.push(number);
         }
     }
-    let finding = |(_, (runs, says)): (&str, (Vec<usize>, String))| {
-        let says = format!("{says}{}.", format_run_numbers(&runs, cell.runs.len()));
+    let finding = |(_, (runs, message)): (&str, (Vec<usize>, String))| {
+        let message = format!("{message}{}.", format_run_numbers(&runs, cell.runs.len()));
         ValidityFinding::new(
             ValidityCheck::Impossible,
             FindingSeverity::Red,
-            says,
+            message,
             REMEDY,
         )
         .in_cell(cells, cell, runs)
     };
-    found.into_iter().map(finding).collect()
+    contradictions.into_iter().map(finding).collect()
 }
 
 /// Contradictions in a run, each at most once.
 fn contradictions_of_run(cells: &CheckedCells<'_>, run: &Run) -> Vec<(&'static str, String)> {
-    let mut found = Vec::new();
-    found.extend(check_negative(run).map(|says| ("negative", says)));
-    found.extend(check_order(cells, run).map(|says| ("disorder", says)));
-    found.extend(check_mean(cells, run).map(|says| ("mean", says)));
-    found.extend(check_precision(cells, run).map(|says| ("precision", says)));
-    found
+    let mut contradictions = Vec::new();
+    contradictions.extend(check_negative(run).map(|message| ("negative", message)));
+    contradictions.extend(check_order(cells, run).map(|message| ("disorder", message)));
+    contradictions.extend(check_mean(cells, run).map(|message| ("mean", message)));
+    contradictions.extend(check_precision(cells, run).map(|message| ("precision", message)));
+    contradictions
 }
 
 fn check_negative(run: &Run) -> Option<String> {
@@ -92,12 +95,12 @@ fn times_by_share(run: &Run) -> Vec<(f64, &str, f64)> {
             name => name.strip_prefix('p')?.replace('_', ".").parse().ok(),
         }
     };
-    let known = run.samples.iter();
-    let known =
-        known.filter_map(|sample| Some((share(&sample.metric)?, &*sample.metric, sample.value)));
-    let mut known: Vec<_> = known.collect();
-    known.sort_by(|one, other| one.0.total_cmp(&other.0));
-    known
+    let times = run.samples.iter();
+    let times =
+        times.filter_map(|sample| Some((share(&sample.metric)?, &*sample.metric, sample.value)));
+    let mut times: Vec<_> = times.collect();
+    times.sort_by(|one, other| one.0.total_cmp(&other.0));
+    times
 }
 
 fn check_order(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
@@ -105,10 +108,10 @@ fn check_order(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
     let mut pairs = times
         .iter()
         .enumerate()
-        .flat_map(|(at, low)| times[at + 1..].iter().map(move |high| (low, high)));
+        .flat_map(|(index, low)| times[index + 1..].iter().map(move |high| (low, high)));
     pairs
-        .find(|((less, low, low_ns), (more, high, high_ns))| {
-            less < more && clearly_exceeds(cells, (low, *low_ns), (high, *high_ns))
+        .find(|((low_share, low, low_ns), (high_share, high, high_ns))| {
+            low_share < high_share && clearly_exceeds(cells, (low, *low_ns), (high, *high_ns))
         })
         .map(|((_, low, low_ns), (_, high, high_ns))| {
             format!(
@@ -120,13 +123,13 @@ fn check_order(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
 }
 
 fn check_mean(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
-    let of = |name: &'static str| Some((name, run.value_of(name)?));
-    let mean = of("latency_mean")?;
-    let below = of("latency_min").filter(|least| clearly_exceeds(cells, *least, mean));
-    let above = of("latency_max").filter(|most| clearly_exceeds(cells, mean, *most));
-    let (relation, (name, ns)) = match (below, above) {
-        (Some(least), _) => ("less than", least),
-        (None, Some(most)) => ("more than", most),
+    let metric = |name: &'static str| Some((name, run.value_of(name)?));
+    let mean = metric("latency_mean")?;
+    let min_above_mean = metric("latency_min").filter(|min| clearly_exceeds(cells, *min, mean));
+    let max_below_mean = metric("latency_max").filter(|max| clearly_exceeds(cells, mean, *max));
+    let (relation, (name, ns)) = match (min_above_mean, max_below_mean) {
+        (Some(min), _) => ("less than", min),
+        (None, Some(max)) => ("more than", max),
         (None, None) => return None,
     };
     Some(format!(
@@ -137,13 +140,13 @@ fn check_mean(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
 }
 
 /// Whether one time exceeds another by more than rounding and bins explain.
-fn clearly_exceeds(cells: &CheckedCells<'_>, one: (&str, f64), other: (&str, f64)) -> bool {
-    let rounding = (cells.rounding_step(one.0) + cells.rounding_step(other.0)) / 2.0;
-    one.1 > other.1 + other.1.abs() * BIN_WIDTH + rounding
+fn clearly_exceeds(cells: &CheckedCells<'_>, first: (&str, f64), second: (&str, f64)) -> bool {
+    let rounding = (cells.rounding_step(first.0) + cells.rounding_step(second.0)) / 2.0;
+    first.1 > second.1 + second.1.abs() * BIN_WIDTH + rounding
 }
 
-/// Minimum and maximum are times of single requests, which clocks report in whole nanoseconds;
-/// percentiles and means may be computed from several.
+/// Checks minimum and maximum. They are times of single requests, which clocks report in whole
+/// nanoseconds; percentiles and means may be computed from several.
 fn check_precision(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
     let is_broken =
         |ns: &f64| (ns - ns.round()).abs() > FLOAT_ERROR_NS.max(ns.abs() * f64::EPSILON * 4.0);
@@ -330,7 +333,7 @@ mod tests {
         let heavy = found(&[("throughput", 200_000.0), ("bytes_per_second", 40e6)]);
         assert_eq!(
             heavy[0].says,
-            "1000.0 requests would have been in flight, but 100 were requested (rate times mean latency)."
+            "Rate times mean latency gives 1000.0 requests in flight, more than the 100 that were configured."
         );
         assert_eq!(heavy[0].level, FindingSeverity::Red);
     }

@@ -43,7 +43,7 @@ impl RecordDigests {
 /// Runs grouped by their figures.
 #[derive(Debug, Default)]
 pub(super) struct RecordGroups {
-    places: HashMap<Vec<(String, u64)>, usize>,
+    group_indices: HashMap<Vec<(String, u64)>, usize>,
     groups: Vec<Vec<GroupMember>>,
     cells: usize,
 }
@@ -83,11 +83,14 @@ impl RecordGroups {
     ) {
         let record = record_figures(run).into_iter();
         let owned = record.map(|(metric, bits)| (metric.to_owned(), bits));
-        let place = *self.places.entry(owned.collect()).or_insert_with(|| {
-            self.groups.push(Vec::new());
-            self.groups.len() - 1
-        });
-        self.groups[place].push(GroupMember {
+        let group = *self
+            .group_indices
+            .entry(owned.collect())
+            .or_insert_with(|| {
+                self.groups.push(Vec::new());
+                self.groups.len() - 1
+            });
+        self.groups[group].push(GroupMember {
             cell: self.cells,
             case: cell.case.clone(),
             variant: cells.variant_of(cell),
@@ -99,8 +102,8 @@ impl RecordGroups {
     /// One finding per set of runs whose figures all agree to the last digit; `name` returns the
     /// distinguishing name of a case.
     pub fn group_findings(&self, name: &dyn Fn(&str) -> String) -> Vec<ValidityFinding> {
-        let several = self.groups.iter().filter(|group| group.len() > 1);
-        several.map(|group| same_finding(group, name)).collect()
+        let repeated = self.groups.iter().filter(|group| group.len() > 1);
+        repeated.map(|group| same_finding(group, name)).collect()
     }
 }
 
@@ -180,7 +183,7 @@ fn count_digits(value: f64) -> usize {
 }
 
 fn capitalize(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
+    let mut characters = text.chars();
+    let first = characters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(characters).collect()
 }

@@ -28,64 +28,64 @@ struct ResponseSizes<'a> {
 /// Checks for cases whose responses differ between variants, and for columns whose rows seem to be
 /// mixed up.
 pub(super) fn check_sizes(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    let mut found: Vec<ValidityFinding> = cells
+    let mut findings: Vec<ValidityFinding> = cells
         .cells_by_case()
-        .filter_map(|case| of_case(cells, case))
+        .filter_map(|case| case_finding(cells, case))
         .collect();
-    if found.is_empty() {
-        return found;
+    if findings.is_empty() {
+        return findings;
     }
     let Some((baseline, candidates)) = cells.variants.split_first() else {
-        return found;
+        return findings;
     };
     for candidate in candidates {
         let sizes: Vec<ResponseSizes<'_>> = cells
             .cells_by_case()
             .filter_map(|case| {
-                let of = |name: &str| {
+                let cell_of = |name: &str| {
                     let mut cells = case.iter().filter(|cell| cell.has_fixed_size);
                     cells.find(|cell| *cell.variant == *name)
                 };
                 Some(ResponseSizes {
                     case: &case[0].case,
-                    baseline: response_size(cells, of(baseline)?)?,
-                    candidate: response_size(cells, of(candidate)?)?,
+                    baseline: response_size(cells, cell_of(baseline)?)?,
+                    candidate: response_size(cells, cell_of(candidate)?)?,
                 })
             })
             .collect();
-        found.extend(check_alignment(cells, &sizes, baseline, candidate));
+        findings.extend(check_alignment(cells, &sizes, baseline, candidate));
     }
-    found
+    findings
 }
 
-fn of_case(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<ValidityFinding> {
+fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<ValidityFinding> {
     let fixed = case.iter().filter(|cell| cell.has_fixed_size);
-    let known: Vec<(&CheckedCell<'_>, RoundedFigure)> = fixed
+    let sizes: Vec<(&CheckedCell<'_>, RoundedFigure)> = fixed
         .filter_map(|cell| Some((cell, response_size(cells, cell)?)))
         .collect();
-    let (_, first) = known.first()?;
-    let others = known.iter().filter(|(_, size)| sizes_differ(first, size));
+    let (_, first) = sizes.first()?;
+    let others = sizes.iter().filter(|(_, size)| sizes_differ(first, size));
     let different: Vec<&(&CheckedCell<'_>, RoundedFigure)> = others.collect();
     if different.is_empty() {
         return None;
     }
-    let told = |(cell, size): &(&CheckedCell<'_>, RoundedFigure)| {
+    let describe_size = |(cell, size): &(&CheckedCell<'_>, RoundedFigure)| {
         format!("{} B under '{}'", format_bytes(size), cell.variant)
     };
-    let mut names = vec![told(&known[0])];
-    names.extend(different.iter().map(|one| told(one)));
-    let says = format!(
+    let mut names = vec![describe_size(&sizes[0])];
+    names.extend(different.iter().map(|entry| describe_size(entry)));
+    let message = format!(
         "A response with its headers has {}: different responses were measured.",
         join_names(&names)
     );
-    let variants = std::iter::once(&known[0]).chain(different);
+    let variants = std::iter::once(&sizes[0]).chain(different);
     Some(ValidityFinding {
         cases: vec![case[0].case.clone()],
         variants: variants.map(|(cell, _)| cell.variant.to_string()).collect(),
         ..ValidityFinding::new(
             ValidityCheck::BytesPerResponse,
             FindingSeverity::Red,
-            says,
+            message,
             SIZES_REMEDY,
         )
     })
@@ -93,20 +93,20 @@ fn of_case(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Validit
 
 /// Range from the smallest to the largest size that the runs allow, around their median.
 fn response_size(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<RoundedFigure> {
-    let mut known: Vec<RoundedFigure> = cell
+    let mut sizes: Vec<RoundedFigure> = cell
         .runs
         .iter()
         .filter_map(|run| cells.bytes_per_response(run))
         .collect();
-    known.sort_by(|a, b| a.value.total_cmp(&b.value));
-    let middle = known.get(known.len() / 2)?;
+    sizes.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let middle = sizes.get(sizes.len() / 2)?;
     Some(RoundedFigure {
-        low: known
+        low: sizes
             .iter()
-            .map(|one| one.low)
+            .map(|size| size.low)
             .fold(f64::INFINITY, f64::min),
         value: middle.value,
-        high: known.iter().map(|one| one.high).fold(0.0, f64::max),
+        high: sizes.iter().map(|size| size.high).fold(0.0, f64::max),
     })
 }
 
@@ -117,7 +117,7 @@ fn sizes_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
     is_apart && (a.value - b.value).abs() > MAX_SAME_SIZE_SHARE * a.value.min(b.value)
 }
 
-/// Whole bytes if rounding leaves no more precision.
+/// Formats a size, in whole bytes if rounding left no more precision.
 fn format_bytes(size: &RoundedFigure) -> String {
     match size.value {
         value if value >= 100.0 || size.high - size.low > 0.1 => format!("{value:.0}"),
@@ -131,7 +131,8 @@ const ALIGNMENT_REMEDY: &str =
 /// Minimum number of rows for which a sorted column is not a coincidence.
 const MIN_SORTED_ROWS: usize = 4;
 
-/// Checks whether the rows that differ are a permutation of each other that is unique.
+/// Checks whether the differing rows of the candidate are those of the baseline in another order,
+/// if only one order fits.
 fn check_alignment(
     cells: &CheckedCells<'_>,
     sizes: &[ResponseSizes<'_>],
@@ -146,22 +147,22 @@ fn check_alignment(
     let pairs: Vec<(String, String)> = moved
         .iter()
         .zip(&order)
-        .map(|(row, &like)| (row.case.to_owned(), moved[like].case.to_owned()))
+        .map(|(row, &similar)| (row.case.to_owned(), moved[similar].case.to_owned()))
         .collect();
-    let looks: Vec<String> = pairs
+    let descriptions: Vec<String> = pairs
         .iter()
-        .map(|(row, like)| {
+        .map(|(row, similar)| {
             format!(
                 "row '{}' looks like '{}'",
                 cells.case_name(row),
-                cells.case_name(like)
+                cells.case_name(similar)
             )
         })
         .collect();
-    let says = format!(
+    let message = format!(
         "The responses under '{candidate}' have the sizes of those under '{baseline}' in another order: \
          {}.{}{}",
-        join_names(&looks),
+        join_names(&descriptions),
         describe_rejoined(cells, &pairs, baseline, candidate),
         describe_sorted(cells, baseline, candidate)
     );
@@ -172,7 +173,7 @@ fn check_alignment(
         ..ValidityFinding::new(
             ValidityCheck::MisalignedRows,
             FindingSeverity::Red,
-            says,
+            message,
             ALIGNMENT_REMEDY,
         )
     })
@@ -182,17 +183,23 @@ fn check_alignment(
 /// matching or more than one: with a unique matching, some row has a single candidate at every
 /// step.
 fn only_matching(rows: &[&ResponseSizes<'_>]) -> Option<Vec<usize>> {
-    let fits =
-        |row: &usize, like: &usize| !sizes_differ(&rows[*row].candidate, &rows[*like].baseline);
-    let mut free: Vec<usize> = (0..rows.len()).collect();
-    let mut open = free.clone();
+    let fits = |row: &usize, similar: &usize| {
+        !sizes_differ(&rows[*row].candidate, &rows[*similar].baseline)
+    };
+    let mut unassigned: Vec<usize> = (0..rows.len()).collect();
+    let mut pending = unassigned.clone();
     let mut order = vec![0; rows.len()];
-    while !open.is_empty() {
-        let partners = |row: &usize| free.iter().filter(|like| fits(row, like)).count();
-        let at = open.iter().position(|row| partners(row) == 1)?;
-        let row = open.remove(at);
-        let at = free.iter().position(|like| fits(&row, like))?;
-        order[row] = free.remove(at);
+    while !pending.is_empty() {
+        let partners = |row: &usize| {
+            unassigned
+                .iter()
+                .filter(|similar| fits(row, similar))
+                .count()
+        };
+        let index = pending.iter().position(|row| partners(row) == 1)?;
+        let row = pending.remove(index);
+        let index = unassigned.iter().position(|similar| fits(&row, similar))?;
+        order[row] = unassigned.remove(index);
     }
     (rows.len() > 1).then_some(order)
 }
@@ -205,15 +212,18 @@ fn describe_rejoined(
     candidate: &str,
 ) -> String {
     let mut changes = Vec::new();
-    for (row, like) in pairs {
+    for (row, similar) in pairs {
         let (Some(old), Some(new)) = (
-            cell_rate(cells, like, baseline),
+            cell_rate(cells, similar, baseline),
             cell_rate(cells, row, candidate),
         ) else {
             return String::new();
         };
         let percent = 100.0 * (new / old - 1.0);
-        changes.push(format!("{percent:+.0} % for '{}'", cells.case_name(like)));
+        changes.push(format!(
+            "{percent:+.0} % for '{}'",
+            cells.case_name(similar)
+        ));
     }
     format!(
         " Joined this way, throughput changes by {}.",
@@ -222,14 +232,14 @@ fn describe_rejoined(
 }
 
 fn cell_rate(cells: &CheckedCells<'_>, case: &str, variant: &str) -> Option<f64> {
-    let is_it = |cell: &&CheckedCell<'_>| cell.case == case && *cell.variant == *variant;
-    let cell = cells.cells.iter().find(is_it)?;
+    let is_requested = |cell: &&CheckedCell<'_>| cell.case == case && *cell.variant == *variant;
+    let cell = cells.cells.iter().find(is_requested)?;
     median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value))
 }
 
 /// Whether both columns are in descending order, as if each had been sorted by itself.
 fn describe_sorted(cells: &CheckedCells<'_>, baseline: &str, candidate: &str) -> String {
-    let falls = |variant: &str| {
+    let is_sorted = |variant: &str| {
         let column: Vec<f64> = cells
             .cells
             .iter()
@@ -242,7 +252,7 @@ fn describe_sorted(cells: &CheckedCells<'_>, baseline: &str, candidate: &str) ->
         let is_rising = column.is_sorted_by(|a, b| a < b);
         column.len() >= MIN_SORTED_ROWS && (is_falling || is_rising)
     };
-    if falls(baseline) && falls(candidate) {
+    if is_sorted(baseline) && is_sorted(candidate) {
         " Each column is in the order of its own rates, as if it had been sorted separately."
             .to_owned()
     } else {

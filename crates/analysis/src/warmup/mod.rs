@@ -58,16 +58,16 @@ impl WarmupFindings {
                 .any(|warmup| *warmup.case == *case && *warmup.variant == *variant)
         };
         let mut findings = self.findings.clone();
-        for found in &mut findings.comparisons {
-            let sides = [&found.baseline, &found.candidate];
-            (found.rows).retain(|row| sides.iter().all(|side| is_agreed(&row.case, side)));
+        for comparison in &mut findings.comparisons {
+            let sides = [&comparison.baseline, &comparison.candidate];
+            (comparison.rows).retain(|row| sides.iter().all(|side| is_agreed(&row.case, side)));
         }
         let mut outcome = gate::judge_findings(&findings, fail_on, None)?;
         if findings.comparisons.is_empty() {
             // With a single variant, the question is whether it becomes steady.
             outcome
                 .obstacles
-                .retain(|why| why != gate::NOTHING_TO_COMPARE);
+                .retain(|obstacle| obstacle != gate::NOTHING_TO_COMPARE);
             outcome.judged = format!(
                 "{} by steady state",
                 format_count(agreed.len(), "case", "cases")
@@ -78,19 +78,19 @@ impl WarmupFindings {
                     .push("no case has processes that agree".to_owned());
             }
         }
-        let never = agreed
+        let never_steady = agreed
             .iter()
             .filter(|warmup| warmup.is_never_steady())
             .count();
-        if never > 0 {
+        if never_steady > 0 {
             outcome
                 .failing
-                .push(format!("{never} without steady state"));
+                .push(format!("{never_steady} without steady state"));
         }
-        let open = self.cases.len() - agreed.len();
-        if open > 0 {
+        let disagreeing = self.cases.len() - agreed.len();
+        if disagreeing > 0 {
             outcome.remarks.push(format!(
-                "{open} left out because the processes do not agree"
+                "{disagreeing} left out because the processes do not agree"
             ));
         }
         Some(outcome)
@@ -170,11 +170,11 @@ impl CaseWarmup {
     /// Number of processes in each class that occurs.
     pub fn count_classes(&self) -> Vec<(WarmupClass, usize)> {
         let count = |class: WarmupClass| {
-            let own = self
+            let in_class = self
                 .processes
                 .iter()
-                .filter(|own| own.search.class == class);
-            (class, own.count())
+                .filter(|process| process.search.class == class);
+            (class, in_class.count())
         };
         let counts = WarmupClass::ALL.into_iter().map(count);
         counts.filter(|(_, count)| *count > 0).collect()
@@ -189,24 +189,28 @@ impl CaseWarmup {
 
     /// Whether all processes are known to have no steady part.
     pub fn is_never_steady(&self) -> bool {
-        let is_without = |own: &ProcessWarmup| {
+        let is_unsteady = |process: &ProcessWarmup| {
             matches!(
-                own.search.class,
+                process.search.class,
                 WarmupClass::Cyclic | WarmupClass::NoSteadyState
             )
         };
-        let without = self.processes.iter().filter(|own| is_without(own)).count();
-        without as f64 >= MIN_GATE_AGREEMENT * self.processes.len() as f64
+        let unsteady_count = self
+            .processes
+            .iter()
+            .filter(|process| is_unsteady(process))
+            .count();
+        unsteady_count as f64 >= MIN_GATE_AGREEMENT * self.processes.len() as f64
     }
 
     /// Whether enough processes agree for a gate to use the case.
     pub fn has_agreement(&self) -> bool {
-        let most = self
+        let max_count = self
             .count_classes()
             .into_iter()
             .map(|(_, count)| count)
             .max();
-        most.unwrap_or(0) as f64 >= MIN_GATE_AGREEMENT * self.processes.len() as f64
+        max_count.unwrap_or(0) as f64 >= MIN_GATE_AGREEMENT * self.processes.len() as f64
     }
 
     /// Median over the processes; `None` unless all have the figure.
@@ -220,8 +224,8 @@ impl CaseWarmup {
             .map(|values| median(&values))
     }
 
-    /// Startup cost beyond the same iterations at steady speed, and the time of a steady iteration,
-    /// both in nanoseconds.
+    /// Time that startup costs beyond the same iterations at steady speed, and the time of a steady
+    /// iteration, both in nanoseconds.
     fn start_and_steady_cost(&self) -> Option<(f64, f64)> {
         let extra = |process: &ProcessWarmup| {
             let first = process.search.first_steady_point()? as f64 + 1.0;
@@ -261,10 +265,10 @@ pub fn analyze_warmup(
         else {
             continue;
         };
-        let is_own =
-            |known: &&mut CaseWarmup| known.case == run.case && known.variant == run.variant;
-        match cases.iter_mut().find(is_own) {
-            Some(known) => known.processes.push(process),
+        let is_of_run =
+            |warmup: &&mut CaseWarmup| warmup.case == run.case && warmup.variant == run.variant;
+        match cases.iter_mut().find(is_of_run) {
+            Some(warmup) => warmup.processes.push(process),
             None => cases.push(CaseWarmup {
                 case: run.case.clone(),
                 variant: run.variant.clone(),
@@ -294,14 +298,14 @@ pub fn analyze_warmup(
 
 /// Orders the variants of each case as in the session.
 fn sort_variants(cases: &mut [CaseWarmup], session: &Session) {
-    let ids: Vec<String> = cases.iter().map(|own| own.case.id()).collect();
-    let place = |own: &CaseWarmup| {
-        let id = own.case.id();
+    let ids: Vec<String> = cases.iter().map(|warmup| warmup.case.id()).collect();
+    let sort_key = |warmup: &CaseWarmup| {
+        let id = warmup.case.id();
         let mut variants = session.variants.iter();
-        let variant = variants.position(|one| one.name == *own.variant);
-        (ids.iter().position(|known| *known == id), variant)
+        let variant = variants.position(|variant| variant.name == *warmup.variant);
+        (ids.iter().position(|case_id| *case_id == id), variant)
     };
-    cases.sort_by_key(place);
+    cases.sort_by_key(sort_key);
 }
 
 /// Processor time if it is known for every point, else wall time.
@@ -323,10 +327,10 @@ pub fn steady_time(samples: &[Sample], rule: &SteadyRule) -> Result<Sample, Warm
         Some(ComparedClock::Wall) => [ComparedClock::Wall; 2],
         _ => [ComparedClock::Cpu, ComparedClock::Wall],
     };
-    let found = clocks
+    let analyzed = clocks
         .into_iter()
         .find_map(|clock| analyze_process(0, samples, clock, rule));
-    let (process, _) = found.ok_or(WarmupClass::Unclear)?;
+    let (process, _) = analyzed.ok_or(WarmupClass::Unclear)?;
     Ok(Sample {
         metric: STEADY_TIME.into(),
         value: process.steady_ns.ok_or(process.search.class)?,
@@ -343,13 +347,13 @@ pub fn warmup_metrics() -> [Metric; 3] {
 
 /// Time per iteration of each point, and iterations per point.
 fn times_of(samples: &[Sample], clock: ComparedClock) -> Option<(Vec<f64>, f64)> {
-    let of = |name: &str| -> Vec<&Sample> {
+    let samples_of = |name: &str| -> Vec<&Sample> {
         samples
             .iter()
             .filter(|sample| *sample.metric == *name)
             .collect()
     };
-    let points = of(Metric::THROUGHPUT);
+    let points = samples_of(Metric::THROUGHPUT);
     let iterations = points.first()?.iterations?;
     let wall = || {
         points
@@ -359,7 +363,7 @@ fn times_of(samples: &[Sample], clock: ComparedClock) -> Option<(Vec<f64>, f64)>
     };
     let times: Vec<f64> = match clock {
         ComparedClock::Wall => wall(),
-        ComparedClock::Cpu => of(Metric::CPU_TIME)
+        ComparedClock::Cpu => samples_of(Metric::CPU_TIME)
             .iter()
             .map(|sample| sample.value)
             .collect(),
@@ -409,9 +413,10 @@ fn analyze_process(
 /// part, none of its processes gets steady figures, because the rest would be a biased selection.
 fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
     let [steady, start, total] = warmup_metrics();
-    let of = |run: &Run| {
-        let is_own = |own: &&CaseWarmup| own.case == run.case && own.variant == run.variant;
-        let case = cases.iter().find(is_own)?;
+    let reduce_run = |run: &Run| {
+        let is_of_run =
+            |warmup: &&CaseWarmup| warmup.case == run.case && warmup.variant == run.variant;
+        let case = cases.iter().find(is_of_run)?;
         let process = case
             .processes
             .iter()
@@ -436,7 +441,7 @@ fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
         })
     };
     Session {
-        runs: session.runs.iter().filter_map(of).collect(),
+        runs: session.runs.iter().filter_map(reduce_run).collect(),
         metrics: warmup_metrics().to_vec(),
         failures: session.failures.clone(),
         design: SessionDesign {
@@ -461,19 +466,18 @@ impl WarmupFindings {
         case: &Case,
         candidate: &str,
     ) -> Option<&crate::CaseComparison> {
-        let of_metric = self
-            .findings
-            .comparisons
-            .iter()
-            .filter(|found| found.metric.name == metric && found.candidate == candidate);
-        of_metric
-            .flat_map(|found| &found.rows)
+        let comparisons = self.findings.comparisons.iter().filter(|comparison| {
+            comparison.metric.name == metric && comparison.candidate == candidate
+        });
+        comparisons
+            .flat_map(|comparison| &comparison.rows)
             .find(|row| *row.case == *case)
     }
 
     /// Results of a case under a variant.
     pub fn case_warmup(&self, case: &Case, variant: &str) -> Option<&CaseWarmup> {
-        let is_own = |own: &&CaseWarmup| *own.case == *case && *own.variant == *variant;
-        self.cases.iter().find(is_own)
+        let is_requested =
+            |warmup: &&CaseWarmup| *warmup.case == *case && *warmup.variant == *variant;
+        self.cases.iter().find(is_requested)
     }
 }

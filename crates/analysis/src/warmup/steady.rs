@@ -1,8 +1,9 @@
 //! Classifies a series of times from the first iteration on: its spikes, its levels, and its class.
 //!
-//! Decides where levels change. Independent of processes, variants and metrics. Uses the method of
-//! Barrett et al. (OOPSLA 2017) with other constants: times are compared as ratios, single spikes
-//! are not levels, and oscillating series have a class of their own. Start at [`classify_series`].
+//! Decides where levels change. Knows nothing of processes, variants and metrics. Uses the method
+//! of Barrett et al. (OOPSLA 2017) with other constants: times are compared as ratios, single
+//! spikes are not levels, and oscillating series have a class of their own. Start at
+//! [`classify_series`].
 
 use crate::summary::finite_or_none;
 use speedwell_model::SteadyRule;
@@ -112,7 +113,7 @@ const MAD_TO_DEVIATION: f64 = 1.4826;
 /// Noise between points above which changes of a few percent cannot be detected.
 const MAX_NOISE: f64 = 0.10;
 /// Limit to which the distance of logarithms from the median is clipped, so that one stalled point
-/// is not a level.
+/// does not form a level.
 const MAX_LOG_DISTANCE: f64 = 5.0;
 /// Penalty for a change, in multiples of the logarithm of the number of points.
 const PENALTY: f64 = 15.0;
@@ -142,9 +143,9 @@ pub fn classify_series(
     reference: Option<ReferenceTimes<'_>>,
 ) -> SteadySearch {
     let smooth = SmoothedSeries::new(times);
-    let found = smooth.log_levels(rule.delta);
-    let changes = machine_changes(&found, rule.delta, reference);
-    let levels = smooth.without_joints(&found, &changes);
+    let log_levels = smooth.log_levels(rule.delta);
+    let changes = machine_changes(&log_levels, rule.delta, reference);
+    let levels = smooth.without_joints(&log_levels, &changes);
     let crossings = middle_crossings(&levels, times.len());
     let class = if smooth.noise > MAX_NOISE || changes.len() > MAX_MACHINE_CHANGES {
         WarmupClass::Unclear
@@ -169,15 +170,15 @@ pub fn classify_series(
 type LogLevel = (Range<usize>, f64);
 
 fn class_of(levels: &[LogLevel], crossings: usize, count: usize, rule: &SteadyRule) -> WarmupClass {
-    let [.., before, last] = levels else {
+    let [.., previous, last] = levels else {
         return WarmupClass::Flat;
     };
-    let steady = count - last.0.start;
+    let steady_points = count - last.0.start;
     if crossings >= CYCLIC_CROSSINGS {
         WarmupClass::Cyclic
-    } else if (steady as f64) < rule.min_share * count as f64 {
+    } else if (steady_points as f64) < rule.min_share * count as f64 {
         WarmupClass::NoSteadyState
-    } else if before.1 > last.1 {
+    } else if previous.1 > last.1 {
         WarmupClass::WarmUp
     } else {
         WarmupClass::SlowDown
@@ -195,14 +196,16 @@ fn middle_crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
     let middle = heights().fold(f64::NEG_INFINITY, f64::max) / 2.0
         + heights().fold(f64::INFINITY, f64::min) / 2.0;
     late.windows(2)
-        .filter(|two| (two[0].1 > middle) != (two[1].1 > middle))
-        .map(|two| two[1].0.start)
+        .filter(|neighbors| (neighbors[0].1 > middle) != (neighbors[1].1 > middle))
+        .map(|neighbors| neighbors[1].0.start)
         .collect()
 }
 
-/// Median distance of two crossings, there and back.
+/// Length of a cycle (there and back): twice the median distance of neighboring crossings.
 fn cycle_period(crossings: &[usize]) -> f64 {
-    let distances = crossings.windows(2).map(|two| (two[1] - two[0]) as f64);
+    let distances = crossings
+        .windows(2)
+        .map(|neighbors| (neighbors[1] - neighbors[0]) as f64);
     2.0 * median(&distances.collect::<Vec<f64>>())
 }
 
@@ -212,20 +215,21 @@ fn machine_changes(
     delta: f64,
     reference: Option<ReferenceTimes<'_>>,
 ) -> Vec<usize> {
-    let Some(ReferenceTimes { times, every }) = reference.filter(|own| !own.times.is_empty())
+    let Some(ReferenceTimes { times, every }) =
+        reference.filter(|reference| !reference.times.is_empty())
     else {
         return Vec::new();
     };
-    let own = SmoothedSeries::new(times).log_levels(delta);
-    let of_machine: Vec<usize> = own
+    let reference_levels = SmoothedSeries::new(times).log_levels(delta);
+    let machine_points: Vec<usize> = reference_levels
         .iter()
         .skip(1)
         .map(|level| level.0.start * every)
         .collect();
     let is_near = |joint: &usize| {
-        of_machine
+        machine_points
             .iter()
-            .any(|at| at.abs_diff(*joint) <= REFERENCE_DISTANCE * every)
+            .any(|change| change.abs_diff(*joint) <= REFERENCE_DISTANCE * every)
     };
     let joints = levels.iter().skip(1).map(|level| level.0.start);
     joints.filter(is_near).collect()
@@ -243,13 +247,13 @@ impl SmoothedSeries {
         let raw: Vec<f64> = times.iter().map(|time| time.max(1e-12).ln()).collect();
         let mut logs = raw.clone();
         let mut spikes = Vec::new();
-        for (at, log) in logs.iter_mut().enumerate() {
-            let end = (at + NEIGHBORS + 1).min(raw.len());
-            let near = &raw[at.saturating_sub(NEIGHBORS)..end];
-            let (middle, deviation) = (median(near), MAD_TO_DEVIATION * mad(near));
+        for (index, log) in logs.iter_mut().enumerate() {
+            let end = (index + NEIGHBORS + 1).min(raw.len());
+            let neighborhood = &raw[index.saturating_sub(NEIGHBORS)..end];
+            let (middle, deviation) = (median(neighborhood), MAD_TO_DEVIATION * mad(neighborhood));
             if (*log - middle).abs() > MIN_SPIKE.max(SPIKE_DEVIATIONS * deviation) {
                 *log = middle;
-                spikes.push(at);
+                spikes.push(index);
             }
         }
         let steps: Vec<f64> = logs.windows(2).map(|two| (two[1] - two[0]).abs()).collect();
@@ -273,16 +277,16 @@ impl SmoothedSeries {
     fn log_levels(&self, delta: f64) -> Vec<LogLevel> {
         // Subtracting the middle avoids loss of digits in large sums of squares.
         let middle = median(&self.logs);
-        let centred: Vec<f64> = self.logs.iter().map(|log| log - middle).collect();
-        let penalty = PENALTY * (centred.len() as f64).ln();
+        let centered: Vec<f64> = self.logs.iter().map(|log| log - middle).collect();
+        let penalty = PENALTY * (centered.len() as f64).ln();
         let mut levels: Vec<LogLevel> = Vec::new();
-        for points in find_segments(&centred, penalty, MIN_LEVEL_POINTS) {
-            let own = self.log_level(points.clone());
+        for points in find_segments(&centered, penalty, MIN_LEVEL_POINTS) {
+            let level = self.log_level(points.clone());
             match levels.last_mut() {
-                Some(last) if (last.1 - own.1).abs() <= delta.ln_1p() => {
+                Some(last) if (last.1 - level.1).abs() <= delta.ln_1p() => {
                     *last = self.log_level(last.0.start..points.end);
                 }
-                _ => levels.push(own),
+                _ => levels.push(level),
             }
         }
         levels
@@ -290,15 +294,15 @@ impl SmoothedSeries {
 
     /// Joins levels that begin at one of these points with the ones before.
     fn without_joints(&self, levels: &[LogLevel], joints: &[usize]) -> Vec<LogLevel> {
-        let mut kept: Vec<LogLevel> = Vec::new();
+        let mut joined: Vec<LogLevel> = Vec::new();
         for (points, log) in levels {
-            match kept.last_mut() {
+            match joined.last_mut() {
                 Some(last) if joints.contains(&points.start) => {
                     *last = self.log_level(last.0.start..points.end);
                 }
-                _ => kept.push((points.clone(), *log)),
+                _ => joined.push((points.clone(), *log)),
             }
         }
-        kept
+        joined
     }
 }

@@ -1,10 +1,10 @@
 //! Reimplements the classification of `warmup_stats` (softdevteam/warmup_stats,
-//! `mark_changepoints_in_json`), so that published results of Krun are classified as by their
-//! authors.
+//! `mark_changepoints_in_json`), so that published Krun results are classified the way their
+//! authors classified them.
 //!
 //! Unlike `steady.rs`, it never treats the first 100 points as outliers, compares times instead of
-//! their ratios, and separates levels by mean and variance, a time and the square of one. Start at
-//! [`classify_published`].
+//! their ratios, and separates levels by mean plus or minus variance, although one is a time and
+//! the other the square of a time. Start at [`classify_published`].
 
 use super::steady::WarmupClass;
 use speedwell_stats::changepoint::find_segments;
@@ -62,20 +62,20 @@ pub struct ClassifiedSeries {
 /// Classifies a series of times in seconds.
 pub fn classify_published(times_s: &[f64], limits: &ClassifierLimits) -> ClassifiedSeries {
     let outliers = find_outliers(times_s);
-    let kept: Vec<usize> = (0..times_s.len())
-        .filter(|at| outliers.binary_search(at).is_err())
+    let kept_indices: Vec<usize> = (0..times_s.len())
+        .filter(|index| outliers.binary_search(index).is_err())
         .collect();
-    let values: Vec<f64> = kept.iter().map(|&at| times_s[at]).collect();
-    let parts = find_segments(
+    let values: Vec<f64> = kept_indices.iter().map(|&index| times_s[index]).collect();
+    let ranges = find_segments(
         &values,
         15.0 * (values.len() as f64).ln(),
         MIN_SEGMENT_POINTS,
     );
-    let all: Vec<SeriesSegment> = parts
+    let segments: Vec<SeriesSegment> = ranges
         .into_iter()
-        .map(|own| SeriesSegment::new(own, &values))
+        .map(|segment| SeriesSegment::new(segment, &values))
         .collect();
-    let Some(last) = all.last() else {
+    let Some(last) = segments.last() else {
         return ClassifiedSeries {
             class: WarmupClass::Flat,
             outliers,
@@ -87,30 +87,35 @@ pub fn classify_published(times_s: &[f64], limits: &ClassifierLimits) -> Classif
     let delta = match limits.delta {
         LevelDelta::Seconds(seconds) => seconds,
         LevelDelta::Share(share) => {
-            share * all.iter().map(|own| own.mean).fold(f64::INFINITY, f64::min)
+            share
+                * segments
+                    .iter()
+                    .map(|segment| segment.mean)
+                    .fold(f64::INFINITY, f64::min)
         }
     };
     let low = (last.mean - last.variance).min(last.mean - delta);
     let high = (last.mean + last.variance).max(last.mean + delta);
-    let is_other =
-        |own: &&SeriesSegment| own.mean + own.variance < low || own.mean - own.variance > high;
-    let other = all.iter().rev().skip(1).find(is_other);
-    let steady_from = other.map_or(0, |own| kept[own.points.end - 1] + 1);
-    let class = match other {
+    let differs = |segment: &&SeriesSegment| {
+        segment.mean + segment.variance < low || segment.mean - segment.variance > high
+    };
+    let differing = segments.iter().rev().skip(1).find(differs);
+    let steady_from = differing.map_or(0, |segment| kept_indices[segment.points.end - 1] + 1);
+    let class = match differing {
         None => WarmupClass::Flat,
         Some(_) if steady_from > times_s.len().saturating_sub(limits.steady) + 1 => {
             WarmupClass::NoSteadyState
         }
-        Some(own) if own.mean - own.variance < low => WarmupClass::SlowDown,
+        Some(segment) if segment.mean - segment.variance < low => WarmupClass::SlowDown,
         Some(_) => WarmupClass::WarmUp,
     };
     ClassifiedSeries {
         class,
         steady_from,
         level_s: last.mean,
-        change_points: all[..all.len() - 1]
+        change_points: segments[..segments.len() - 1]
             .iter()
-            .map(|own| own.points.end)
+            .map(|segment| segment.points.end)
             .collect(),
         outliers,
     }
@@ -139,16 +144,16 @@ impl SeriesSegment {
 /// Points further from the median of their window than three times the distance between its 10th
 /// and 90th percentiles.
 fn find_outliers(times_s: &[f64]) -> Vec<usize> {
-    let is_outlier = |at: &usize| {
-        let begin = at.saturating_sub(OUTLIER_WINDOW / 2);
-        let end = (at + OUTLIER_WINDOW / 2).min(times_s.len());
+    let is_outlier = |index: &usize| {
+        let begin = index.saturating_sub(OUTLIER_WINDOW / 2);
+        let end = (index + OUTLIER_WINDOW / 2).min(times_s.len());
         if begin == 0 && end < OUTLIER_WINDOW {
             return false;
         }
-        let mut near = times_s[begin..end].to_vec();
-        near.sort_by(f64::total_cmp);
-        let reach = 3.0 * (quantile(&near, 0.9) - quantile(&near, 0.1));
-        (times_s[*at] - quantile(&near, 0.5)).abs() > reach
+        let mut window = times_s[begin..end].to_vec();
+        window.sort_by(f64::total_cmp);
+        let reach = 3.0 * (quantile(&window, 0.9) - quantile(&window, 0.1));
+        (times_s[*index] - quantile(&window, 0.5)).abs() > reach
     };
     (0..times_s.len()).filter(is_outlier).collect()
 }

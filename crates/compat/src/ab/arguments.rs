@@ -1,7 +1,7 @@
 //! The command line of ab.
 //!
 //! Parses it as getopt does: letters may be clustered (`-kq`) and values attached (`-n100`). Unlike
-//! in the original, options may also follow the URL. Independent of what an option does. Start at
+//! in the original, options may also follow the URL. Does not know what an option does. Start at
 //! [`AbCommand::parse`].
 
 use crate::arguments::{self, ArgumentError};
@@ -141,7 +141,7 @@ pub struct AbRequest {
     pub continues_on_errors: bool,
     /// `--http1.0`.
     pub is_http10: bool,
-    /// `--verify`: text that every body must contain.
+    /// `--verify`: string that every body must contain.
     pub verify: Option<String>,
     pub security: TlsSettings,
     pub shown: ReportOptions,
@@ -199,9 +199,9 @@ impl AbCommand {
     /// # Errors
     /// Fails if the command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<AbCommand, String> {
-        let read = arguments::parse_getopt(arguments, find_option).map_err(explain_mistake)?;
+        let parsed = arguments::parse_getopt(arguments, find_option).map_err(explain_error)?;
         let mut request = AbRequest::with_defaults();
-        for (name, value) in read.options {
+        for (name, value) in parsed.options {
             match (name, value) {
                 ("-h" | "--help", _) => return Ok(AbCommand::Help),
                 ("-V", _) => return Ok(AbCommand::Version),
@@ -209,7 +209,7 @@ impl AbCommand {
                 (_, Some(value)) => set_value(&mut request, name, value)?,
             }
         }
-        match read.others.as_slice() {
+        match parsed.others.as_slice() {
             [url] => request.url = (*url).to_owned(),
             [] => return Err("wrong number of arguments: missing URL".to_owned()),
             [_, second, ..] => {
@@ -224,13 +224,13 @@ impl AbCommand {
 }
 
 fn find_option(name: &str) -> Option<(&'static str, bool)> {
-    let flags = FLAG_OPTIONS.iter().map(|known| (*known, false));
-    let mut every = flags.chain(VALUE_OPTIONS.iter().map(|known| (*known, true)));
-    every.find(|(known, _)| *known == name)
+    let flags = FLAG_OPTIONS.iter().map(|flag| (*flag, false));
+    let mut all_options = flags.chain(VALUE_OPTIONS.iter().map(|flag| (*flag, true)));
+    all_options.find(|(flag, _)| *flag == name)
 }
 
-fn explain_mistake(mistake: ArgumentError<'_>) -> String {
-    match mistake {
+fn explain_error(error: ArgumentError<'_>) -> String {
+    match error {
         ArgumentError::UnknownLetter(letter, _) => format!("illegal option -- {letter}"),
         ArgumentError::NeedsValue(name) => {
             format!(
@@ -240,32 +240,32 @@ fn explain_mistake(mistake: ArgumentError<'_>) -> String {
         }
         ArgumentError::TakesNoValue(name) => format!("'{name}' takes no value"),
         ArgumentError::UnknownName(name) => {
-            let near = |known: &&&str| {
-                known.starts_with("--") && strsim::damerau_levenshtein(known, name) <= 2
+            let is_similar = |option: &&&str| {
+                option.starts_with("--") && strsim::damerau_levenshtein(option, name) <= 2
             };
-            let near = FLAG_OPTIONS.iter().chain(VALUE_OPTIONS).find(near);
-            let hint = near.map(|known| format!("\nhint: did you mean '{known}'?"));
+            let similar = FLAG_OPTIONS.iter().chain(VALUE_OPTIONS).find(is_similar);
+            let hint = similar.map(|option| format!("\nhint: did you mean '{option}'?"));
             format!("unknown option '{name}'{}", hint.unwrap_or_default())
         }
     }
 }
 
 fn set_flag(request: &mut AbRequest, name: &str) -> Result<(), String> {
-    let shown = &mut request.shown;
+    let report = &mut request.shown;
     match name {
-        "-l" => shown.varying = true,
-        "-d" => shown.hides_percentages = true,
-        "-S" => shown.hides_spread = true,
-        "-q" => shown.hides_progress = true,
+        "-l" => report.varying = true,
+        "-d" => report.hides_percentages = true,
+        "-S" => report.hides_spread = true,
+        "-q" => report.hides_progress = true,
         "-w" => {
-            shown.html.get_or_insert_default();
+            report.html.get_or_insert_default();
         }
         "-r" => request.continues_on_errors = true,
         "-k" => request.keeps_alive = true,
         "-i" => request.method = Some("HEAD".to_owned()),
         "--http1.0" => request.is_http10 = true,
         "--insecure" => request.security.trusts_anyone = true,
-        "--ab-lengths" => shown.counts_lengths = true,
+        "--ab-lengths" => report.counts_lengths = true,
         _ => {
             return Err(
                 "'-I' is not supported: the TLS handshake always includes the server name"
@@ -277,13 +277,13 @@ fn set_flag(request: &mut AbRequest, name: &str) -> Result<(), String> {
 }
 
 fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), String> {
-    let owned = || value.to_owned();
-    let shown = &mut request.shown;
+    let to_owned_value = || value.to_owned();
+    let report = &mut request.shown;
     match name {
         "-n" => request.requests = Some(parse_count(name, value, "requests")?),
         "-c" => {
-            let typed = parse_count(name, value, "concurrent requests")?;
-            request.concurrency = u32::try_from(typed).map_err(|_| {
+            let count = parse_count(name, value, "concurrent requests")?;
+            request.concurrency = u32::try_from(count).map_err(|_| {
                 format!(
                     "'-c {value}' is more than the supported number of \
                      connections"
@@ -298,7 +298,7 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         }
         "-v" => {
             let level = value.parse();
-            shown.verbosity = level.map_err(|_| format!("'-v' needs a number, not '{value}'"))?;
+            report.verbosity = level.map_err(|_| format!("'-v' needs a number, not '{value}'"))?;
         }
         "-B" => {
             let address = value.trim_matches(['[', ']']).parse();
@@ -307,22 +307,22 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         }
         "-p" => set_upload(request, "POST", value)?,
         "-u" => set_upload(request, "PUT", value)?,
-        "-T" => request.content_type = owned(),
-        "-m" => request.method = Some(owned()),
-        "-C" => request.cookies.push(owned()),
+        "-T" => request.content_type = to_owned_value(),
+        "-m" => request.method = Some(to_owned_value()),
+        "-C" => request.cookies.push(to_owned_value()),
         "-H" => request.headers.push(parse_header(value)?),
-        "-A" => request.credentials = Some(owned()),
-        "-P" => request.proxy_credentials = Some(owned()),
-        "-X" => request.proxy = Some(owned()),
-        "-e" => shown.csv = Some(value.into()),
-        "-g" => shown.tsv = Some(value.into()),
-        "-x" => shown.html.get_or_insert_default().table = owned(),
-        "-y" => shown.html.get_or_insert_default().row = owned(),
-        "-z" => shown.html.get_or_insert_default().cell = owned(),
+        "-A" => request.credentials = Some(to_owned_value()),
+        "-P" => request.proxy_credentials = Some(to_owned_value()),
+        "-X" => request.proxy = Some(to_owned_value()),
+        "-e" => report.csv = Some(value.into()),
+        "-g" => report.tsv = Some(value.into()),
+        "-x" => report.html.get_or_insert_default().table = to_owned_value(),
+        "-y" => report.html.get_or_insert_default().row = to_owned_value(),
+        "-z" => report.html.get_or_insert_default().cell = to_owned_value(),
         "-E" => request.security.identity = Some(value.into()),
         "-f" => request.security.version = parse_tls_version(value)?,
-        "--verify" => request.verify = Some(owned()),
-        "--sort" => shown.sort = parse_sort(value)?,
+        "--verify" => request.verify = Some(to_owned_value()),
+        "--sort" => report.sort = parse_sort(value)?,
         _ => {
             return Err(format!(
                 "'-Z {value}' is not supported: cipher suites cannot be chosen\nhint: the report \
@@ -343,10 +343,10 @@ fn parse_sort(value: &str) -> Result<TsvOrder, String> {
     }
 }
 
-fn parse_count(name: &str, value: &str, what: &str) -> Result<u64, String> {
+fn parse_count(name: &str, value: &str, unit: &str) -> Result<u64, String> {
     match value.parse() {
         Ok(count) if count > 0 => Ok(count),
-        _ => Err(format!("'{name}' needs a number of {what}, not '{value}'")),
+        _ => Err(format!("'{name}' needs a number of {unit}, not '{value}'")),
     }
 }
 

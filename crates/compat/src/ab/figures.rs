@@ -1,6 +1,6 @@
 //! Computes the figures of a report from the results of a load.
 //!
-//! Defines what the original's terms mean (docs/reference/ab.md). Independent of printing. Start at
+//! Defines what the original's terms mean (docs/reference/ab.md). Does not print. Start at
 //! [`AbFigures::from_measured`]; the methods below it hold the formulas of rates.
 
 use crate::ab::arguments::AbRequest;
@@ -92,8 +92,8 @@ impl AbFigures {
 
     /// Returns the time per request in milliseconds: per client, and across all clients.
     pub fn time_per_request_ms(&self) -> Option<(f64, f64)> {
-        let each = self.elapsed_s()? * 1000.0 / self.complete as f64;
-        (self.complete > 0).then(|| (each * f64::from(self.concurrency), each))
+        let per_request_ms = self.elapsed_s()? * 1000.0 / self.complete as f64;
+        (self.complete > 0).then(|| (per_request_ms * f64::from(self.concurrency), per_request_ms))
     }
 
     /// Converts a number of bytes to KiB per second.
@@ -126,8 +126,8 @@ impl AbFigures {
             return false;
         };
         let mean_ns = times.sum_ns() as f64 / times.count() as f64;
-        let edges = mean_ns / self.elapsed_ns as f64;
-        effective < f64::from(self.concurrency) * (MIN_CONCURRENCY_SHARE - edges)
+        let edge_share = mean_ns / self.elapsed_ns as f64;
+        effective < f64::from(self.concurrency) * (MIN_CONCURRENCY_SHARE - edge_share)
     }
 }
 
@@ -142,26 +142,26 @@ fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
     for row in rows {
         let is_cut = row.outcome == RequestOutcome::Failed(ErrorClass::EofInBody);
         if row.status != 0 {
-            let (least, greatest) = lengths.range;
-            lengths.range = (least.min(row.body_bytes), greatest.max(row.body_bytes));
+            let (min, max) = lengths.range;
+            lengths.range = (min.min(row.body_bytes), max.max(row.body_bytes));
         }
         lengths.others += u64::from((row.status != 0 || is_cut) && row.body_bytes != first);
     }
     Some(lengths)
 }
 
-/// The load accepts every status, as ab does; here statuses other than 2xx are separated.
+/// The load accepts every status, as ab does; here statuses other than 2xx are counted separately.
 fn outcome_counts(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
-    let is_other = |row: &&RequestRecord| {
+    let is_not_2xx = |row: &&RequestRecord| {
         row.outcome == RequestOutcome::Ok && !(200..300).contains(&row.status)
     };
-    let others = measured.rows.iter().filter(is_other).count() as u64;
+    let not_2xx = measured.rows.iter().filter(is_not_2xx).count() as u64;
     let mut account = Vec::new();
     for row in measured.totals.outcomes.rows() {
         match row.name {
             "ok" => account.extend([
-                ("ok", row.count - others.min(row.count)),
-                (ErrorClass::Status.name(), others.min(row.count)),
+                ("ok", row.count - not_2xx.min(row.count)),
+                (ErrorClass::Status.name(), not_2xx.min(row.count)),
             ]),
             name => account.push((name, row.count)),
         }
@@ -293,7 +293,7 @@ impl TimeStatistics {
             .iter()
             .map(|ns| (*ns as f64 - mean_ns).powi(2))
             .sum();
-        let middle = count / 2;
+        let half = count / 2;
         TimeStatistics {
             least_ns: times_ns[0],
             mean_ns,
@@ -302,8 +302,8 @@ impl TimeStatistics {
                 _ => (squares / (count - 1) as f64).sqrt(),
             },
             median_ns: match count % 2 {
-                1 => times_ns[middle],
-                _ => times_ns[middle - 1].midpoint(times_ns[middle]),
+                1 => times_ns[half],
+                _ => times_ns[half - 1].midpoint(times_ns[half]),
             },
             greatest_ns: times_ns[count - 1],
         }
@@ -324,7 +324,8 @@ impl RequestTimings {
         let mut timings: Vec<RequestTiming> =
             answered.filter_map(RequestTiming::from_record).collect();
         timings.sort_by_key(|timing| timing.begun_ns);
-        let mut sorted_totals_ns: Vec<u64> = timings.iter().map(|t| t.total_ns()).collect();
+        let mut sorted_totals_ns: Vec<u64> =
+            timings.iter().map(|timing| timing.total_ns()).collect();
         sorted_totals_ns.sort_unstable();
         (!timings.is_empty()).then_some(RequestTimings {
             timings,

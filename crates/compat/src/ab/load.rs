@@ -1,8 +1,7 @@
 //! Builds the load that a command line describes.
 //!
 //! Decides the bytes on the wire: ab's header fields in ab's order, as HTTP/1.1 or, with
-//! `--http1.0`, byte for byte as ab writes them. Independent of how a load is run. Start at
-//! [`build_load`].
+//! `--http1.0`, byte for byte as ab writes them. Does not run the load. Start at [`build_load`].
 
 use crate::ab::arguments::AbRequest;
 use anyhow::{Context, Result, bail, ensure};
@@ -93,7 +92,7 @@ fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
     if proxy.is_some() && url.is_tls {
         bail!("'-X' is not supported with https: proxy tunnels are not implemented");
     }
-    let to = proxy.as_ref().unwrap_or(&url.host);
+    let connected_host = proxy.as_ref().unwrap_or(&url.host);
     let security = &request.security;
     let tls = TlsOptions {
         trust: if security.trusts_anyone {
@@ -110,7 +109,7 @@ fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
     Ok(LoadTarget {
         host: url.host.name.clone(),
         port: url.host.port,
-        addresses: LoadTarget::resolve_host(&to.name, to.port)?,
+        addresses: LoadTarget::resolve_host(&connected_host.name, connected_host.port)?,
         local: request.local,
         tls: url.is_tls.then_some(tls),
     })
@@ -118,30 +117,32 @@ fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
 
 /// Returns ab's header fields in its order.
 fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(String, Vec<u8>)> {
-    let text = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
+    let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let mut headers = Vec::new();
     // Redundant in HTTP/1.1, but servers that respond with 1.0 require it.
     let keep_alive = request
         .keeps_alive
-        .then(|| text("Connection", "Keep-Alive"));
+        .then(|| header("Connection", "Keep-Alive"));
     headers.extend(keep_alive);
     if !request.cookies.is_empty() {
         // One field for all cookies (RFC 6265, section 5.4); the original sends only the last one.
-        headers.push(text("Cookie", &request.cookies.join("; ")));
+        headers.push(header("Cookie", &request.cookies.join("; ")));
     }
     for (name, credentials) in [
         ("Authorization", &request.credentials),
         ("Proxy-Authorization", &request.proxy_credentials),
     ] {
-        let coded = credentials.as_ref().map(|known| STANDARD.encode(known));
-        headers.extend(coded.map(|coded| text(name, &format!("Basic {coded}"))));
+        let encoded = credentials
+            .as_ref()
+            .map(|credentials| STANDARD.encode(credentials));
+        headers.extend(encoded.map(|encoded| header(name, &format!("Basic {encoded}"))));
     }
     if let Some(body) = body {
-        headers.push(text("Content-length", &body.len().to_string()));
-        headers.push(text("Content-type", &request.content_type));
+        headers.push(header("Content-length", &body.len().to_string()));
+        headers.push(header("Content-type", &request.content_type));
     }
-    let given = request.headers.iter();
-    headers.extend(given.map(|(name, value)| text(name, value)));
+    let custom_headers = request.headers.iter();
+    headers.extend(custom_headers.map(|(name, value)| header(name, value)));
     let agent = if request.is_http10 {
         AB_USER_AGENT.to_owned()
     } else {
@@ -152,9 +153,9 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
         ("User-Agent", agent),
         ("Accept", "*/*".to_owned()),
     ] {
-        let is_given = |(known, _): &(String, String)| known.eq_ignore_ascii_case(name);
+        let is_given = |(header_name, _): &(String, String)| header_name.eq_ignore_ascii_case(name);
         if !request.headers.iter().any(is_given) {
-            headers.push(text(name, &value));
+            headers.push(header(name, &value));
         }
     }
     headers
@@ -196,8 +197,9 @@ pub fn read_body(request: &AbRequest, directory: &std::path::Path) -> Result<Opt
     };
     let file = directory.join(&upload.file);
     ensure!(!file.is_dir(), "'{}' is a folder", upload.file.display());
-    let read = std::fs::read(&file);
-    read.with_context(|| format!("cannot read the data to send '{}'", upload.file.display()))
+    let content = std::fs::read(&file);
+    content
+        .with_context(|| format!("cannot read the data to send '{}'", upload.file.display()))
         .map(Some)
 }
 
@@ -222,8 +224,8 @@ impl HostPort {
     /// Parses `host:port`.
     ///
     /// # Errors
-    /// Fails if the text is invalid; a sentence fragment says why.
-    pub fn parse(text: &str, usual_port: u16) -> Result<HostPort, String> {
+    /// Fails if the string is invalid; the error is a sentence fragment that says why.
+    pub fn parse(text: &str, default_port: u16) -> Result<HostPort, String> {
         let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((name, "")) => (name, None),
             Some((name, rest)) => match rest.strip_prefix(':') {
@@ -240,7 +242,7 @@ impl HostPort {
             return Err(format!("invalid host '{text}'"));
         }
         let port = match port {
-            None => usual_port,
+            None => default_port,
             Some(port) => port
                 .parse()
                 .ok()
@@ -267,7 +269,7 @@ impl AbUrl {
     /// Parses a URL.
     ///
     /// # Errors
-    /// Fails if the text is invalid; a sentence fragment says why.
+    /// Fails if the string is invalid; the error is a sentence fragment that says why.
     pub fn parse(text: &str) -> Result<AbUrl, String> {
         let wrong = |why: &str| format!("invalid URL '{text}': {why}");
         let (is_tls, rest) = match text.split_once("://") {
@@ -296,8 +298,8 @@ impl AbUrl {
 
     /// Returns the value of the header field Host: without the port if it is the default.
     pub fn host_header(&self) -> String {
-        let usual_port = if self.is_tls { 443 } else { 80 };
-        if self.host.port == usual_port {
+        let default_port = if self.is_tls { 443 } else { 80 };
+        if self.host.port == default_port {
             self.host.bracketed_name()
         } else {
             format!("{}:{}", self.host.bracketed_name(), self.host.port)

@@ -65,15 +65,15 @@ impl<'a> AbTest<'a> {
     /// # Errors
     /// Fails if the test could not start, or a console stream is closed.
     pub fn run_test(&self, console: &mut DropInConsole<'_>) -> Result<AbOutcome> {
-        let shown = &self.request.shown;
-        let mut progress = AbProgress::new(self.request.requests, !shown.hides_progress);
+        let report_options = &self.request.shown;
+        let mut progress = AbProgress::new(self.request.requests, !report_options.hides_progress);
         self.print_start(&progress, console.stdout)?;
         let kind = self.load.kinds.fill_from_row(0, 0);
         let bytes = kind.with_parts(http1::Http1Request::new)?;
-        trace_request(shown.verbosity, &bytes, console.stdout)?;
+        trace_request(report_options.verbosity, &bytes, console.stdout)?;
         console.stdout.flush()?;
         let probed = generator::send_probe(&self.load, process::interrupt_flag());
-        let (probe, gives_up) = match probed {
+        let (probe, cut_short) = match probed {
             Ok(probe) => (Some(probe), None),
             Err(ProbeError::Start(error)) => return Err(error.into()),
             Err(ProbeError::Interrupted) => (None, Some(CutShort::Interrupted)),
@@ -87,36 +87,36 @@ impl<'a> AbTest<'a> {
             }
         };
         self.check_version(probe.as_ref())?;
-        let mut tested = AbOutcome {
+        let mut outcome = AbOutcome {
             measured: empty_measurement(),
             probe,
             request_bytes: bytes.bytes().len(),
-            cut_short: gives_up,
+            cut_short,
         };
-        match gives_up {
-            None => self.run_load(&mut tested, &mut progress, console)?,
+        match cut_short {
+            None => self.run_load(&mut outcome, &mut progress, console)?,
             Some(CutShort::Interrupted) => {}
             Some(CutShort::Failed(class)) => {
-                let counts = &mut tested.measured.totals.outcomes;
+                let counts = &mut outcome.measured.totals.outcomes;
                 counts.count_attempt();
                 counts.count_failed(class);
             }
         }
-        trace_answers(
-            shown.verbosity,
-            tested.probe.as_ref(),
-            &tested.measured.rows,
+        trace_responses(
+            report_options.verbosity,
+            outcome.probe.as_ref(),
+            &outcome.measured.rows,
             console.stdout_is_terminal,
             console.stdout,
         )?;
         // Keeps the order of the output if both streams go to the same file.
         console.stdout.flush()?;
-        let complete = completed_requests(&tested.measured.totals.outcomes);
+        let complete = completed_requests(&outcome.measured.totals.outcomes);
         progress.show_finished(complete, console.stderr)?;
         if !progress.is_enabled() {
             writeln!(console.stdout, "..done")?;
         }
-        Ok(tested)
+        Ok(outcome)
     }
 
     fn print_start(&self, progress: &AbProgress, out: &mut dyn Write) -> io::Result<()> {
@@ -136,24 +136,24 @@ impl<'a> AbTest<'a> {
 
     /// Returns the reason to abort if this error ends the test.
     fn abort_reason(&self, class: ErrorClass) -> Option<CutShort> {
-        let ends =
+        let ends_test =
             always_aborts_test(class) || (aborts_test(class) && !self.request.continues_on_errors);
-        ends.then_some(CutShort::Failed(class))
+        ends_test.then_some(CutShort::Failed(class))
     }
 
     /// `-f` cannot restrict the handshake, but an unwanted negotiated version is rejected.
     fn check_version(&self, probe: Option<&ProbeResponse>) -> Result<()> {
-        let agreed = probe.and_then(|probe| probe.tls.as_ref());
-        let (Some(tls), Some(wanted)) = (agreed, self.request.security.version) else {
+        let negotiated = probe.and_then(|probe| probe.tls.as_ref());
+        let (Some(tls), Some(required)) = (negotiated, self.request.security.version) else {
             return Ok(());
         };
-        let wanted = match wanted {
+        let required = match required {
             TlsVersion::V12 => "TLSv1.2",
             TlsVersion::V13 => "TLSv1.3",
         };
-        if tls.version != wanted {
+        if tls.version != required {
             bail!(
-                "'-f' requires {wanted}, but the server negotiated {}",
+                "'-f' requires {required}, but the server negotiated {}",
                 tls.version
             );
         }
@@ -162,14 +162,14 @@ impl<'a> AbTest<'a> {
 
     fn run_load(
         &self,
-        tested: &mut AbOutcome,
+        outcome: &mut AbOutcome,
         progress: &mut AbProgress,
         console: &mut DropInConsole<'_>,
     ) -> Result<()> {
         let stop = AtomicBool::new(false);
         let mut cut_short = None;
-        let measured = generator::run(&self.load, &stop, &mut |at| {
-            let counts = &at.so_far.outcomes;
+        let measured = generator::run(&self.load, &stop, &mut |progress_event| {
+            let counts = &progress_event.so_far.outcomes;
             progress.show_completed(completed_requests(counts), console.stderr);
             let failed = ErrorClass::all_classes().filter(|class| counts.errors(*class) > 0);
             cut_short = if process::is_interrupt_requested() {
@@ -181,23 +181,24 @@ impl<'a> AbTest<'a> {
             let is_over = self
                 .request
                 .time_s
-                .is_some_and(|s| at.at_ns as f64 >= s * 1e9);
+                .is_some_and(|seconds| progress_event.at_ns as f64 >= seconds * 1e9);
             stop.store(is_over || cut_short.is_some(), Ordering::Relaxed);
         })?;
         // The last failures may be more recent than the last progress callback.
         let counts = &measured.totals.outcomes;
         let failed = ErrorClass::all_classes().filter(|class| counts.errors(*class) > 0);
-        tested.cut_short = cut_short.or(failed.filter_map(|class| self.abort_reason(class)).next());
+        outcome.cut_short =
+            cut_short.or(failed.filter_map(|class| self.abort_reason(class)).next());
         if process::is_interrupt_requested() {
-            tested.cut_short = Some(CutShort::Interrupted);
+            outcome.cut_short = Some(CutShort::Interrupted);
         }
-        if let Err(sums) = counts.check_balance() {
-            for sum in sums {
-                let sentence = format!("The account does not balance: {sum}.");
-                console.warn(TOOL, &sentence)?;
+        if let Err(unbalanced) = counts.check_balance() {
+            for equation in unbalanced {
+                let message = format!("The account does not balance: {equation}.");
+                console.warn(TOOL, &message)?;
             }
         }
-        tested.measured = measured;
+        outcome.measured = measured;
         Ok(())
     }
 }
@@ -211,7 +212,7 @@ fn completed_requests(counts: &OutcomeCounts) -> u64 {
 fn empty_measurement() -> LoadMeasurement {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     LoadMeasurement {
-        began_epoch_ms: since_epoch.map_or(0, |since| since.as_millis() as u64),
+        began_epoch_ms: since_epoch.map_or(0, |duration| duration.as_millis() as u64),
         elapsed_ns: 0,
         ok_in_time: 0,
         in_flight_ns: None,
@@ -244,7 +245,7 @@ const TIMED_PROGRESS_STEP: u64 = 5000;
 #[derive(Debug)]
 struct AbProgress {
     step: Option<u64>,
-    reported: u64,
+    reported_requests: u64,
 }
 
 impl AbProgress {
@@ -258,7 +259,7 @@ impl AbProgress {
         };
         AbProgress {
             step: step.filter(|_| is_wanted),
-            reported: 0,
+            reported_requests: 0,
         }
     }
 
@@ -271,9 +272,9 @@ impl AbProgress {
     /// aborting the test.
     pub fn show_completed(&mut self, complete: u64, out: &mut dyn Write) {
         let Some(step) = self.step else { return };
-        while self.reported + step <= complete {
-            self.reported += step;
-            let _ = writeln!(out, "Completed {} requests", self.reported);
+        while self.reported_requests + step <= complete {
+            self.reported_requests += step;
+            let _ = writeln!(out, "Completed {} requests", self.reported_requests);
         }
     }
 
@@ -308,8 +309,8 @@ fn trace_request(
     if verbosity < EXCHANGE_VERBOSITY {
         return Ok(());
     }
-    let head = &request.bytes()[..request.bytes().len() - request.body().len()];
-    let text = String::from_utf8_lossy(head).replace("\r\n", "\n");
+    let header_bytes = &request.bytes()[..request.bytes().len() - request.body().len()];
+    let text = String::from_utf8_lossy(header_bytes).replace("\r\n", "\n");
     let method = text.split(' ').next().unwrap_or_default();
     writeln!(out, "INFO: {method} header == \n---\n{text}\n---")
 }
@@ -319,7 +320,7 @@ fn trace_request(
 ///
 /// # Errors
 /// Fails if `out` is closed.
-fn trace_answers(
+fn trace_responses(
     verbosity: u32,
     first: Option<&ProbeResponse>,
     rows: &[RequestRecord],
@@ -397,7 +398,7 @@ mod tests {
         let shown = |verbosity| {
             let mut out = Vec::new();
             trace_request(verbosity, &request, &mut out).unwrap();
-            trace_answers(verbosity, None, &[answered_row(1)], false, &mut out).unwrap();
+            trace_responses(verbosity, None, &[answered_row(1)], false, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(shown(1), "");
@@ -426,7 +427,7 @@ mod tests {
         };
         let shown = |is_terminal| {
             let mut out = Vec::new();
-            trace_answers(2, Some(&answer), &[], is_terminal, &mut out).unwrap();
+            trace_responses(2, Some(&answer), &[], is_terminal, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let first = "LOG: first response: status 200\n";

@@ -35,17 +35,19 @@ pub struct KeyProjection {
     has_unit: bool,
 }
 
-/// Keys used by any projection of the command line; the rest projection excludes them.
+/// Keys used by any projection of the command line; the projection of all remaining keys excludes
+/// them.
 #[derive(Debug, Clone, Default)]
 pub struct UsedKeys {
     settings: Vec<String>,
-    of_name: Vec<String>,
+    name_keys: Vec<String>,
     has_config: bool,
     has_name: bool,
 }
 
 impl UsedKeys {
-    /// Creates a projection of these parts. That of tables has the unit as its last field.
+    /// Creates a projection of these parts. The projection into tables has the unit as its last
+    /// field.
     pub fn add_projection(
         &mut self,
         parts: Vec<ProjectionPart>,
@@ -55,7 +57,7 @@ impl UsedKeys {
             has_unit,
             ..KeyProjection::default()
         };
-        for (at, part) in parts.iter().enumerate() {
+        for (index, part) in parts.iter().enumerate() {
             match part.key.as_str() {
                 ".config" => {
                     self.has_config = true;
@@ -64,10 +66,12 @@ impl UsedKeys {
                 ".unit" => return Err(".unit is only allowed in filters".to_owned()),
                 "" => return Err("key must not be empty".to_owned()),
                 ".fullname" => self.has_name = true,
-                key if key == ".name" || key.starts_with('/') => self.of_name.push(key.to_owned()),
+                key if key == ".name" || key.starts_with('/') => {
+                    self.name_keys.push(key.to_owned())
+                }
                 key => self.settings.push(key.to_owned()),
             }
-            projection.add_field(&part.key, at, &part.order);
+            projection.add_field(&part.key, index, &part.order);
         }
         if has_unit {
             projection.add_field(".unit", parts.len(), &PartOrder::First);
@@ -80,10 +84,10 @@ impl UsedKeys {
     pub fn remaining_projection(&self) -> KeyProjection {
         let mut projection = KeyProjection::default();
         let keys = [(".config", self.has_config), (".fullname", self.has_name)];
-        for (key, _) in keys.iter().filter(|(_, is_taken)| !is_taken) {
-            let at = projection.parts.len();
+        for (key, _) in keys.iter().filter(|(_, is_used)| !is_used) {
+            let index = projection.parts.len();
             if *key == ".fullname" {
-                projection.add_field(key, at, &PartOrder::First);
+                projection.add_field(key, index, &PartOrder::First);
             }
             projection.parts.push(ProjectionPart {
                 key: (*key).to_owned(),
@@ -95,22 +99,22 @@ impl UsedKeys {
 
     /// Returns the name of a result without the parts that projections use.
     fn remaining_name(&self, record: &BenchmarkRecord) -> String {
-        let marks: Vec<String> = self.of_name.iter().map(|key| format!("{key}=")).collect();
-        let has_base = self.of_name.iter().any(|key| key == ".name");
-        let has_processors = self.of_name.iter().any(|key| key == "/gomaxprocs");
-        let is_marked = marks
+        let prefixes: Vec<String> = self.name_keys.iter().map(|key| format!("{key}=")).collect();
+        let has_base = self.name_keys.iter().any(|key| key == ".name");
+        let has_processors = self.name_keys.iter().any(|key| key == "/gomaxprocs");
+        let is_marked = prefixes
             .iter()
-            .any(|mark| mark.starts_with('/') && record.name.contains(mark));
+            .any(|prefix| prefix.starts_with('/') && record.name.contains(prefix));
         if !(has_base || is_marked || has_processors && record.name.contains('-')) {
             return record.name.clone();
         }
         let (base, parts) = record.name_parts();
         let mut name = if has_base { "*" } else { base }.to_owned();
         for part in parts {
-            let is_taken = marks
+            let is_used = prefixes
                 .iter()
-                .any(|mark| mark.starts_with('/') && part.starts_with(mark));
-            if !(is_taken || has_processors && part.starts_with('-')) {
+                .any(|prefix| prefix.starts_with('/') && part.starts_with(prefix));
+            if !(is_used || has_processors && part.starts_with('-')) {
                 name.push_str(part);
             }
         }
@@ -129,9 +133,9 @@ fn key_value(key: &str, record: &BenchmarkRecord) -> String {
             if let Some(processors) = processors.filter(|_| key == "/gomaxprocs") {
                 return processors.to_owned();
             }
-            let mark = format!("{key}=");
-            let own = parts.iter().find_map(|part| part.strip_prefix(&mark));
-            own.unwrap_or_default().to_owned()
+            let prefix = format!("{key}=");
+            let value = parts.iter().find_map(|part| part.strip_prefix(&prefix));
+            value.unwrap_or_default().to_owned()
         }
         key => record.setting_value(key).to_owned(),
     }
@@ -158,15 +162,15 @@ impl KeyProjection {
         &mut self,
         record: &BenchmarkRecord,
         unit: Option<&str>,
-        taken: &UsedKeys,
+        used_keys: &UsedKeys,
     ) -> KeyValues {
         let mut row = vec![String::new(); self.fields.len()];
-        for at in 0..self.parts.len() {
-            let ProjectionPart { key, order } = self.parts[at].clone();
+        for part in 0..self.parts.len() {
+            let ProjectionPart { key, order } = self.parts[part].clone();
             if key != ".config" {
-                let field = self.fields.iter().position(|field| field.part == at);
+                let field = self.fields.iter().position(|field| field.part == part);
                 let value = match key.as_str() {
-                    ".fullname" => taken.remaining_name(record),
+                    ".fullname" => used_keys.remaining_name(record),
                     key => key_value(key, record),
                 };
                 if let Some(field) = field {
@@ -175,13 +179,13 @@ impl KeyProjection {
                 continue;
             }
             for setting in record.settings.iter().filter(|setting| setting.is_in_file) {
-                let is_own =
-                    |field: &ProjectionField| field.part == at && field.name == setting.key;
-                let known = self.fields.iter().position(is_own);
-                if known.is_none() && taken.settings.contains(&setting.key) {
+                let is_of_setting =
+                    |field: &ProjectionField| field.part == part && field.name == setting.key;
+                let existing = self.fields.iter().position(is_of_setting);
+                if existing.is_none() && used_keys.settings.contains(&setting.key) {
                     continue;
                 }
-                let field = known.unwrap_or_else(|| self.add_field(&setting.key, at, &order));
+                let field = existing.unwrap_or_else(|| self.add_field(&setting.key, part, &order));
                 row.resize(self.fields.len(), String::new());
                 row[field] = setting.value.clone();
             }
@@ -208,11 +212,11 @@ impl KeyProjection {
             let is_config = parts
                 .get(field.part)
                 .is_some_and(|part| part.key == ".config");
-            if let FieldOrder::First(seen) = &mut field.order
+            if let FieldOrder::First(positions) = &mut field.order
                 && !is_config
             {
-                let next = seen.len();
-                seen.entry(value.clone()).or_insert(next);
+                let next = positions.len();
+                positions.entry(value.clone()).or_insert(next);
             }
         }
     }
@@ -220,7 +224,7 @@ impl KeyProjection {
     /// Returns the indices of the fields in order: by part, and within a part by first appearance.
     pub fn field_order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.fields.len()).collect();
-        order.sort_by_key(|at| self.fields[*at].part);
+        order.sort_by_key(|field| self.fields[*field].part);
         order
     }
 
@@ -238,7 +242,7 @@ impl KeyProjection {
     /// Returns all nonempty values of a key.
     pub fn joined_values(&self, key: &KeyValues) -> String {
         let order = self.field_order();
-        let values = order.iter().map(|at| field_value(key, *at));
+        let values = order.iter().map(|field| field_value(key, *field));
         values
             .filter(|value| !value.is_empty())
             .collect::<Vec<_>>()
@@ -248,11 +252,15 @@ impl KeyProjection {
     pub fn sort_keys(&self, keys: &mut [KeyValues]) {
         let order = self.field_order();
         keys.sort_by(|a, b| {
-            let fields = order
-                .iter()
-                .map(|at| (&self.fields[*at], field_value(a, *at), field_value(b, *at)));
-            let mut unlike = fields.filter(|(_, a, b)| a != b);
-            let first = unlike.next();
+            let fields = order.iter().map(|field| {
+                (
+                    &self.fields[*field],
+                    field_value(a, *field),
+                    field_value(b, *field),
+                )
+            });
+            let mut differing = fields.filter(|(_, a, b)| a != b);
+            let first = differing.next();
             first.map_or(Ordering::Equal, |(field, a, b)| {
                 field.order.compare_values(a, b).then_with(|| a.cmp(b))
             })
@@ -261,15 +269,16 @@ impl KeyProjection {
 
     /// Returns the fields whose values differ among keys.
     pub fn differing_fields(&self, keys: &[KeyValues]) -> Vec<&str> {
-        let differs = |at: &usize| {
-            keys.windows(2)
-                .any(|two| field_value(&two[0], *at) != field_value(&two[1], *at))
+        let differs = |field: &usize| {
+            keys.windows(2).any(|neighbors| {
+                field_value(&neighbors[0], *field) != field_value(&neighbors[1], *field)
+            })
         };
         let order = self.field_order();
         order
             .into_iter()
             .filter(differs)
-            .map(|at| self.field_name(at))
+            .map(|field| self.field_name(field))
             .collect()
     }
 
@@ -289,12 +298,12 @@ pub fn field_value(key: &KeyValues, field: usize) -> &str {
 
 impl FieldOrder {
     fn compare_values(&self, a: &str, b: &str) -> Ordering {
-        let among =
-            |values: &[String], value: &str| values.iter().rposition(|known| known == value);
+        let listed_position =
+            |values: &[String], value: &str| values.iter().rposition(|listed| listed == value);
         match self {
-            FieldOrder::First(seen) => {
-                let place = |value: &str| seen.get(value).copied().unwrap_or(0);
-                place(a).cmp(&place(b))
+            FieldOrder::First(positions) => {
+                let first_position = |value: &str| positions.get(value).copied().unwrap_or(0);
+                first_position(a).cmp(&first_position(b))
             }
             FieldOrder::Alpha => a.cmp(b),
             FieldOrder::Number => match (parse_number(a), parse_number(b)) {
@@ -304,9 +313,9 @@ impl FieldOrder {
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
             },
-            FieldOrder::Fixed(values) => among(values, a)
+            FieldOrder::Fixed(values) => listed_position(values, a)
                 .unwrap_or(0)
-                .cmp(&among(values, b).unwrap_or(0)),
+                .cmp(&listed_position(values, b).unwrap_or(0)),
         }
     }
 }
@@ -314,8 +323,8 @@ impl FieldOrder {
 /// Parses a number with a prefix and a byte suffix: `4k`, `1Mi`, `16KiB`.
 fn parse_number(text: &str) -> Option<f64> {
     const PREFIXES: &str = "KMGTPEZY";
-    if let Ok(plain) = text.parse() {
-        return Some(plain);
+    if let Ok(number) = text.parse() {
+        return Some(number);
     }
     let text = text.strip_suffix(['b', 'B']).unwrap_or(text);
     let (text, base) = match text.strip_suffix('i') {
@@ -325,7 +334,7 @@ fn parse_number(text: &str) -> Option<f64> {
     let prefix = text.chars().last()?;
     let power = match prefix {
         'k' => Some(1),
-        other => PREFIXES.find(other).map(|at| at as i32 + 1),
+        other => PREFIXES.find(other).map(|index| index as i32 + 1),
     };
     let digits = match power {
         Some(_) => &text[..text.len() - prefix.len_utf8()],
@@ -353,9 +362,9 @@ pub fn filter_record(
     match match_filter(filter, &record) {
         FilterMatch::Whole(true) => Some(record),
         FilterMatch::Whole(false) => None,
-        FilterMatch::Each(each) => {
-            let mut kept = each.into_iter();
-            record.figures.retain(|_| kept.next() == Some(true));
+        FilterMatch::Each(matches) => {
+            let mut matches = matches.into_iter();
+            record.figures.retain(|_| matches.next() == Some(true));
             (!record.figures.is_empty()).then_some(record)
         }
     }
@@ -367,10 +376,10 @@ pub fn filter_record(
 /// Fails if a key is not allowed; the message names the key and where it is allowed.
 pub fn check_filter(filter: &BenchstatFilter) -> Result<(), String> {
     match filter {
-        BenchstatFilter::And(all) | BenchstatFilter::Or(all) => {
-            all.iter().try_for_each(check_filter)
+        BenchstatFilter::And(filters) | BenchstatFilter::Or(filters) => {
+            filters.iter().try_for_each(check_filter)
         }
-        BenchstatFilter::Not(one) => check_filter(one),
+        BenchstatFilter::Not(inner) => check_filter(inner),
         BenchstatFilter::Match(key, _) if key == ".config" => {
             Err(".config is only allowed in projections".to_owned())
         }
@@ -380,16 +389,22 @@ pub fn check_filter(filter: &BenchstatFilter) -> Result<(), String> {
 }
 
 fn match_filter(filter: &BenchstatFilter, record: &BenchmarkRecord) -> FilterMatch {
-    let join = |all: &[BenchstatFilter], is_and: bool| {
+    let join = |filters: &[BenchstatFilter], is_and: bool| {
         let mut joined: Option<Vec<bool>> = None;
-        for one in all {
-            match (match_filter(one, record), &mut joined) {
-                (FilterMatch::Whole(is), _) if is != is_and => return FilterMatch::Whole(is),
+        for inner in filters {
+            match (match_filter(inner, record), &mut joined) {
+                (FilterMatch::Whole(is_match), _) if is_match != is_and => {
+                    return FilterMatch::Whole(is_match);
+                }
                 (FilterMatch::Whole(_), _) => {}
-                (FilterMatch::Each(each), None) => joined = Some(each),
-                (FilterMatch::Each(each), Some(known)) => {
-                    for (known, is) in known.iter_mut().zip(each) {
-                        *known = if is_and { *known && is } else { *known || is };
+                (FilterMatch::Each(matches), None) => joined = Some(matches),
+                (FilterMatch::Each(matches), Some(joined_match)) => {
+                    for (joined_match, is_match) in joined_match.iter_mut().zip(matches) {
+                        *joined_match = if is_and {
+                            *joined_match && is_match
+                        } else {
+                            *joined_match || is_match
+                        };
                     }
                 }
             }
@@ -397,28 +412,31 @@ fn match_filter(filter: &BenchstatFilter, record: &BenchmarkRecord) -> FilterMat
         joined.map_or(FilterMatch::Whole(is_and), FilterMatch::Each)
     };
     match filter {
-        BenchstatFilter::And(all) => join(all, true),
-        BenchstatFilter::Or(all) => join(all, false),
-        BenchstatFilter::Not(one) => match match_filter(one, record) {
-            FilterMatch::Whole(is) => FilterMatch::Whole(!is),
-            FilterMatch::Each(each) => FilterMatch::Each(each.into_iter().map(|is| !is).collect()),
+        BenchstatFilter::And(filters) => join(filters, true),
+        BenchstatFilter::Or(filters) => join(filters, false),
+        BenchstatFilter::Not(inner) => match match_filter(inner, record) {
+            FilterMatch::Whole(is_match) => FilterMatch::Whole(!is_match),
+            FilterMatch::Each(matches) => {
+                FilterMatch::Each(matches.into_iter().map(|is_match| !is_match).collect())
+            }
         },
-        BenchstatFilter::Match(key, wanted) if key == ".unit" => {
-            let is = |wanted: &ValuePattern,
-                      figure: &crate::benchstat::records::BenchstatFigure| {
-                let typed = figure.typed_unit.as_deref();
-                wanted.matches(&figure.unit) || typed.is_some_and(|unit| wanted.matches(unit))
-            };
+        BenchstatFilter::Match(key, pattern) if key == ".unit" => {
+            let is_match =
+                |pattern: &ValuePattern, figure: &crate::benchstat::records::BenchstatFigure| {
+                    let typed_unit = figure.typed_unit.as_deref();
+                    pattern.matches(&figure.unit)
+                        || typed_unit.is_some_and(|unit| pattern.matches(unit))
+                };
             FilterMatch::Each(
                 record
                     .figures
                     .iter()
-                    .map(|figure| is(wanted, figure))
+                    .map(|figure| is_match(pattern, figure))
                     .collect(),
             )
         }
-        BenchstatFilter::Match(key, wanted) => {
-            FilterMatch::Whole(wanted.matches(&key_value(key, record)))
+        BenchstatFilter::Match(key, pattern) => {
+            FilterMatch::Whole(pattern.matches(&key_value(key, record)))
         }
     }
 }

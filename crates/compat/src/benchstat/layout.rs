@@ -24,7 +24,7 @@ struct LayoutCell {
 pub struct TextLayout {
     cells: Vec<LayoutCell>,
     columns: usize,
-    /// Columns that are not widened for a text that spans several columns.
+    /// Columns that are not widened for a cell that spans several columns.
     narrow: Vec<usize>,
     row: usize,
     column: usize,
@@ -48,7 +48,7 @@ impl TextLayout {
         self.column
     }
 
-    /// Adds a cell with a blank before it.
+    /// Adds a cell with a space before it.
     pub fn add_cell(&mut self, text: &str, align: CellAlignment) {
         let has_margin = self.column > 0 && !text.is_empty();
         self.add_span(1, text, align, if has_margin { " " } else { "" });
@@ -87,7 +87,7 @@ impl TextLayout {
             Some(*end)
         }));
         self.cells.sort_by_key(|cell| (cell.row, cell.column));
-        let (mut text, mut row, mut at) = (String::new(), 0, 0i64);
+        let (mut text, mut row, mut end_column) = (String::new(), 0, 0i64);
         for cell in &self.cells {
             if cell.text.trim().is_empty() && cell.margin.trim().is_empty() {
                 continue;
@@ -95,18 +95,18 @@ impl TextLayout {
             while cell.row > row {
                 text.push('\n');
                 row += 1;
-                at = 0;
+                end_column = 0;
             }
             let margin = margins[cell.column];
             let begin = begins[cell.column];
-            // After a text that is too wide, the original moves forward where it should move back.
-            let blanks = begin as i64 - at;
+            // After a cell that is too wide, the original moves forward where it should move back.
+            let blanks = begin as i64 - end_column;
             text.push_str(&repeat_blank(blanks));
             text.push_str(&format!("{:>margin$}", cell.margin));
             let space = begins[cell.column + cell.span] as i64 - (begin + margin) as i64;
-            let shown = cell.align.pad_text(&cell.text, space);
-            at += blanks + (margin + char_count(&shown)) as i64;
-            text.push_str(&shown);
+            let padded = cell.align.pad_text(&cell.text, space);
+            end_column += blanks + (margin + char_count(&padded)) as i64;
+            text.push_str(&padded);
         }
         if !self.cells.is_empty() {
             text.push('\n');
@@ -119,24 +119,24 @@ impl TextLayout {
     fn column_widths(&self, margins: &[usize]) -> Vec<usize> {
         let mut widths = vec![0; self.columns];
         for cell in &self.cells {
-            let mut needed = char_count(&cell.text) + margins[cell.column];
+            let mut missing_width = char_count(&cell.text) + margins[cell.column];
             if cell.span == 1 {
-                widths[cell.column] = needed.max(widths[cell.column]);
+                widths[cell.column] = missing_width.max(widths[cell.column]);
                 continue;
             }
-            let own = cell.column..cell.column + cell.span;
-            if widths[own.clone()].iter().sum::<usize>() >= needed {
+            let columns = cell.column..cell.column + cell.span;
+            if widths[columns.clone()].iter().sum::<usize>() >= missing_width {
                 continue;
             }
             let (fixed, mut growing): (Vec<usize>, Vec<usize>) =
-                own.partition(|column| self.narrow.contains(column));
-            let taken: usize = fixed.iter().map(|column| widths[*column]).sum();
-            needed = needed.saturating_sub(taken);
+                columns.partition(|column| self.narrow.contains(column));
+            let fixed_width: usize = fixed.iter().map(|column| widths[*column]).sum();
+            missing_width = missing_width.saturating_sub(fixed_width);
             growing.sort_by_key(|column| std::cmp::Reverse(widths[*column]));
-            for (at, column) in growing.iter().enumerate() {
-                let even = needed.div_ceil(growing.len() - at);
-                widths[*column] = widths[*column].max(even);
-                needed = needed.saturating_sub(widths[*column]);
+            for (index, column) in growing.iter().enumerate() {
+                let equal_share = missing_width.div_ceil(growing.len() - index);
+                widths[*column] = widths[*column].max(equal_share);
+                missing_width = missing_width.saturating_sub(widths[*column]);
             }
         }
         widths
@@ -144,18 +144,18 @@ impl TextLayout {
 }
 
 impl CellAlignment {
-    /// Pads a text on the left.
+    /// Pads a string on the left.
     fn pad_text(self, text: &str, space: i64) -> String {
-        let free = space - char_count(text) as i64;
+        let padding = space - char_count(text) as i64;
         match self {
             CellAlignment::Left => text.to_owned(),
-            CellAlignment::Centre => repeat_blank(free / 2) + text,
-            CellAlignment::Right => repeat_blank(free.max(0)) + text,
+            CellAlignment::Centre => repeat_blank(padding / 2) + text,
+            CellAlignment::Right => repeat_blank(padding.max(0)) + text,
         }
     }
 }
 
-/// Returns `count` blanks, ignoring the sign.
+/// Returns `count` spaces, ignoring the sign.
 fn repeat_blank(count: i64) -> String {
     " ".repeat(count.unsigned_abs() as usize)
 }

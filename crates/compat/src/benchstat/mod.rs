@@ -88,12 +88,12 @@ fn parse_options(arguments: &[String]) -> Result<Option<BenchstatOptions<'_>>, S
         is_csv: false,
         files: arguments,
     };
-    while let Some((word, rest)) = request.files.split_first() {
-        let Some(flag) = word.strip_prefix('-').filter(|flag| !flag.is_empty()) else {
+    while let Some((argument, arguments_left)) = request.files.split_first() {
+        let Some(flag) = argument.strip_prefix('-').filter(|flag| !flag.is_empty()) else {
             break;
         };
-        request.files = rest;
-        if word == "--" {
+        request.files = arguments_left;
+        if argument == "--" {
             break;
         }
         let flag = flag.strip_prefix('-').unwrap_or(flag);
@@ -108,15 +108,15 @@ fn parse_options(arguments: &[String]) -> Result<Option<BenchstatOptions<'_>>, S
             name,
             "table" | "row" | "col" | "ignore" | "filter" | "alpha" | "confidence" | "format"
         ) {
-            return Err(format!("unknown flag '{word}'"));
+            return Err(format!("unknown flag '{argument}'"));
         }
         let value = match attached {
             Some(value) => value,
             None => {
-                let (value, rest) = rest
+                let (value, arguments_left) = arguments_left
                     .split_first()
-                    .ok_or(format!("'{word}' needs a value"))?;
-                request.files = rest;
+                    .ok_or(format!("'{argument}' needs a value"))?;
+                request.files = arguments_left;
                 value
             }
         };
@@ -132,17 +132,17 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
     let filter = query::parse_filter(request.filter)
         .and_then(|filter| check_filter(&filter).map(|()| filter))
         .map_err(|error| anyhow!(error).context("cannot read -filter"))?;
-    let mut taken = UsedKeys::default();
+    let mut used_keys = UsedKeys::default();
     let mut project = |flag: &str, text: &str, has_unit: bool| {
         let parts = query::parse_projection(text);
-        let projection = parts.and_then(|parts| taken.add_projection(parts, has_unit));
+        let projection = parts.and_then(|parts| used_keys.add_projection(parts, has_unit));
         projection.map_err(|error| anyhow!(error).context(format!("cannot read {flag}")))
     };
     let table = project("-table", request.table, true)?;
     let row = project("-row", request.row, false)?;
     let column = project("-col", request.column, false)?;
     let ignored = project("-ignore", request.ignore, false)?;
-    let (mut records, missing) = read_files(request, console)?;
+    let (mut records, missing_messages) = read_files(request, console)?;
     for complaint in &records.complaints {
         writeln!(console.stderr, "{}", escape_controls(complaint))?;
     }
@@ -158,11 +158,11 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
         .filter_map(|record| filter_record(&filter, record))
         .collect();
     let rules = TableRules {
-        rest: taken.remaining_projection(),
+        remaining: used_keys.remaining_projection(),
         table,
         row,
         column,
-        taken,
+        used_keys,
         confidence: request.confidence,
         alpha: request.alpha,
     };
@@ -177,10 +177,14 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
             .write_all(output::format_text(&tables).as_bytes())?;
     }
     console.stdout.flush()?;
-    for sentence in &missing {
-        writeln!(console.stderr, "{TOOL}: {}", escape_controls(sentence))?;
+    for message in &missing_messages {
+        writeln!(console.stderr, "{TOOL}: {}", escape_controls(message))?;
     }
-    Ok(if missing.is_empty() { 0 } else { EXIT_REJECTED })
+    Ok(if missing_messages.is_empty() {
+        0
+    } else {
+        EXIT_REJECTED
+    })
 }
 
 /// Reads all files. Also returns a message about each file without results, which the original
@@ -190,7 +194,7 @@ fn read_files(
     console: &mut DropInConsole<'_>,
 ) -> Result<(BenchmarkRecords, Vec<String>)> {
     let mut records = BenchmarkRecords::default();
-    let mut missing = Vec::new();
+    let mut missing_messages = Vec::new();
     for (path, label) in label_files(request.files) {
         let mut bytes = Vec::new();
         match path.as_str() {
@@ -198,22 +202,22 @@ fn read_files(
             path => fs::read(path).map(|read| bytes = read),
         }
         .with_context(|| format!("cannot read '{path}'"))?;
-        let plain =
+        let content =
             diagnosis::strip_bom(&bytes).with_context(|| format!("cannot read '{path}'"))?;
-        let before = records.results.len();
-        records.read_file(&path, &label, &String::from_utf8_lossy(plain));
-        if records.results.len() == before {
-            let told = UnreadableFile::diagnose(plain);
-            missing.push(match told.hint {
+        let count_before = records.results.len();
+        records.read_file(&path, &label, &String::from_utf8_lossy(content));
+        if records.results.len() == count_before {
+            let diagnosis = UnreadableFile::diagnose(content);
+            missing_messages.push(match diagnosis.hint {
                 "" => format!(
                     "'{path}' has no results\nhint: create some with 'go test -bench . -count 10 \
                      > FILE'"
                 ),
-                _ => format!("'{path}' {}{}", told.found, told.hint_line()),
+                _ => format!("'{path}' {}{}", diagnosis.found, diagnosis.hint_line()),
             });
         }
     }
-    Ok((records, missing))
+    Ok((records, missing_messages))
 }
 
 /// Returns paths and the names of their columns: `LABEL=PATH`, or the path, which is numbered if
@@ -223,20 +227,20 @@ fn label_files(files: &[String]) -> Vec<(String, String)> {
     for file in files.iter().filter(|file| !file.contains('=')) {
         *counts.entry(file).or_default() += 1;
     }
-    let mut seen: HashMap<&str, usize> = HashMap::new();
-    let mut named = Vec::new();
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    let mut labelled = Vec::new();
     for file in files {
-        named.push(match file.split_once('=') {
+        labelled.push(match file.split_once('=') {
             Some((label, path)) => (path.to_owned(), label.to_owned()),
             None if counts[file.as_str()] > 1 => {
-                let number = seen.entry(file).or_default();
+                let number = numbers.entry(file).or_default();
                 *number += 1;
                 (file.clone(), format!("{file}#{}", *number - 1))
             }
             None => (file.clone(), file.clone()),
         });
     }
-    named
+    labelled
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use crate::benchstat::units::{UnitScale, format_percentage, format_shortest, is_
 /// Formats tables as text.
 pub fn format_text(tables: &BenchstatTables) -> String {
     let mut out = String::new();
-    for (at, table) in tables.tables.iter().enumerate() {
-        for line in table_headings(tables, at) {
+    for (index, table) in tables.tables.iter().enumerate() {
+        for line in table_headings(tables, index) {
             out.push_str(&(line + "\n"));
         }
         out.push_str(&table_text(tables, table));
@@ -20,27 +20,28 @@ pub fn format_text(tables: &BenchstatTables) -> String {
 
 /// Returns the lines above a table: after another table, an empty line and only the fields that
 /// differ from it.
-fn table_headings(tables: &BenchstatTables, at: usize) -> Vec<String> {
+fn table_headings(tables: &BenchstatTables, index: usize) -> Vec<String> {
     let projection = &tables.rules.table;
-    let key = &tables.tables[at].key;
-    let before = at.checked_sub(1).map(|at| &tables.tables[at].key);
-    let mut lines: Vec<String> = before.iter().map(|_| String::new()).collect();
+    let key = &tables.tables[index].key;
+    let previous_key = index.checked_sub(1).map(|index| &tables.tables[index].key);
+    let mut lines: Vec<String> = previous_key.iter().map(|_| String::new()).collect();
     for field in projection.field_order() {
         let value = field_value(key, field);
-        let is_told = before.is_some_and(|before| field_value(before, field) == value);
-        if Some(field) != projection.unit_field() && !is_told {
+        let is_repeated =
+            previous_key.is_some_and(|previous_key| field_value(previous_key, field) == value);
+        if Some(field) != projection.unit_field() && !is_repeated {
             lines.push(format!("{}: {value}", projection.field_name(field)));
         }
     }
     lines
 }
 
-/// Returns the start of column `at`, if the first takes `of_first` cells and further ones
-/// `of_change` more.
-fn column_start(at: usize, of_first: usize, of_change: usize) -> usize {
-    match at {
+/// Returns the first cell of column `index`, if the first column takes `first_cells` cells and each
+/// further one takes `change_cells` more.
+fn column_start(index: usize, first_cells: usize, change_cells: usize) -> usize {
+    match index {
         0 => 1,
-        at => 1 + of_first + (at - 1) * (of_first + of_change),
+        index => 1 + first_cells + (index - 1) * (first_cells + change_cells),
     }
 }
 
@@ -50,28 +51,28 @@ struct NumberedRemarks(Vec<String>);
 
 impl NumberedRemarks {
     /// Returns the numbers of these remarks.
-    fn remark_marks(&mut self, texts: &[&Vec<String>]) -> String {
+    fn remark_marks(&mut self, remark_lists: &[&Vec<String>]) -> String {
         let mut marks = Vec::new();
-        for text in texts.iter().copied().flatten() {
-            let known = self.0.iter().position(|known| known == text);
-            let at = known.unwrap_or_else(|| {
-                self.0.push(text.clone());
+        for remark in remark_lists.iter().copied().flatten() {
+            let known_index = self.0.iter().position(|known| known == remark);
+            let index = known_index.unwrap_or_else(|| {
+                self.0.push(remark.clone());
                 self.0.len() - 1
             });
-            marks.push(superscript(at + 1));
+            marks.push(superscript(index + 1));
         }
         marks.join(" ")
     }
 }
 
 fn superscript(number: usize) -> String {
-    let raised = |digit: char| match digit {
+    let raise_digit = |digit: char| match digit {
         '1' => '¹',
         '2' => '²',
         '3' => '³',
         digit => char::from_u32(0x2070 + u32::from(digit) - u32::from('0')).unwrap_or(digit),
     };
-    number.to_string().chars().map(raised).collect()
+    number.to_string().chars().map(raise_digit).collect()
 }
 
 fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
@@ -153,15 +154,15 @@ fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &m
         layout.add_span(1, "", CellAlignment::Left, " │");
     }
     layout.start_row();
-    for at in 0..count {
-        let left = column_start(at, 3, 3);
+    for column in 0..count {
+        let left = column_start(column, 3, 3);
         layout.move_to_column(left);
         layout.add_span(3, &table.unit, CellAlignment::Centre, " │ ");
-        if at > 0 {
+        if column > 0 {
             layout.add_span(3, "vs base", CellAlignment::Left, "  ");
         }
-        for column in left + 1..layout.next_column() {
-            layout.keep_narrow(column);
+        for further in left + 1..layout.next_column() {
+            layout.keep_narrow(further);
         }
     }
     layout.move_to_column(edge);
@@ -176,16 +177,16 @@ fn add_geomeans(
 ) {
     layout.start_row();
     layout.add_cell("geomean", CellAlignment::Left);
-    for (at, geomean) in table.geomeans.iter().enumerate() {
+    for (column, geomean) in table.geomeans.iter().enumerate() {
         if let Some(mean) = geomean.mean {
-            layout.move_to_column(column_start(at, 3, 3));
+            layout.move_to_column(column_start(column, 3, 3));
             layout.add_cell(
                 &UnitScale::for_values(&[mean], is_binary).format_value(mean),
                 CellAlignment::Right,
             );
         }
-        if at > 0 {
-            layout.move_to_column(column_start(at, 3, 3) + 3);
+        if column > 0 {
+            layout.move_to_column(column_start(column, 3, 3) + 3);
             match geomean.ratio {
                 Some(ratio) => layout.add_cell(
                     &format_percentage((ratio - 1.0) * 100.0),
@@ -194,7 +195,7 @@ fn add_geomeans(
                 None => layout.add_cell("?", CellAlignment::Left),
             }
         }
-        layout.move_to_column(column_start(at + 1, 3, 3) - 1);
+        layout.move_to_column(column_start(column + 1, 3, 3) - 1);
         let marks = remarks.remark_marks(&[&geomean.warnings]);
         layout.add_cell(&marks, CellAlignment::Left);
     }
@@ -203,8 +204,8 @@ fn add_geomeans(
 /// Formats tables as CSV. Also returns the remarks, each with the name of its cell.
 pub fn format_csv(tables: &BenchstatTables) -> (String, String) {
     let mut sheet = CsvSheet::default();
-    for (at, table) in tables.tables.iter().enumerate() {
-        for line in table_headings(tables, at) {
+    for (index, table) in tables.tables.iter().enumerate() {
+        for line in table_headings(tables, index) {
             sheet.add_cell(line);
             sheet.end_row();
         }
@@ -241,10 +242,10 @@ impl CsvSheet {
     /// Adds remarks on the next cell, under the name that the original gives it.
     fn add_remarks(&mut self, remarks: &[String]) {
         let mut name = String::new();
-        let mut at = self.row.len();
-        while at > 0 {
-            name.insert(0, char::from(b'A' + (at % 26) as u8));
-            at /= 26;
+        let mut column = self.row.len();
+        while column > 0 {
+            name.insert(0, char::from(b'A' + (column % 26) as u8));
+            column /= 26;
         }
         let name = if name.is_empty() { "A" } else { &name };
         for remark in remarks {
@@ -256,18 +257,18 @@ impl CsvSheet {
     fn add_table(&mut self, tables: &BenchstatTables, table: &BenchstatTable) {
         let count = table.columns.len();
         for field in tables.rules.column.field_order() {
-            for (at, key) in table.columns.iter().enumerate() {
-                self.pad_to(column_start(at, 2, 2));
+            for (column, key) in table.columns.iter().enumerate() {
+                self.pad_to(column_start(column, 2, 2));
                 self.add_cell(field_value(key, field));
             }
             self.pad_to(column_start(count, 2, 2));
             self.end_row();
         }
-        for at in 0..count {
-            self.pad_to(column_start(at, 2, 2));
+        for column in 0..count {
+            self.pad_to(column_start(column, 2, 2));
             self.add_cell(&table.unit);
             self.add_cell("CI");
-            if at > 0 {
+            if column > 0 {
                 self.add_cell("vs base");
                 self.add_cell("P");
             }
@@ -275,23 +276,23 @@ impl CsvSheet {
         self.end_row();
         for (name, cells) in table.rows.iter().zip(&table.cells) {
             self.add_cell(name);
-            for (at, cell) in cells.iter().enumerate() {
+            for (column, cell) in cells.iter().enumerate() {
                 if let Some(cell) = cell {
-                    self.pad_to(column_start(at, 2, 2));
+                    self.pad_to(column_start(column, 2, 2));
                     self.add_figures(cell);
                 }
             }
             self.end_row();
         }
         self.add_cell("geomean");
-        for (at, geomean) in table.geomeans.iter().enumerate() {
-            self.pad_to(column_start(at, 2, 2));
+        for (column, geomean) in table.geomeans.iter().enumerate() {
+            self.pad_to(column_start(column, 2, 2));
             self.add_remarks(&geomean.warnings);
             if let Some(mean) = geomean.mean {
                 self.add_cell(format_shortest(mean));
             }
-            if at > 0 {
-                self.pad_to(column_start(at, 2, 2) + 2);
+            if column > 0 {
+                self.pad_to(column_start(column, 2, 2) + 2);
                 let ratio = geomean
                     .ratio
                     .map(|ratio| format_percentage((ratio - 1.0) * 100.0));
@@ -315,12 +316,12 @@ impl CsvSheet {
     }
 }
 
-/// Quotes a cell like Go's CSV package: also if it begins with a blank.
+/// Quotes a cell like Go's CSV package: also if it begins with a space.
 fn quote_csv(text: &str) -> String {
-    let needs = text == "\\."
+    let needs_quotes = text == "\\."
         || text.contains([',', '"', '\r', '\n'])
         || text.starts_with(char::is_whitespace);
-    if needs {
+    if needs_quotes {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
         text.to_owned()

@@ -20,9 +20,9 @@ pub enum BenchstatFilter {
 /// Value that a key must have.
 #[derive(Debug, Clone)]
 pub enum ValuePattern {
-    /// Exactly this text.
+    /// Exactly this string.
     Text(String),
-    /// Any text that contains a match of this pattern.
+    /// Any string that contains a match of this pattern.
     Pattern(Regex),
 }
 
@@ -57,12 +57,12 @@ pub enum PartOrder {
 }
 
 /// Formats a syntax error with a mark below its position.
-fn syntax_error(text: &str, at: usize, why: &str) -> String {
-    let place = text
+fn syntax_error(text: &str, position: usize, reason: &str) -> String {
+    let mark_column = text
         .char_indices()
-        .take_while(|(byte, _)| *byte < at)
+        .take_while(|(byte, _)| *byte < position)
         .count();
-    format!("{why}\n\t{text}\n\t{:place$}^", "")
+    format!("{reason}\n\t{text}\n\t{:mark_column$}^", "")
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,72 +75,74 @@ enum QueryToken {
     Pattern(String),
 }
 
-/// Splits a text into tokens.
+/// Splits an expression into tokens.
 #[derive(Debug, Clone, Copy)]
 struct QueryLexer<'a> {
     text: &'a str,
-    at: usize,
+    position: usize,
 }
 
 impl<'a> QueryLexer<'a> {
     fn new(text: &'a str) -> QueryLexer<'a> {
-        QueryLexer { text, at: 0 }
+        QueryLexer { text, position: 0 }
     }
 
-    fn fail_here<T>(&self, why: &str) -> Result<T, String> {
-        Err(syntax_error(self.text, self.at, why))
+    fn fail<T>(&self, reason: &str) -> Result<T, String> {
+        Err(syntax_error(self.text, self.position, reason))
     }
 
     fn skip_blanks(&mut self) {
-        let rest = &self.text[self.at..];
-        self.at += rest.len() - rest.trim_start().len();
+        let remaining = &self.text[self.position..];
+        self.position += remaining.len() - remaining.trim_start().len();
     }
 
     /// Returns the next token and the remaining tokens. Patterns are recognized only where a value
     /// may appear.
     fn next_token(mut self, is_value: bool) -> Result<(QueryToken, QueryLexer<'a>), String> {
         self.skip_blanks();
-        let rest = &self.text[self.at..];
-        let after = |length: usize| QueryLexer {
-            at: self.at + length,
+        let remaining = &self.text[self.position..];
+        let lexer_after = |length: usize| QueryLexer {
+            position: self.position + length,
             ..self
         };
-        let Some(first) = rest.chars().next() else {
+        let Some(first) = remaining.chars().next() else {
             return Ok((QueryToken::End, self));
         };
         match first {
-            '(' | ')' | ':' | '@' | ',' | '-' | '*' => Ok((QueryToken::Sign(first), after(1))),
+            '(' | ')' | ':' | '@' | ',' | '-' | '*' => {
+                Ok((QueryToken::Sign(first), lexer_after(1)))
+            }
             '/' if is_value => {
-                let Some(length) = pattern_length(&rest[1..]) else {
-                    return self.fail_here("missing close \"/\"");
+                let Some(length) = pattern_length(&remaining[1..]) else {
+                    return self.fail("missing close \"/\"");
                 };
-                let next = after(length + 2);
-                let follows = next.text[next.at..].chars().next();
-                if follows.is_some_and(|c| !c.is_whitespace() && !"():@,-*".contains(c)) {
-                    return next.fail_here(
+                let next = lexer_after(length + 2);
+                let next_char = next.text[next.position..].chars().next();
+                if next_char.is_some_and(|c| !c.is_whitespace() && !"():@,-*".contains(c)) {
+                    return next.fail(
                         "regexp must be followed by space or an operator (unescaped \"/\"?)",
                     );
                 }
-                Ok((QueryToken::Pattern(rest[1..=length].to_owned()), next))
+                Ok((QueryToken::Pattern(remaining[1..=length].to_owned()), next))
             }
             '"' => {
-                let Some(length) = quoted_length(rest) else {
-                    return self.fail_here("missing end quote");
+                let Some(length) = quoted_length(remaining) else {
+                    return self.fail("missing end quote");
                 };
-                match serde_json::from_str(&rest[..length]) {
-                    Ok(word) => Ok((QueryToken::Word(word), after(length))),
-                    Err(_) => self.fail_here("bad escape sequence"),
+                match serde_json::from_str(&remaining[..length]) {
+                    Ok(word) => Ok((QueryToken::Word(word), lexer_after(length))),
+                    Err(_) => self.fail("bad escape sequence"),
                 }
             }
             _ => {
                 let is_end = |c: char| c.is_whitespace() || "():@,".contains(c);
-                let length = rest.find(is_end).unwrap_or(rest.len());
-                let token = match &rest[..length] {
+                let length = remaining.find(is_end).unwrap_or(remaining.len());
+                let token = match &remaining[..length] {
                     "AND" => QueryToken::And,
                     "OR" => QueryToken::Or,
                     word => QueryToken::Word(word.to_owned()),
                 };
-                Ok((token, after(length)))
+                Ok((token, lexer_after(length)))
             }
         }
     }
@@ -159,19 +161,19 @@ impl<'a> QueryLexer<'a> {
         match self.next_token(false)? {
             (QueryToken::End, _) => Ok(()),
             (token, _) => {
-                let mut here = self;
-                here.skip_blanks();
-                here.fail_here(&format!("unexpected {:?}", QueryLexer::token_text(&token)))
+                let mut lexer = self;
+                lexer.skip_blanks();
+                lexer.fail(&format!("unexpected {:?}", QueryLexer::token_text(&token)))
             }
         }
     }
 }
 
-/// Returns the length of a quoted text, including both quotes.
+/// Returns the length of a quoted string, including both quotes.
 fn quoted_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
-    let is_end = |at: &usize| bytes[*at] == b'"' && bytes[at - 1] != b'\\';
-    (1..bytes.len()).find(is_end).map(|at| at + 1)
+    let is_end = |index: &usize| bytes[*index] == b'"' && bytes[index - 1] != b'\\';
+    (1..bytes.len()).find(is_end).map(|index| index + 1)
 }
 
 /// Returns the position of the end of a pattern: the first unescaped slash outside classes and
@@ -179,18 +181,18 @@ fn quoted_length(text: &str) -> Option<usize> {
 fn pattern_length(text: &str) -> Option<usize> {
     let (mut classes, mut groups) = (0i32, 0i32);
     let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'/' if classes == 0 && groups == 0 => return Some(at),
+    let mut index = 0;
+    while index < bytes.len() {
+        match bytes[index] {
+            b'/' if classes == 0 && groups == 0 => return Some(index),
             b'[' => classes += 1,
             b']' => classes = (classes - 1).max(0),
             b'(' if classes == 0 => groups += 1,
             b')' if classes == 0 => groups -= 1,
-            b'\\' => at += 1,
+            b'\\' => index += 1,
             _ => {}
         }
-        at += 1;
+        index += 1;
     }
     None
 }
@@ -200,19 +202,19 @@ fn pattern_length(text: &str) -> Option<usize> {
 /// # Errors
 /// Returns the position and the reason of a syntax error.
 pub fn parse_filter(text: &str) -> Result<BenchstatFilter, String> {
-    let (filter, rest) = parse_or(QueryLexer::new(text))?;
-    rest.expect_end()?;
+    let (filter, tokens) = parse_or(QueryLexer::new(text))?;
+    tokens.expect_end()?;
     Ok(filter)
 }
 
 fn parse_or(mut tokens: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>), String> {
     let mut terms = Vec::new();
     loop {
-        let (term, rest) = parse_and(tokens)?;
+        let (term, remaining) = parse_and(tokens)?;
         terms.push(term);
-        tokens = rest;
+        tokens = remaining;
         match tokens.next_token(false)? {
-            (QueryToken::Or, rest) => tokens = rest,
+            (QueryToken::Or, remaining) => tokens = remaining,
             _ => break,
         }
     }
@@ -223,19 +225,18 @@ fn parse_and(tokens: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>)
     let (first, mut tokens) = parse_term(tokens)?;
     let mut terms = vec![first];
     loop {
-        let (token, rest) = tokens.next_token(false)?;
+        let (token, remaining) = tokens.next_token(false)?;
         match token {
-            QueryToken::And => tokens = rest,
+            QueryToken::And => tokens = remaining,
             QueryToken::Sign('(' | '-' | '*') | QueryToken::Word(_) => {
-                let (term, rest) = parse_term(tokens)?;
+                let (term, remaining) = parse_term(tokens)?;
                 terms.push(term);
-                tokens = rest;
+                tokens = remaining;
             }
             QueryToken::Sign(')') | QueryToken::Or | QueryToken::End => break,
-            other => {
+            token => {
                 tokens.skip_blanks();
-                return tokens
-                    .fail_here(&format!("unexpected {:?}", QueryLexer::token_text(&other)));
+                return tokens.fail(&format!("unexpected {:?}", QueryLexer::token_text(&token)));
             }
         }
     }
@@ -244,42 +245,42 @@ fn parse_and(tokens: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>)
 
 fn single_or_list(
     mut terms: Vec<BenchstatFilter>,
-    many: fn(Vec<BenchstatFilter>) -> BenchstatFilter,
+    combine: fn(Vec<BenchstatFilter>) -> BenchstatFilter,
 ) -> BenchstatFilter {
     match terms.len() {
         1 => terms.remove(0),
-        _ => many(terms),
+        _ => combine(terms),
     }
 }
 
 fn parse_term(start: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>), String> {
-    let (token, rest) = start.next_token(false)?;
+    let (token, remaining) = start.next_token(false)?;
     match token {
         QueryToken::Sign('(') => {
-            let (inner, rest) = parse_or(rest)?;
-            match rest.next_token(false)? {
-                (QueryToken::Sign(')'), after) => Ok((inner, after)),
-                _ => rest.fail_here("missing \")\""),
+            let (inner, remaining) = parse_or(remaining)?;
+            match remaining.next_token(false)? {
+                (QueryToken::Sign(')'), remaining) => Ok((inner, remaining)),
+                _ => remaining.fail("missing \")\""),
             }
         }
         QueryToken::Sign('-') => {
-            let (inner, rest) = parse_term(rest)?;
-            Ok((BenchstatFilter::Not(Box::new(inner)), rest))
+            let (inner, remaining) = parse_term(remaining)?;
+            Ok((BenchstatFilter::Not(Box::new(inner)), remaining))
         }
-        QueryToken::Sign('*') => Ok((BenchstatFilter::And(Vec::new()), rest)),
+        QueryToken::Sign('*') => Ok((BenchstatFilter::And(Vec::new()), remaining)),
         QueryToken::Word(key) => {
-            let (QueryToken::Sign(':'), rest) = rest.next_token(false)? else {
-                return start.fail_here("expected key:value");
+            let (QueryToken::Sign(':'), remaining) = remaining.next_token(false)? else {
+                return start.fail("expected key:value");
             };
-            match rest.next_token(true)? {
-                (QueryToken::Sign('('), rest) => parse_value_list(&key, rest),
-                (value, after) => match parse_value(&value, rest)? {
-                    Some(wanted) => Ok((BenchstatFilter::Match(key, wanted), after)),
-                    None => start.fail_here("expected key:value"),
+            match remaining.next_token(true)? {
+                (QueryToken::Sign('('), remaining) => parse_value_list(&key, remaining),
+                (value, remaining) => match parse_value(&value, remaining)? {
+                    Some(pattern) => Ok((BenchstatFilter::Match(key, pattern), remaining)),
+                    None => start.fail("expected key:value"),
                 },
             }
         }
-        _ => start.fail_here("expected key:value or subexpression"),
+        _ => start.fail("expected key:value or subexpression"),
     }
 }
 
@@ -290,25 +291,27 @@ fn parse_value_list<'a>(
 ) -> Result<(BenchstatFilter, QueryLexer<'a>), String> {
     let mut terms = Vec::new();
     loop {
-        let (value, rest) = tokens.next_token(true)?;
-        let Some(wanted) = parse_value(&value, tokens)? else {
-            return tokens.fail_here("expected value");
+        let (value, remaining) = tokens.next_token(true)?;
+        let Some(pattern) = parse_value(&value, tokens)? else {
+            return tokens.fail("expected value");
         };
-        terms.push(BenchstatFilter::Match(key.to_owned(), wanted));
-        tokens = match rest.next_token(true)? {
-            (QueryToken::Sign(')'), rest) => return Ok((BenchstatFilter::Or(terms), rest)),
-            (QueryToken::Or, rest) => rest,
-            _ => return rest.fail_here("value list must be separated by OR"),
+        terms.push(BenchstatFilter::Match(key.to_owned(), pattern));
+        tokens = match remaining.next_token(true)? {
+            (QueryToken::Sign(')'), remaining) => {
+                return Ok((BenchstatFilter::Or(terms), remaining));
+            }
+            (QueryToken::Or, remaining) => remaining,
+            _ => return remaining.fail("value list must be separated by OR"),
         };
     }
 }
 
-fn parse_value(token: &QueryToken, at: QueryLexer<'_>) -> Result<Option<ValuePattern>, String> {
+fn parse_value(token: &QueryToken, tokens: QueryLexer<'_>) -> Result<Option<ValuePattern>, String> {
     match token {
         QueryToken::Word(text) => Ok(Some(ValuePattern::Text(text.clone()))),
         QueryToken::Pattern(text) => match Regex::new(text) {
             Ok(pattern) => Ok(Some(ValuePattern::Pattern(pattern))),
-            Err(error) => at.fail_here(&error.to_string()),
+            Err(error) => tokens.fail(&error.to_string()),
         },
         _ => Ok(None),
     }
@@ -324,37 +327,37 @@ pub fn parse_projection(text: &str) -> Result<Vec<ProjectionPart>, String> {
     loop {
         match tokens.next_token(false)? {
             (QueryToken::End, _) => return Ok(parts),
-            (QueryToken::Sign(','), rest) if !parts.is_empty() => tokens = rest,
+            (QueryToken::Sign(','), remaining) if !parts.is_empty() => tokens = remaining,
             _ => {}
         }
-        let (part, rest) = parse_part(tokens)?;
+        let (part, remaining) = parse_part(tokens)?;
         parts.push(part);
-        tokens = rest;
+        tokens = remaining;
     }
 }
 
 fn parse_part(tokens: QueryLexer<'_>) -> Result<(ProjectionPart, QueryLexer<'_>), String> {
-    let (QueryToken::Word(key), rest) = tokens.next_token(false)? else {
-        return tokens.fail_here("expected key");
+    let (QueryToken::Word(key), remaining) = tokens.next_token(false)? else {
+        return tokens.fail("expected key");
     };
-    let (QueryToken::Sign('@'), rest_of_order) = rest.next_token(false)? else {
+    let (QueryToken::Sign('@'), order_tokens) = remaining.next_token(false)? else {
         let order = PartOrder::First;
-        return Ok((ProjectionPart { key, order }, rest));
+        return Ok((ProjectionPart { key, order }, remaining));
     };
-    let (order, after) = match rest_of_order.next_token(false)? {
-        (QueryToken::Word(word), after) => match word.as_str() {
-            "first" => (PartOrder::First, after),
-            "alpha" => (PartOrder::Alpha, after),
-            "num" => (PartOrder::Number, after),
-            word => return rest_of_order.fail_here(&format!("unknown order {word:?}")),
+    let (order, remaining) = match order_tokens.next_token(false)? {
+        (QueryToken::Word(word), remaining) => match word.as_str() {
+            "first" => (PartOrder::First, remaining),
+            "alpha" => (PartOrder::Alpha, remaining),
+            "num" => (PartOrder::Number, remaining),
+            word => return order_tokens.fail(&format!("unknown order {word:?}")),
         },
-        (QueryToken::Sign('('), after) => parse_fixed_order(after)?,
-        _ => return rest_of_order.fail_here("expected named sort order or parenthesized list"),
+        (QueryToken::Sign('('), remaining) => parse_fixed_order(remaining)?,
+        _ => return order_tokens.fail("expected named sort order or parenthesized list"),
     };
     if is_fixed_order(&order) && key == ".config" {
-        return rest_of_order.fail_here("fixed order not allowed for .config");
+        return order_tokens.fail("fixed order not allowed for .config");
     }
-    Ok((ProjectionPart { key, order }, after))
+    Ok((ProjectionPart { key, order }, remaining))
 }
 
 fn is_fixed_order(order: &PartOrder) -> bool {
@@ -362,18 +365,18 @@ fn is_fixed_order(order: &PartOrder) -> bool {
 }
 
 fn parse_fixed_order(mut tokens: QueryLexer<'_>) -> Result<(PartOrder, QueryLexer<'_>), String> {
-    let mut words = Vec::new();
+    let mut values = Vec::new();
     loop {
         match tokens.next_token(false)? {
-            (QueryToken::Word(word), rest) => {
-                words.push(word);
-                tokens = rest;
+            (QueryToken::Word(value), remaining) => {
+                values.push(value);
+                tokens = remaining;
             }
-            (QueryToken::Sign(')'), _) if words.is_empty() => {
-                return tokens.fail_here("nothing to match");
+            (QueryToken::Sign(')'), _) if values.is_empty() => {
+                return tokens.fail("nothing to match");
             }
-            (QueryToken::Sign(')'), rest) => return Ok((PartOrder::Fixed(words), rest)),
-            _ => return tokens.fail_here("missing )"),
+            (QueryToken::Sign(')'), remaining) => return Ok((PartOrder::Fixed(values), remaining)),
+            _ => return tokens.fail("missing )"),
         }
     }
 }

@@ -40,7 +40,7 @@ pub struct BenchmarkRecord {
 }
 
 impl BenchmarkRecord {
-    /// Returns the value of a configuration key, or an empty text.
+    /// Returns the value of a configuration key, or an empty string.
     pub fn setting_value(&self, key: &str) -> &str {
         let found = self.settings.iter().find(|setting| setting.key == key);
         found.map_or("", |setting| &setting.value)
@@ -50,7 +50,7 @@ impl BenchmarkRecord {
     /// processors.
     pub fn base_name(&self) -> &str {
         match self.name.find('/') {
-            Some(at) => &self.name[..at],
+            Some(slash) => &self.name[..slash],
             None => split_processors(&self.name).0,
         }
     }
@@ -59,22 +59,25 @@ impl BenchmarkRecord {
     /// processors with its dash.
     pub fn name_parts(&self) -> (&str, Vec<&str>) {
         let (name, processors) = split_processors(&self.name);
-        let mut cuts: Vec<usize> = name.match_indices('/').map(|(at, _)| at).collect();
+        let mut cuts: Vec<usize> = name.match_indices('/').map(|(index, _)| index).collect();
         cuts.push(name.len());
-        let mut parts: Vec<&str> = cuts.windows(2).map(|two| &name[two[0]..two[1]]).collect();
+        let mut parts: Vec<&str> = cuts
+            .windows(2)
+            .map(|ends| &name[ends[0]..ends[1]])
+            .collect();
         parts.extend(processors);
         (&name[..cuts[0]], parts)
     }
 }
 
 /// Splits a name into the part before the number of processors and that number with its dash. As in
-/// benchstat, other names of the file do not matter (`go doc
+/// benchstat, the other names in the file do not matter (`go doc
 /// golang.org/x/perf/benchfmt.Name.Parts`); our own importer considers them.
 fn split_processors(name: &str) -> (&str, Option<&str>) {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-    let at = name.len() - digits;
-    if digits > 0 && name[..at].ends_with('-') {
-        (&name[..at - 1], Some(&name[at - 1..]))
+    let digits_start = name.len() - digits;
+    if digits > 0 && name[..digits_start].ends_with('-') {
+        (&name[..digits_start - 1], Some(&name[digits_start - 1..]))
     } else {
         (name, None)
     }
@@ -102,18 +105,18 @@ impl BenchmarkRecords {
                 is_in_file: false,
             });
         }
-        for (at, line) in text.lines().enumerate() {
+        for (index, line) in text.lines().enumerate() {
             let line = &*escape_controls(line);
-            let complain = |why: String| format!("{path}:{}: {why}", at + 1);
-            if let Some(rest) = line.strip_prefix("Benchmark") {
-                match parse_result(rest) {
+            let complain = |reason: String| format!("{path}:{}: {reason}", index + 1);
+            if let Some(result) = line.strip_prefix("Benchmark") {
+                match parse_result(result) {
                     Ok(None) => {}
                     Ok(Some((name, figures))) => self.results.push(BenchmarkRecord {
                         name,
                         figures,
                         settings: settings.clone(),
                     }),
-                    Err(why) => self.complaints.push(complain(why)),
+                    Err(reason) => self.complaints.push(complain(reason)),
                 }
             } else if line.split_whitespace().next() == Some("Unit") && line.starts_with("Unit") {
                 let complaints = self.read_unit_line(line);
@@ -125,23 +128,24 @@ impl BenchmarkRecords {
     }
 
     fn read_unit_line(&mut self, line: &str) -> Vec<String> {
-        let mut words = line.split_whitespace().skip(1);
-        let Some(unit) = words.next() else {
+        let mut fields = line.split_whitespace().skip(1);
+        let Some(unit) = fields.next() else {
             return vec!["missing unit".to_owned()];
         };
         let mut complaints = Vec::new();
-        for word in words {
-            let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+        for field in fields {
+            let Some((key, value)) = field.split_once('=').filter(|(key, _)| !key.is_empty())
+            else {
                 complaints.push("expected key=value".to_owned());
                 continue;
             };
-            let place = (tidy_unit(unit).0, key.to_owned());
-            match self.units.get(&place) {
-                Some(known) if known != value => complaints.push(format!(
-                    "metadata {key} of unit {unit} already set to {known}"
+            let metadata_key = (tidy_unit(unit).0, key.to_owned());
+            match self.units.get(&metadata_key) {
+                Some(known_value) if known_value != value => complaints.push(format!(
+                    "metadata {key} of unit {unit} already set to {known_value}"
                 )),
                 Some(_) => {}
-                None => drop(self.units.insert(place, value.to_owned())),
+                None => drop(self.units.insert(metadata_key, value.to_owned())),
             }
         }
         complaints
@@ -149,8 +153,8 @@ impl BenchmarkRecords {
 
     /// Returns the assumption about the values of a unit.
     pub fn assumption(&self, unit: &str) -> ValueAssumption {
-        let said = self.units.get(&(tidy_unit(unit).0, "assume".to_owned()));
-        if said.is_some_and(|said| said == "exact") {
+        let assumed = self.units.get(&(tidy_unit(unit).0, "assume".to_owned()));
+        if assumed.is_some_and(|assumed| assumed == "exact") {
             ValueAssumption::Exact
         } else {
             ValueAssumption::Nothing
@@ -160,13 +164,13 @@ impl BenchmarkRecords {
 
 /// An empty value removes the key; the last key then takes its position, as in the original.
 fn set_entry(settings: &mut Vec<ConfigurationEntry>, key: &str, value: &str) {
-    let known = settings.iter().position(|setting| setting.key == key);
-    match (known, value) {
-        (Some(at), "") => drop(settings.swap_remove(at)),
+    let index = settings.iter().position(|setting| setting.key == key);
+    match (index, value) {
+        (Some(position), "") => drop(settings.swap_remove(position)),
         (None, "") => {}
-        (Some(at), value) => {
-            settings[at].value = value.to_owned();
-            settings[at].is_in_file = true;
+        (Some(position), value) => {
+            settings[position].value = value.to_owned();
+            settings[position].is_in_file = true;
         }
         (None, value) => settings.push(ConfigurationEntry {
             key: key.to_owned(),
@@ -176,7 +180,7 @@ fn set_entry(settings: &mut Vec<ConfigurationEntry>, key: &str, value: &str) {
     }
 }
 
-/// Parses `key: value`: the key begins with a lowercase letter and contains neither blanks nor
+/// Parses `key: value`: the key begins with a lowercase letter and contains neither white space nor
 /// uppercase letters.
 fn parse_setting(line: &str) -> Option<(&str, &str)> {
     if !line.starts_with(char::is_lowercase) {
@@ -189,30 +193,30 @@ fn parse_setting(line: &str) -> Option<(&str, &str)> {
 }
 
 /// Parses the part of a line after `Benchmark` into name and figures; `None` for a name alone.
-fn parse_result(rest: &str) -> Result<Option<(String, Vec<BenchstatFigure>)>, String> {
-    let Some((name, rest)) = rest.split_once(char::is_whitespace) else {
+fn parse_result(result: &str) -> Result<Option<(String, Vec<BenchstatFigure>)>, String> {
+    let Some((name, result)) = result.split_once(char::is_whitespace) else {
         return Ok(None);
     };
-    let mut words = rest.split_whitespace();
-    let count = words.next().ok_or("missing iteration count")?;
+    let mut fields = result.split_whitespace();
+    let count = fields.next().ok_or("missing iteration count")?;
     count.parse::<i64>().map_err(|error| {
         use std::num::IntErrorKind::{NegOverflow, PosOverflow};
         let is_large = matches!(error.kind(), PosOverflow | NegOverflow);
-        let why = if is_large {
+        let reason = if is_large {
             "value out of range"
         } else {
             "invalid syntax"
         };
-        format!("parsing iteration count: {why}")
+        format!("parsing iteration count: {reason}")
     })?;
     let mut figures = Vec::new();
-    while let Some(word) = words.next() {
-        let typed = parse_number(word)?;
-        let unit = words.next().ok_or("missing units")?;
+    while let Some(field) = fields.next() {
+        let written_value = parse_number(field)?;
+        let unit = fields.next().ok_or("missing units")?;
         let (tidied, factor) = tidy_unit(unit);
-        let value = typed * factor;
+        let value = written_value * factor;
         // A value that tidying does not change keeps its unit: a time of 0 stays in nanoseconds.
-        let is_kept = value == typed;
+        let is_kept = value == written_value;
         figures.push(BenchstatFigure {
             value,
             unit: if is_kept { unit.to_owned() } else { tidied },
@@ -225,15 +229,15 @@ fn parse_result(rest: &str) -> Result<Option<(String, Vec<BenchstatFigure>)>, St
     Ok(Some((name.to_owned(), figures)))
 }
 
-fn parse_number(word: &str) -> Result<f64, String> {
-    let read: f64 = word
+fn parse_number(field: &str) -> Result<f64, String> {
+    let number: f64 = field
         .parse()
         .map_err(|_| "parsing measurement: invalid syntax")?;
-    let is_word = word.contains(['i', 'I', 'n', 'N']);
-    if read.is_infinite() && !is_word {
+    let is_word = field.contains(['i', 'I', 'n', 'N']);
+    if number.is_infinite() && !is_word {
         return Err("parsing measurement: value out of range".to_owned());
     }
-    Ok(read)
+    Ok(number)
 }
 
 #[cfg(test)]

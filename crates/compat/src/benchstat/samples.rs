@@ -73,13 +73,16 @@ impl ValueAssumption {
             None => (1.0, vec!["all samples are equal".to_owned()]),
         };
         if warnings.is_empty() && p > alpha {
-            let needed = (1..=MAX_NAMED_SIZES.1).find(|&n| smallest_p(n, n) <= alpha);
-            let (word, needed) =
-                needed.map_or((">", MAX_NAMED_SIZES.1 + 1), |needed| (">=", needed));
-            if sizes.0 < needed && sizes.1 < needed {
+            let needed_size = (1..=MAX_NAMED_SIZES.1).find(|&n| smallest_p(n, n) <= alpha);
+            let (comparison, needed_size) = needed_size
+                .map_or((">", MAX_NAMED_SIZES.1 + 1), |needed_size| {
+                    (">=", needed_size)
+                });
+            if sizes.0 < needed_size && sizes.1 < needed_size {
                 let alpha = format_shortest(alpha);
                 warnings.push(format!(
-                    "need {word} {needed} samples to detect a difference at alpha level {alpha}"
+                    "need {comparison} {needed_size} samples to detect a difference at alpha level \
+                     {alpha}"
                 ));
             }
         }
@@ -96,7 +99,7 @@ fn summarize_median(values: &[f64], confidence: f64) -> SampleSummary {
     let (low_order, high_order) = interval_orders(values.len(), confidence);
     let low = low_order
         .checked_sub(1)
-        .map_or(f64::NEG_INFINITY, |at| values[at]);
+        .map_or(f64::NEG_INFINITY, |index| values[index]);
     let high = values.get(high_order - 1).copied().unwrap_or(f64::INFINITY);
     let mut warnings = Vec::new();
     if low.is_infinite() || high.is_infinite() {
@@ -104,11 +107,12 @@ fn summarize_median(values: &[f64], confidence: f64) -> SampleSummary {
             let (low, high) = interval_orders(n, confidence);
             low > 0 && high <= n
         };
-        let needed = (2..=MAX_NAMED_SIZES.0).find(is_enough);
-        let (word, needed) = needed.map_or((">", MAX_NAMED_SIZES.0), |needed| (">=", needed));
+        let needed_size = (2..=MAX_NAMED_SIZES.0).find(is_enough);
+        let (comparison, needed_size) =
+            needed_size.map_or((">", MAX_NAMED_SIZES.0), |needed_size| (">=", needed_size));
         let level = format_shortest(confidence);
         warnings.push(format!(
-            "need {word} {needed} samples for confidence interval at level {level}"
+            "need {comparison} {needed_size} samples for confidence interval at level {level}"
         ));
     }
     SampleSummary {
@@ -122,19 +126,19 @@ fn summarize_median(values: &[f64], confidence: f64) -> SampleSummary {
 /// Returns the most frequent of ascending values, found as in the original.
 fn summarize_mode(values: &[f64]) -> SampleSummary {
     let (mut value, mut count) = (values[0], 1);
-    let (mut mode, mut most) = (value, count);
+    let (mut mode, mut max_count) = (value, count);
     for &next in &values[1..] {
         if next == value {
             count += 1;
-            if count > most {
-                (mode, most) = (next, count);
+            if count > max_count {
+                (mode, max_count) = (next, count);
             }
         } else {
             (value, count) = (next, 1);
         }
     }
     let (low, high) = (values[0], values[values.len() - 1]);
-    let differ = most != values.len();
+    let differ = max_count != values.len();
     let warning = format!(
         "exact distribution expected, but values range from {} to {}",
         format_shortest(low),
@@ -152,12 +156,12 @@ fn summarize_mode(values: &[f64]) -> SampleSummary {
 /// distribution: type 8 of Hyndman and Fan (American Statistician 50, 1996).
 fn median(values: &[f64]) -> f64 {
     let count = values.len();
-    let place = 1.0 / 3.0 + 0.5 * (count as f64 + 1.0 / 3.0);
-    let (at, share) = (place.trunc() as usize, place.fract());
-    match at {
+    let position = 1.0 / 3.0 + 0.5 * (count as f64 + 1.0 / 3.0);
+    let (rank, fraction) = (position.trunc() as usize, position.fract());
+    match rank {
         0 => values[0],
-        at if at >= count => values[count - 1],
-        at => values[at - 1] + share * (values[at] - values[at - 1]),
+        rank if rank >= count => values[count - 1],
+        rank => values[rank - 1] + fraction * (values[rank] - values[rank - 1]),
     }
 }
 
@@ -178,56 +182,56 @@ fn interval_orders(count: usize, confidence: f64) -> (usize, usize) {
 /// Grows an interval of order statistics from the middle, toward the likelier side, until it
 /// reaches the confidence.
 fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
-    let chance = |at: i64| -> f64 {
-        match u64::try_from(at) {
-            Ok(at) if at <= count as u64 => {
-                binomial_coefficient(count as u64, at) * 0.5f64.powi(count as i32)
+    let probability = |successes: i64| -> f64 {
+        match u64::try_from(successes) {
+            Ok(successes) if successes <= count as u64 => {
+                binomial_coefficient(count as u64, successes) * 0.5f64.powi(count as i32)
             }
             _ => 0.0,
         }
     };
     let middle = ((count + 1) as f64 * 0.5).ceil() as i64 - 1;
     let (mut low, mut high) = (middle, middle + 1);
-    let mut sum = chance(middle);
-    while sum < confidence {
-        let (left, right) = (chance(low - 1), chance(high));
-        if left <= 0.0 && right <= 0.0 {
+    let mut total = probability(middle);
+    while total < confidence {
+        let (below, above) = (probability(low - 1), probability(high));
+        if below <= 0.0 && above <= 0.0 {
             break;
         }
-        if left >= right {
-            sum += left;
+        if below >= above {
+            total += below;
             low -= 1;
         } else {
-            sum += right;
+            total += above;
             high += 1;
         }
     }
     (low, high)
 }
 
-/// Returns a binomial coefficient. From 21 on the original computes it from logarithms, whose
-/// rounding decides which of two equally likely sides an interval grows toward.
-fn binomial_coefficient(count: u64, of: u64) -> f64 {
-    if of == 0 || of == count {
+/// Returns a binomial coefficient. From a count of 21 on, the original computes it from logarithms,
+/// whose rounding decides which of two equally likely sides an interval grows toward.
+fn binomial_coefficient(count: u64, chosen: u64) -> f64 {
+    if chosen == 0 || chosen == count {
         return 1.0;
     }
     if count <= 20 {
-        let product = |product, at| product * (count - of + at) as f64 / at as f64;
-        return (1..=of).fold(1.0, product);
+        let product = |product, factor| product * (count - chosen + factor) as f64 / factor as f64;
+        return (1..=chosen).fold(1.0, product);
     }
-    let log_factorial = |of: u64| libm::lgamma((of + 1) as f64);
-    libm::exp(log_factorial(count) - log_factorial(of) - log_factorial(count - of))
+    let log_factorial = |chosen: u64| libm::lgamma((chosen + 1) as f64);
+    libm::exp(log_factorial(count) - log_factorial(chosen) - log_factorial(count - chosen))
 }
 
 fn approximate_orders(count: usize, confidence: f64) -> (i64, i64) {
     let (mean, deviation) = (count as f64 / 2.0, (count as f64 / 4.0).sqrt());
-    let left = mean + deviation * normal::quantile((1.0 - confidence) / 2.0);
-    let right = 2.0 * mean - left;
-    let low = ((left - 0.5).floor() + 0.5).floor() as i64 + 1;
-    let high = ((right - 0.5).ceil() + 0.5).floor() as i64 + 1;
-    let below = |at: i64| normal::cdf((at as f64 - 0.5 - mean) / deviation);
-    let sure = |high: i64| below(high) - below(low);
-    let is_narrower = sure(high - 1) >= confidence && sure(high - 1) < sure(high);
+    let low_bound = mean + deviation * normal::quantile((1.0 - confidence) / 2.0);
+    let high_bound = 2.0 * mean - low_bound;
+    let low = ((low_bound - 0.5).floor() + 0.5).floor() as i64 + 1;
+    let high = ((high_bound - 0.5).ceil() + 0.5).floor() as i64 + 1;
+    let cumulative = |order: i64| normal::cdf((order as f64 - 0.5 - mean) / deviation);
+    let coverage = |high: i64| cumulative(high) - cumulative(low);
+    let is_narrower = coverage(high - 1) >= confidence && coverage(high - 1) < coverage(high);
     (low, if is_narrower { high - 1 } else { high })
 }
 
@@ -239,7 +243,9 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
     if pooled.first() == pooled.last() {
         return None;
     }
-    let has_ties = pooled.windows(2).any(|two| two[0] == two[1]);
+    let has_ties = pooled
+        .windows(2)
+        .any(|neighbors| neighbors[0] == neighbors[1]);
     let limit = if has_ties {
         MAX_EXACT_SIZES.1
     } else {
@@ -257,9 +263,9 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
         } else {
             distance.signum()
         };
-        let below = normal::cdf((distance - sign * 0.5) / variance.sqrt());
+        let lower_tail = normal::cdf((distance - sign * 0.5) / variance.sqrt());
         // If the first side is far larger, the upper tail rounds to 0, and no p is written.
-        return Some(2.0 * below.min(1.0 - below));
+        return Some(2.0 * lower_tail.min(1.0 - lower_tail));
     }
     if !has_ties {
         return Some(mann_whitney(base, other, PValueMethod::Exact).p);
@@ -304,8 +310,8 @@ impl SampleComparison {
             p => format!("p={p:.3} "),
         };
         match self.sizes {
-            (one, other) if one == other => format!("{p}n={one}"),
-            (one, other) => format!("{p}n={one}+{other}"),
+            (base_size, other_size) if base_size == other_size => format!("{p}n={base_size}"),
+            (base_size, other_size) => format!("{p}n={base_size}+{other_size}"),
         }
     }
 
@@ -327,8 +333,8 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
         return None;
     }
-    let mean_of_logs = values.iter().enumerate().fold(0.0, |mean, (at, value)| {
-        mean + (libm::log(*value) - mean) / (at + 1) as f64
+    let mean_of_logs = values.iter().enumerate().fold(0.0, |mean, (index, value)| {
+        mean + (libm::log(*value) - mean) / (index + 1) as f64
     });
     Some(libm::exp(mean_of_logs))
 }

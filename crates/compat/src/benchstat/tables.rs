@@ -16,9 +16,9 @@ pub struct TableRules {
     /// Projection into columns.
     pub column: KeyProjection,
     /// Projection of all remaining keys.
-    pub rest: KeyProjection,
+    pub remaining: KeyProjection,
     /// Keys used by the projections.
-    pub taken: UsedKeys,
+    pub used_keys: UsedKeys,
     /// Confidence level of intervals.
     pub confidence: f64,
     /// Significance level of tests.
@@ -28,7 +28,7 @@ pub struct TableRules {
 #[derive(Debug, Default)]
 struct CellValues {
     values: Vec<f64>,
-    rest: BTreeSet<KeyValues>,
+    remaining: BTreeSet<KeyValues>,
 }
 
 #[derive(Debug, Clone)]
@@ -81,15 +81,17 @@ impl BenchstatTables {
     ) -> BenchstatTables {
         let mut collected: BTreeMap<KeyValues, CellMap> = BTreeMap::new();
         for record in results {
-            let row = rules.row.key(record, None, &rules.taken);
-            let column = rules.column.key(record, None, &rules.taken);
-            let rest = rules.rest.key(record, None, &rules.taken);
+            let row = rules.row.key(record, None, &rules.used_keys);
+            let column = rules.column.key(record, None, &rules.used_keys);
+            let remaining = rules.remaining.key(record, None, &rules.used_keys);
             for figure in &record.figures {
-                let table = rules.table.key(record, Some(&figure.unit), &rules.taken);
+                let table = rules
+                    .table
+                    .key(record, Some(&figure.unit), &rules.used_keys);
                 let cells = collected.entry(table).or_default();
                 let cell = cells.entry((row.clone(), column.clone())).or_default();
                 cell.values.push(figure.value);
-                cell.rest.insert(rest.clone());
+                cell.remaining.insert(remaining.clone());
             }
         }
         let mut keys: Vec<KeyValues> = collected.keys().cloned().collect();
@@ -115,12 +117,13 @@ impl TableRules {
             .unit_field()
             .map_or("", |unit| field_value(&key, unit))
             .to_owned();
-        let distinct = |of: &dyn Fn(&(KeyValues, KeyValues)) -> KeyValues| -> Vec<KeyValues> {
-            let keys: BTreeSet<KeyValues> = cells.keys().map(of).collect();
-            keys.into_iter().collect()
-        };
-        let mut rows = distinct(&|place| place.0.clone());
-        let mut columns = distinct(&|place| place.1.clone());
+        let distinct =
+            |coordinate: &dyn Fn(&(KeyValues, KeyValues)) -> KeyValues| -> Vec<KeyValues> {
+                let keys: BTreeSet<KeyValues> = cells.keys().map(coordinate).collect();
+                keys.into_iter().collect()
+            };
+        let mut rows = distinct(&|coordinates| coordinates.0.clone());
+        let mut columns = distinct(&|coordinates| coordinates.1.clone());
         self.row.sort_keys(&mut rows);
         self.column.sort_keys(&mut columns);
         for cell in cells.values_mut() {
@@ -145,14 +148,15 @@ impl TableRules {
                 comparison,
             })
         };
-        let line = |row: &KeyValues| columns.iter().map(|column| cell_at(row, column)).collect();
-        let found: Vec<Vec<Option<TableCell>>> = rows.iter().map(line).collect();
+        let row_cells =
+            |row: &KeyValues| columns.iter().map(|column| cell_at(row, column)).collect();
+        let cell_rows: Vec<Vec<Option<TableCell>>> = rows.iter().map(row_cells).collect();
         BenchstatTable {
             geomeans: (0..columns.len())
-                .map(|column| column_geomean(&found, column))
+                .map(|column| column_geomean(&cell_rows, column))
                 .collect(),
             rows: rows.iter().map(|row| self.row.joined_values(row)).collect(),
-            cells: found,
+            cells: cell_rows,
             columns,
             unit,
             key,
@@ -161,9 +165,9 @@ impl TableRules {
 
     /// Returns a remark if the results differ in a key that no projection uses.
     fn variation_warning(&self, values: &CellValues) -> Vec<String> {
-        let mut keys: Vec<KeyValues> = values.rest.iter().cloned().collect();
-        self.rest.sort_keys(&mut keys);
-        match self.rest.differing_fields(&keys)[..] {
+        let mut keys: Vec<KeyValues> = values.remaining.iter().cloned().collect();
+        self.remaining.sort_keys(&mut keys);
+        match self.remaining.differing_fields(&keys)[..] {
             [] => Vec::new(),
             ref fields => vec![format!("benchmarks vary in {}", fields.join(", "))],
         }
@@ -171,23 +175,23 @@ impl TableRules {
 }
 
 fn column_geomean(cells: &[Vec<Option<TableCell>>], column: usize) -> ColumnGeomean {
-    let own = || cells.iter().filter_map(|row| row[column].as_ref());
-    let centres: Vec<f64> = own().map(|cell| cell.summary.centre).collect();
+    let column_cells = || cells.iter().filter_map(|row| row[column].as_ref());
+    let centres: Vec<f64> = column_cells().map(|cell| cell.summary.centre).collect();
     let ratio = |cell: &TableCell| -> Option<f64> {
         let (base, _) = cell.comparison.as_ref()?;
         Some(match cell.summary.centre {
             centre if centre == *base => 1.0,
-            // An undefined ratio makes the mean of all undefined.
+            // An undefined ratio makes the mean of all ratios undefined.
             _ if *base == 0.0 => f64::NAN,
             centre => centre / base,
         })
     };
-    let ratios: Vec<f64> = own().filter_map(ratio).collect();
-    let in_base = cells.iter().filter(|row| row[0].is_some()).count();
+    let ratios: Vec<f64> = column_cells().filter_map(ratio).collect();
+    let base_count = cells.iter().filter(|row| row[0].is_some()).count();
     let mut warnings = Vec::new();
-    if column > 0 && in_base != ratios.len() {
-        let sentence = "benchmark set differs from baseline; geomeans may not be comparable";
-        warnings.push(sentence.to_owned());
+    if column > 0 && base_count != ratios.len() {
+        let warning = "benchmark set differs from baseline; geomeans may not be comparable";
+        warnings.push(warning.to_owned());
     }
     let mean = geometric_mean(&centres);
     if mean.is_none() {

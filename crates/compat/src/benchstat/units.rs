@@ -1,11 +1,11 @@
 //! Units of Go benchmarks: the unit in which a figure is stored, and the prefix and number of
 //! digits with which it is written. Start at [`tidy_unit`] and [`UnitScale`].
 
-/// Factor, its prefix, and the values from which on one, two and three decimals are shown.
+/// Factor, its prefix, and the values from which one, two and three decimals are shown.
 struct PrefixStep {
     factor: f64,
     prefix: &'static str,
-    from: [f64; 3],
+    min_values: [f64; 3],
 }
 
 /// Four digits are shown; these values would be rounded up to the next power of ten.
@@ -13,24 +13,24 @@ const DIGIT_EDGES: [f64; 3] = [99.995, 9.9995, 0.99995];
 
 /// Returns the words of a unit, each with its position and whether it is in the denominator.
 fn unit_words(unit: &str) -> Vec<(usize, &str, bool)> {
-    let mut found = Vec::new();
-    let mut is_below = false;
+    let mut words = Vec::new();
+    let mut is_denominator = false;
     let mut begin = None;
-    for (at, sign) in unit.char_indices().chain([(unit.len(), ' ')]) {
-        if !(matches!(sign, '*' | '/' | '-') || sign.is_whitespace()) {
-            begin.get_or_insert(at);
+    for (index, character) in unit.char_indices().chain([(unit.len(), ' ')]) {
+        if !(matches!(character, '*' | '/' | '-') || character.is_whitespace()) {
+            begin.get_or_insert(index);
             continue;
         }
         if let Some(begin) = begin.take() {
-            found.push((begin, &unit[begin..at], is_below));
+            words.push((begin, &unit[begin..index], is_denominator));
         }
-        match sign {
-            '*' => is_below = false,
-            '/' => is_below = true,
+        match character {
+            '*' => is_denominator = false,
+            '/' => is_denominator = true,
             _ => {}
         }
     }
-    found
+    words
 }
 
 /// Replaces nanoseconds and megabytes in a unit; also returns the factor for its values.
@@ -41,25 +41,26 @@ pub fn tidy_unit(unit: &str) -> (String, f64) {
         _ => {}
     }
     let mut tidied = unit.to_owned();
-    let is_untidy =
-        |(_, word, is_below): &(usize, &str, bool)| !is_below && matches!(*word, "ns" | "MB");
+    let is_untidy = |(_, word, is_denominator): &(usize, &str, bool)| {
+        !is_denominator && matches!(*word, "ns" | "MB")
+    };
     let untidy: Vec<(usize, &str, bool)> = unit_words(unit).into_iter().filter(is_untidy).collect();
     // In the order of the words, for the same rounding as in the original.
     let factor = untidy.iter().fold(1.0, |factor, (_, word, _)| match *word {
         "ns" => factor / 1e9,
         _ => factor * 1e6,
     });
-    for (at, word, _) in untidy.into_iter().rev() {
-        let better = if word == "ns" { "sec" } else { "B" };
-        tidied.replace_range(at..at + word.len(), better);
+    for (position, word, _) in untidy.into_iter().rev() {
+        let replacement = if word == "ns" { "sec" } else { "B" };
+        tidied.replace_range(position..position + word.len(), replacement);
     }
     (tidied, factor)
 }
 
 /// Whether values are written with binary prefixes.
 pub fn is_binary(unit: &str) -> bool {
-    let is_bytes = |&(_, word, is_below): &(usize, &str, bool)| {
-        !is_below && matches!(word, "B" | "MB" | "bytes")
+    let is_bytes = |&(_, word, is_denominator): &(usize, &str, bool)| {
+        !is_denominator && matches!(word, "B" | "MB" | "bytes")
     };
     unit_words(unit).iter().any(is_bytes)
 }
@@ -67,7 +68,7 @@ pub fn is_binary(unit: &str) -> bool {
 /// Scale of the values of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UnitScale {
-    places: usize,
+    decimals: usize,
     factor: f64,
     prefix: &'static str,
 }
@@ -79,19 +80,24 @@ impl UnitScale {
             .iter()
             .map(|value| value.abs())
             .filter(|size| *size != 0.0);
-        let Some(least) = sizes.reduce(|least, size| if size < least { size } else { least })
+        let Some(smallest) =
+            sizes.reduce(|smallest, size| if size < smallest { size } else { smallest })
         else {
             return UnitScale {
-                places: 3,
+                decimals: 3,
                 factor: 1.0,
                 prefix: "",
             };
         };
         let steps = prefix_steps(is_binary);
         for step in &steps {
-            if let Some(at) = step.from.iter().position(|from| least >= *from) {
+            if let Some(index) = step
+                .min_values
+                .iter()
+                .position(|min_value| smallest >= *min_value)
+            {
                 return UnitScale {
-                    places: at + 1,
+                    decimals: index + 1,
                     factor: step.factor,
                     prefix: step.prefix,
                 };
@@ -101,16 +107,16 @@ impl UnitScale {
         let (factor, prefix) = steps
             .last()
             .map_or((1.0, ""), |step| (step.factor, step.prefix));
-        let value = least / factor;
+        let value = smallest / factor;
         let edges = [
             9.9995e-1, 9.9995e-2, 9.9995e-3, 9.9995e-4, 9.9995e-5, 9.9995e-6, 9.9995e-7, 9.9995e-8,
         ];
-        let at = edges
+        let index = edges
             .iter()
             .position(|edge| value >= *edge)
             .unwrap_or(edges.len() - 1);
         UnitScale {
-            places: at + 3,
+            decimals: index + 3,
             factor,
             prefix,
         }
@@ -118,7 +124,7 @@ impl UnitScale {
 
     /// Formats a value in this scale.
     pub fn format_value(&self, value: f64) -> String {
-        format_fixed(value / self.factor, self.places) + self.prefix
+        format_fixed(value / self.factor, self.decimals) + self.prefix
     }
 }
 
@@ -127,7 +133,7 @@ fn prefix_steps(is_binary: bool) -> Vec<PrefixStep> {
         let step = |(prefix, power): (&'static str, i32)| PrefixStep {
             factor: 2f64.powi(power),
             prefix,
-            from: DIGIT_EDGES.map(|edge| edge * 2f64.powi(power)),
+            min_values: DIGIT_EDGES.map(|edge| edge * 2f64.powi(power)),
         };
         return [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10), ("", 0)]
             .map(step)
@@ -135,11 +141,15 @@ fn prefix_steps(is_binary: bool) -> Vec<PrefixStep> {
     }
     // Parsed from decimal digits, because products would be rounded twice.
     let step = |(prefix, power): (&'static str, i32)| {
-        let number = |digits: &str| format!("{digits}e{power}").parse().unwrap_or(f64::NAN);
+        let parse_scaled = |digits: &str| format!("{digits}e{power}").parse().unwrap_or(f64::NAN);
         PrefixStep {
-            factor: number("1"),
+            factor: parse_scaled("1"),
             prefix,
-            from: [number("99.995"), number("9.9995"), number(".99995")],
+            min_values: [
+                parse_scaled("99.995"),
+                parse_scaled("9.9995"),
+                parse_scaled(".99995"),
+            ],
         }
     };
     [
@@ -156,12 +166,12 @@ fn prefix_steps(is_binary: bool) -> Vec<PrefixStep> {
     .into()
 }
 
-/// Formats a number with `places` decimals as Go does.
-pub fn format_fixed(value: f64, places: usize) -> String {
+/// Formats a number with `decimals` decimals as Go does.
+pub fn format_fixed(value: f64, decimals: usize) -> String {
     match value {
         v if v.is_nan() => "NaN".to_owned(),
         v if v.is_infinite() => if v > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
-        v => format!("{v:.places$}"),
+        v => format!("{v:.decimals$}"),
     }
 }
 
@@ -180,8 +190,8 @@ pub fn format_shortest(value: f64) -> String {
     if !value.is_finite() {
         return format_fixed(value, 0);
     }
-    let written = format!("{value:e}");
-    let (digits, power) = written.split_once('e').unwrap_or((&written, "0"));
+    let scientific = format!("{value:e}");
+    let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let power: i32 = power.parse().unwrap_or(0);
     if value != 0.0 && !(-4..6).contains(&power) {
         let sign = if power < 0 { '-' } else { '+' };

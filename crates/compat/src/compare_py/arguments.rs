@@ -1,8 +1,8 @@
 //! The command line of `compare.py`.
 //!
 //! Parses it as Python's argparse does: long options may be abbreviated, values may follow `=` or a
-//! blank, and everything after the inputs is passed to the measured programs. Independent of what
-//! an input is. Start at [`ComparePyCommand::parse`].
+//! space, and everything after the inputs is passed to the measured programs. Does not know what an
+//! input is. Start at [`ComparePyCommand::parse`].
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub struct ComparePyRequest {
     pub aggregates_only: bool,
     /// `-d`.
     pub dump: Option<PathBuf>,
-    /// Whether to test; `--no-utest` is not given.
+    /// Whether to test: `--no-utest` is not given.
     pub tests: bool,
     /// `--alpha`.
     pub alpha: f64,
@@ -93,41 +93,41 @@ impl ComparePyCommand {
     /// # Errors
     /// Fails if the command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<ComparePyCommand, String> {
-        let mut reading = ArgumentReader::new(arguments);
-        while let Some(word) = reading.rest.next() {
-            if word == "--" && !reading.is_literal {
-                reading.is_literal = true;
-            } else if !reading.is_literal && is_option(word) {
-                if reading.read_option(word)? == "--help" {
+        let mut reader = ArgumentReader::new(arguments);
+        while let Some(argument) = reader.remaining.next() {
+            if argument == "--" && !reader.is_literal {
+                reader.is_literal = true;
+            } else if !reader.is_literal && is_option(argument) {
+                if reader.read_option(argument)? == "--help" {
                     return Ok(ComparePyCommand::Help);
                 }
             } else {
-                reading.read_word(word)?;
+                reader.read_operand(argument)?;
             }
-            if reading.is_complete() {
+            if reader.is_complete() {
                 break;
             }
         }
-        reading.finish()
+        reader.finish()
     }
 }
 
 struct ArgumentReader<'a> {
-    rest: std::slice::Iter<'a, String>,
+    remaining: std::slice::Iter<'a, String>,
     /// Whether `--` was seen.
     is_literal: bool,
     mode: Option<(&'static str, &'static [&'static str])>,
-    words: Vec<&'a String>,
+    operands: Vec<&'a String>,
     request: ComparePyRequest,
 }
 
 impl<'a> ArgumentReader<'a> {
     fn new(arguments: &'a [String]) -> ArgumentReader<'a> {
         ArgumentReader {
-            rest: arguments.iter(),
+            remaining: arguments.iter(),
             is_literal: false,
             mode: None,
-            words: Vec::new(),
+            operands: Vec::new(),
             request: ComparePyRequest {
                 inputs: Default::default(),
                 filters: None,
@@ -146,74 +146,82 @@ impl<'a> ArgumentReader<'a> {
 
     fn is_complete(&self) -> bool {
         self.mode
-            .is_some_and(|(_, needed)| self.words.len() == needed.len())
+            .is_some_and(|(_, operand_names)| self.operands.len() == operand_names.len())
     }
 
-    fn read_word(&mut self, word: &'a String) -> Result<(), String> {
+    fn read_operand(&mut self, operand: &'a String) -> Result<(), String> {
         if self.mode.is_some() {
-            self.words.push(word);
+            self.operands.push(operand);
             return Ok(());
         }
-        let known = KNOWN_MODES.into_iter().find(|(name, _)| name == word);
-        self.mode = Some(known.ok_or_else(|| {
-            format!("unknown mode '{word}'; expected benchmarks, filters or benchmarksfiltered")
+        let mode = KNOWN_MODES.into_iter().find(|(name, _)| name == operand);
+        self.mode = Some(mode.ok_or_else(|| {
+            format!("unknown mode '{operand}'; expected benchmarks, filters or benchmarksfiltered")
         })?);
         Ok(())
     }
 
     /// Parses one option, whose value may be the next argument.
-    fn read_option(&mut self, word: &str) -> Result<&'static str, String> {
-        if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
+    fn read_option(&mut self, option: &str) -> Result<&'static str, String> {
+        if let Some(letters) = option
+            .strip_prefix('-')
+            .filter(|name| !name.starts_with('-'))
+        {
             return self.read_letters(letters);
         }
-        let (typed, value) = match word.split_once('=') {
+        let (typed_name, value) = match option.split_once('=') {
             Some((name, value)) => (name, Some(value)),
-            None => (word, None),
+            None => (option, None),
         };
-        let found =
-            find_option(typed).map_err(|candidates| self.unknown_option(typed, &candidates));
-        let (name, takes_value) = found?;
+        let option = find_option(typed_name)
+            .map_err(|candidates| self.unknown_option(typed_name, &candidates));
+        let (name, takes_value) = option?;
         match (takes_value, value) {
-            (false, Some(_)) => Err(format!("the option '{typed}' takes no value")),
-            (true, None) => self.set_option_from_next(name, typed),
+            (false, Some(_)) => Err(format!("the option '{typed_name}' takes no value")),
+            (true, None) => self.set_option_from_next(name, typed_name),
             (_, value) => self.set_option(name, value.unwrap_or_default()),
         }
     }
 
     /// Parses clustered one-letter options: `-ad FILE`, `-dFILE`, `-d=FILE`.
     fn read_letters(&mut self, letters: &str) -> Result<&'static str, String> {
-        let mut rest = letters.chars();
-        let mut last = Err(self.unknown_option("-", &[]));
-        while let Some(letter) = rest.next() {
-            let known = KNOWN_OPTIONS
+        let mut remaining = letters.chars();
+        let mut last_option = Err(self.unknown_option("-", &[]));
+        while let Some(letter) = remaining.next() {
+            let option = KNOWN_OPTIONS
                 .iter()
                 .find(|(_, short, _)| *short == Some(letter));
-            let typed = format!("-{letter}");
-            let (name, _, takes_value) = known.ok_or_else(|| self.unknown_option(&typed, &[]))?;
+            let typed_option = format!("-{letter}");
+            let (name, _, takes_value) =
+                option.ok_or_else(|| self.unknown_option(&typed_option, &[]))?;
             if *name == "--help" {
                 return Ok(name);
             }
             if !takes_value {
-                last = self.set_option(name, "");
+                last_option = self.set_option(name, "");
                 continue;
             }
-            let value = rest.as_str();
+            let value = remaining.as_str();
             return match value {
-                "" => self.set_option_from_next(name, &typed),
+                "" => self.set_option_from_next(name, &typed_option),
                 value => self.set_option(name, value.strip_prefix('=').unwrap_or(value)),
             };
         }
-        last
+        last_option
     }
 
     fn set_option_from_next(
         &mut self,
         name: &'static str,
-        typed: &str,
+        typed_option: &str,
     ) -> Result<&'static str, String> {
-        let next = self.rest.clone().next().filter(|word| !is_option(word));
-        let value = next.ok_or_else(|| format!("the option '{typed}' needs a value"))?;
-        self.rest.next();
+        let next = self
+            .remaining
+            .clone()
+            .next()
+            .filter(|argument| !is_option(argument));
+        let value = next.ok_or_else(|| format!("the option '{typed_option}' needs a value"))?;
+        self.remaining.next();
         self.set_option(name, value)
     }
 
@@ -243,45 +251,45 @@ impl<'a> ArgumentReader<'a> {
         Ok(name)
     }
 
-    fn unknown_option(&self, typed: &str, candidates: &[&str]) -> String {
+    fn unknown_option(&self, typed_option: &str, candidates: &[&str]) -> String {
         let hint = match self.mode {
             _ if !candidates.is_empty() => format!("could be {}", candidates.join(" or ")),
             Some(_) => "put options for the measured programs after the inputs".to_owned(),
             None => "put options for the measured programs after mode and inputs".to_owned(),
         };
-        format!("unknown option '{typed}'\nhint: {hint}")
+        format!("unknown option '{typed_option}'\nhint: {hint}")
     }
 
     fn finish(self) -> Result<ComparePyCommand, String> {
-        let Some((mode, needed)) = self.mode else {
+        let Some((mode, operand_names)) = self.mode else {
             return Ok(ComparePyCommand::Nothing);
         };
-        if let Some(missing) = needed.get(self.words.len()) {
+        if let Some(missing) = operand_names.get(self.operands.len()) {
             return Err(format!(
                 "the mode '{mode}' needs another argument: {missing}"
             ));
         }
-        let word = |at: usize| self.words[at].clone();
+        let operand = |index: usize| self.operands[index].clone();
         let (inputs, filters) = match mode {
-            "benchmarks" => ([word(0), word(1)], None),
-            "filters" => ([word(0), word(0)], Some([word(1), word(2)])),
-            _ => ([word(0), word(2)], Some([word(1), word(3)])),
+            "benchmarks" => ([operand(0), operand(1)], None),
+            "filters" => ([operand(0), operand(0)], Some([operand(1), operand(2)])),
+            _ => ([operand(0), operand(2)], Some([operand(1), operand(3)])),
         };
         // The first `--` is a separator wherever it appears before or right after the last input.
-        let mut rest = self.rest.as_slice();
+        let mut passed = self.remaining.as_slice();
         let mut is_separated = self.is_literal;
-        if let [first, behind @ ..] = rest
+        if let [first, after_separator @ ..] = passed
             && first == "--"
             && !self.is_literal
         {
-            rest = behind;
+            passed = after_separator;
             is_separated = true;
         }
         Ok(ComparePyCommand::Compare(ComparePyRequest {
             inputs,
             filters,
             is_one_input: mode == "filters",
-            passed: rest.to_vec(),
+            passed: passed.to_vec(),
             is_separated,
             ..self.request
         }))
@@ -290,35 +298,38 @@ impl<'a> ArgumentReader<'a> {
 
 /// Returns the option that `typed` names, abbreviated or not, and whether it takes a value;
 /// otherwise the names that match.
-fn find_option(typed: &str) -> Result<(&'static str, bool), Vec<&'static str>> {
-    let exact = KNOWN_OPTIONS.iter().filter(|(long, ..)| *long == typed);
-    let cut = KNOWN_OPTIONS
+fn find_option(typed_name: &str) -> Result<(&'static str, bool), Vec<&'static str>> {
+    let exact = KNOWN_OPTIONS
         .iter()
-        .filter(|(long, ..)| long.starts_with(typed));
-    match &exact.chain(cut).collect::<Vec<_>>()[..] {
+        .filter(|(long, ..)| *long == typed_name);
+    let abbreviated = KNOWN_OPTIONS
+        .iter()
+        .filter(|(long, ..)| long.starts_with(typed_name));
+    match &exact.chain(abbreviated).collect::<Vec<_>>()[..] {
         [(long, _, takes_value)] => Ok((long, *takes_value)),
-        [(long, _, takes_value), ..] if *long == typed => Ok((long, *takes_value)),
+        [(long, _, takes_value), ..] if *long == typed_name => Ok((long, *takes_value)),
         several => Err(several.iter().map(|(long, ..)| *long).collect()),
     }
 }
 
-/// Whether argparse treats a word as an option: not `-`, a negative number, or text with a blank.
-fn is_option(word: &str) -> bool {
-    let is_number = word.starts_with('-') && word.parse::<f64>().is_ok_and(f64::is_finite);
-    word.len() > 1 && word.starts_with('-') && !is_number && !word.contains(' ')
+/// Whether argparse treats an argument as an option: not `-`, a negative number, or an argument
+/// that contains a space.
+fn is_option(argument: &str) -> bool {
+    let is_number = argument.starts_with('-') && argument.parse::<f64>().is_ok_and(f64::is_finite);
+    argument.len() > 1 && argument.starts_with('-') && !is_number && !argument.contains(' ')
 }
 
 impl ComparePyRequest {
     /// Returns our own options among those for the measured programs: they are misplaced unless
     /// `--` separates them.
     pub fn misplaced_options(&self) -> Vec<&str> {
-        let is_own = |word: &&String| {
-            let name = word.split('=').next().unwrap_or_default();
+        let is_misplaced = |option: &&String| {
+            let name = option.split('=').next().unwrap_or_default();
             !self.is_separated && KNOWN_OPTIONS[1..].iter().any(|(long, ..)| *long == name)
         };
         self.passed
             .iter()
-            .filter(is_own)
+            .filter(is_misplaced)
             .map(String::as_str)
             .collect()
     }
@@ -326,7 +337,9 @@ impl ComparePyRequest {
     /// Returns the value of the last option for the measured programs that begins with `prefix`.
     pub fn passed_value(&self, prefix: &str) -> Option<&str> {
         let values = self.passed.iter().rev();
-        values.filter_map(|word| word.strip_prefix(prefix)).next()
+        values
+            .filter_map(|option| option.strip_prefix(prefix))
+            .next()
     }
 
     /// Returns the filters if both are given and not empty; otherwise the original ignores them.

@@ -31,7 +31,7 @@ const USAGE: &str = include_str!("../usage/compare.py.txt");
 /// # Errors
 /// Fails if standard output or standard error is closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
-    let done = match ComparePyCommand::parse(arguments) {
+    let result = match ComparePyCommand::parse(arguments) {
         Ok(ComparePyCommand::Help) => return Ok(console.print_help(USAGE)?),
         Ok(ComparePyCommand::Nothing) => {
             console.print_help(USAGE)?;
@@ -40,7 +40,7 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
         Ok(ComparePyCommand::Compare(request)) => run_comparison(&request, console),
         Err(reason) => return Ok(console.reject_with_hint(TOOL, &reason, "--help")?),
     };
-    console.report_failure(TOOL, done)
+    console.report_failure(TOOL, result)
 }
 
 fn run_comparison(request: &ComparePyRequest, console: &mut DropInConsole<'_>) -> Result<i32> {
@@ -66,7 +66,7 @@ fn run_comparison(request: &ComparePyRequest, console: &mut DropInConsole<'_>) -
 /// Settings of a comparison and of its output.
 struct ComparePyRun<'q> {
     request: &'q ComparePyRequest,
-    /// Filters of the mode, and the text that replaces their matches.
+    /// Filters of the mode, and the string that replaces their matches.
     filters: Option<([NameFilter; 2], String)>,
     /// Filter passed on to the programs; it applies to files, too.
     passed: Option<NameFilter>,
@@ -76,9 +76,12 @@ struct ComparePyRun<'q> {
 impl<'q> ComparePyRun<'q> {
     fn new(request: &'q ComparePyRequest) -> Result<ComparePyRun<'q>> {
         let filters = match request.both_filters() {
-            Some([one, other]) => {
-                let common = format!("[{one} vs. {other}]");
-                Some(([NameFilter::new(one)?, NameFilter::new(other)?], common))
+            Some([baseline, contender]) => {
+                let common_name = format!("[{baseline} vs. {contender}]");
+                Some((
+                    [NameFilter::new(baseline)?, NameFilter::new(contender)?],
+                    common_name,
+                ))
             }
             None => None,
         };
@@ -108,8 +111,8 @@ impl<'q> ComparePyRun<'q> {
         results: [FileEntries<'_>; 2],
         console: &mut DropInConsole<'_>,
     ) -> Result<i32> {
-        for sentence in self.file_warnings(&results, &sources.labels) {
-            console.warn(TOOL, &sentence)?;
+        for message in self.file_warnings(&results, &sources.labels) {
+            console.warn(TOOL, &message)?;
         }
         let [first, second] = results;
         let sides = [
@@ -124,7 +127,7 @@ impl<'q> ComparePyRun<'q> {
         ];
         let tests = self.request.tests;
         let figures = compare_entries(&sides[0].entries, &sides[1].entries, tests, self.rules);
-        let shown = self.print_table(&figures, sources, console)?;
+        let row_count = self.print_table(&figures, sources, console)?;
         self.print_remarks(&figures, &sides, sources, console)?;
         if let Some(path) = &self.request.dump {
             let path = console.directory.join(path);
@@ -132,7 +135,7 @@ impl<'q> ComparePyRun<'q> {
                 .and_then(|file| table::write_json(&figures, &mut BufWriter::new(file)));
             written.with_context(|| format!("cannot write '{}'", path.display()))?;
         }
-        if shown > 0 || self.request.strict {
+        if row_count > 0 || self.request.strict {
             return Ok(0);
         }
         let reason = self.explain_empty(&figures, &sides, sources);
@@ -144,11 +147,11 @@ impl<'q> ComparePyRun<'q> {
 
     /// Returns which entries of a side are compared, and under which names.
     fn entry_choice(&self, side: usize, is_program: bool) -> EntryChoice<'_> {
-        let renamed =
-            (self.filters.as_ref()).map(|(filters, common)| (&filters[side], common.as_str()));
-        let of_file = renamed.map(|(filter, _)| filter).or(self.passed.as_ref());
+        let renamed = (self.filters.as_ref())
+            .map(|(filters, common_name)| (&filters[side], common_name.as_str()));
+        let file_filter = renamed.map(|(filter, _)| filter).or(self.passed.as_ref());
         EntryChoice {
-            of_file: of_file.filter(|_| !is_program),
+            file_filter: file_filter.filter(|_| !is_program),
             renamed,
         }
     }
@@ -160,13 +163,15 @@ impl<'q> ComparePyRun<'q> {
         sources: &ComparedSources,
         console: &mut DropInConsole<'_>,
     ) -> Result<usize> {
-        let [one, other] = &sources.labels;
-        let what = match &self.request.filters {
-            None => format!("{one} to {other}"),
-            Some([old, new]) if self.request.is_one_input => format!("{old} to {new} (from {one})"),
-            Some([old, new]) => format!("{old} (from {one}) to {new} (from {other})"),
+        let [baseline, contender] = &sources.labels;
+        let subject = match &self.request.filters {
+            None => format!("{baseline} to {contender}"),
+            Some([old, new]) if self.request.is_one_input => {
+                format!("{old} to {new} (from {baseline})")
+            }
+            Some([old, new]) => format!("{old} (from {baseline}) to {new} (from {contender})"),
         };
-        writeln!(console.stdout, "Comparing {}", escape_line(&what))?;
+        writeln!(console.stdout, "Comparing {}", escape_line(&subject))?;
         let table = ComparisonTable {
             figures,
             aggregates_only: self.request.aggregates_only,
@@ -178,10 +183,10 @@ impl<'q> ComparePyRun<'q> {
     }
 
     fn has_colors(&self, console: &DropInConsole<'_>) -> bool {
-        let is_wanted = (console.variable)("NO_COLOR").is_none_or(|value| value.is_empty());
+        let are_allowed = (console.variable)("NO_COLOR").is_none_or(|value| value.is_empty());
         match self.request.color {
-            ColorMode::Unsaid => is_wanted,
-            ColorMode::Auto => is_wanted && console.stdout_is_terminal,
+            ColorMode::Unsaid => are_allowed,
+            ColorMode::Auto => are_allowed && console.stdout_is_terminal,
             ColorMode::Always => true,
             ColorMode::Never => false,
         }
@@ -205,15 +210,15 @@ impl<'q> ComparePyRun<'q> {
         console.stdout.flush()?;
         if let Some((filters, _)) = &self.filters {
             for (side, filter) in sides.iter().zip(filters) {
-                if let Some(sentence) = notes::merge_warning(side, filter.pattern()) {
-                    console.warn(TOOL, &sentence)?;
+                if let Some(message) = notes::merge_warning(side, filter.pattern()) {
+                    console.warn(TOOL, &message)?;
                 }
             }
         }
         // A side without entries is reported as the reason why nothing was compared.
         if sides.iter().all(|side| !side.entries.is_empty()) {
-            for sentence in remarks.warning_sentences() {
-                console.warn(TOOL, &sentence)?;
+            for message in remarks.warning_sentences() {
+                console.warn(TOOL, &message)?;
             }
         }
         Ok(())
@@ -221,19 +226,19 @@ impl<'q> ComparePyRun<'q> {
 
     /// Returns messages about problems in the files that distort the figures.
     fn file_warnings(&self, results: &[FileEntries<'_>; 2], labels: &[String; 2]) -> Vec<String> {
-        let mut sentences = Vec::new();
+        let mut messages = Vec::new();
         for (results, label) in results.iter().zip(labels) {
             let remarks = results.remarks().into_iter();
-            sentences.extend(remarks.map(|remark| format!("'{label}': {remark}")));
+            messages.extend(remarks.map(|remark| format!("'{label}': {remark}")));
         }
-        sentences.extend(notes::environment_warning(
+        messages.extend(notes::environment_warning(
             results.each_ref().map(|side| &side.context),
         ));
         if self.request.filters.is_some() && self.filters.is_none() {
-            sentences.push("a filter is empty, so neither is used".to_owned());
+            messages.push("a filter is empty, so neither is used".to_owned());
         }
-        sentences.dedup();
-        sentences
+        messages.dedup();
+        messages
     }
 
     fn explain_empty(
@@ -245,7 +250,7 @@ impl<'q> ComparePyRun<'q> {
         for (side, label) in sources.labels.iter().enumerate() {
             if sides[side].entries.is_empty() {
                 let choice = self.entry_choice(side, false);
-                return match choice.of_file {
+                return match choice.file_filter {
                     Some(filter) => {
                         format!("no name in '{label}' matches '{}'", filter.pattern())
                     }
@@ -255,7 +260,7 @@ impl<'q> ComparePyRun<'q> {
         }
         if figures.rows.is_empty() {
             return if figures.without_result.iter().all(Vec::is_empty) {
-                "the sides have no benchmark with times in common".to_owned()
+                "the sides have no common benchmark with times".to_owned()
             } else {
                 "all common benchmarks failed or were skipped".to_owned()
             };

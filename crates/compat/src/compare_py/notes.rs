@@ -1,7 +1,7 @@
 //! Messages that the original lacks: sentences for standard error and lines below the table.
 //!
-//! Decides which facts about a comparison to report, and the wording; independent of the table's
-//! layout. Start at [`ComparisonRemarks`].
+//! Decides which facts about a comparison to report, and the wording, but not the table's layout.
+//! Start at [`ComparisonRemarks`].
 
 use super::side::ComparedSide;
 use crate::compare_py::figures::UTestTable;
@@ -11,7 +11,7 @@ use speedwell_report::escape_line;
 use speedwell_results::foreign::google_benchmark::GoogleBenchmarkEntry;
 use std::borrow::Cow;
 
-/// Maximum number of names listed in a sentence; further ones are counted.
+/// Maximum number of names listed in a sentence; further ones are only counted.
 const MAX_LISTED_NAMES: usize = 20;
 
 /// Environment facts that make figures hard to compare if they differ.
@@ -34,38 +34,38 @@ pub struct ComparisonRemarks<'r> {
 impl ComparisonRemarks<'_> {
     /// Returns sentences about what the table omits.
     pub fn warning_sentences(&self) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut warnings = Vec::new();
         for (label, names) in self.labels.iter().zip(&self.table.unmatched) {
             if !names.is_empty() {
-                said.push(format!("only in '{label}': {}", format_names(names)));
+                warnings.push(format!("only in '{label}': {}", format_names(names)));
             }
         }
         if !self.table.odd_units.is_empty() {
             let names = format_names(&self.table.odd_units);
-            said.push(format!(
+            warnings.push(format!(
                 "not compared, because their units are incompatible: {names}"
             ));
         }
         if self.table.not_in_geomean > 0 && self.table.geomean.is_some() {
-            said.push(format!(
+            warnings.push(format!(
                 "OVERALL_GEOMEAN leaves out {}, which have no counterpart or no time",
                 format_count(self.table.not_in_geomean, "repetition")
             ));
         }
-        said
+        warnings
     }
 
     /// Returns lines about failed or skipped entries: name, side and number, reason.
     pub fn resultless_lines(&self) -> Vec<String> {
-        let mut found: IndexMap<(&str, String), [usize; 2]> = IndexMap::new();
+        let mut counts_by_reason: IndexMap<(&str, String), [usize; 2]> = IndexMap::new();
         for (side, entries) in self.table.without_result.iter().enumerate() {
             for entry in entries {
-                found
+                counts_by_reason
                     .entry((&entry.name, resultless_reason(entry)))
                     .or_default()[side] += 1;
             }
         }
-        let lines = found.iter().map(|((name, reason), counts)| {
+        let lines = counts_by_reason.iter().map(|((name, reason), counts)| {
             let sides = self
                 .labels
                 .iter()
@@ -98,10 +98,16 @@ pub fn merge_warning(side: &ComparedSide<'_>, filter: &str) -> Option<String> {
 /// Warns about environment facts that differ.
 pub fn environment_warning(contexts: [&Value; 2]) -> Option<String> {
     let differing = ENVIRONMENT_KEYS.iter().filter_map(|key| {
-        let [Some(one), Some(other)] = contexts.map(|context| context.get(key)) else {
+        let [Some(baseline), Some(contender)] = contexts.map(|context| context.get(key)) else {
             return None;
         };
-        (one != other).then(|| format!("{key} {} and {}", format_value(one), format_value(other)))
+        (baseline != contender).then(|| {
+            format!(
+                "{key} {} and {}",
+                format_value(baseline),
+                format_value(contender)
+            )
+        })
     });
     let differing: Vec<String> = differing.collect();
     (!differing.is_empty()).then(|| {
@@ -120,24 +126,24 @@ fn format_value(value: &Value) -> Cow<'_, str> {
 }
 
 fn resultless_reason(entry: &GoogleBenchmarkEntry<'_>) -> String {
-    let (what, message) = if entry.has_failed {
+    let (outcome, message) = if entry.has_failed {
         ("failed", &entry.error_message)
     } else {
         ("was skipped", &entry.skip_message)
     };
     match message.as_deref().filter(|message| !message.is_empty()) {
-        Some(message) => format!("{what}: {message}"),
-        None => what.to_owned(),
+        Some(message) => format!("{outcome}: {message}"),
+        None => outcome.to_owned(),
     }
 }
 
 fn format_names(names: &[&str]) -> String {
-    let (shown, rest) = names.split_at(names.len().min(MAX_LISTED_NAMES));
-    let joined = shown.join(", ");
+    let (listed, omitted) = names.split_at(names.len().min(MAX_LISTED_NAMES));
+    let joined = listed.join(", ");
     let escaped = escape_line(&joined);
-    match rest.len() {
+    match omitted.len() {
         0 => escaped.into_owned(),
-        more => format!("{escaped} and {}", format_count(more, "more name")),
+        count => format!("{escaped} and {}", format_count(count, "more name")),
     }
 }
 

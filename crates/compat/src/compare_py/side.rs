@@ -1,8 +1,8 @@
 //! The entries of one side, in the order and under the names in which they are compared.
 //!
 //! Mirrors what `compare.py` does between reading and comparing: filters and sorts entries, and
-//! renames benchmarks so that different ones can be compared. Independent of the other side. Start
-//! at [`ComparedSide::new`].
+//! renames benchmarks so that different ones can be compared. Does not look at the other side.
+//! Start at [`ComparedSide::new`].
 
 use anyhow::{Result, anyhow};
 use regex::Regex;
@@ -15,8 +15,8 @@ use std::collections::{HashMap, HashSet};
 pub struct EntryChoice<'f> {
     /// Filter for a file measured earlier; it matches names without the suffix of an aggregate. Not
     /// needed for programs, which apply the filter themselves.
-    pub of_file: Option<&'f NameFilter>,
-    /// Filter for entries to keep, and the text that replaces its matches.
+    pub file_filter: Option<&'f NameFilter>,
+    /// Filter for entries to keep, and the string that replaces its matches.
     pub renamed: Option<(&'f NameFilter, &'f str)>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> ComparedSide<'a> {
         mut entries: Vec<GoogleBenchmarkEntry<'a>>,
         choice: &EntryChoice<'_>,
     ) -> ComparedSide<'a> {
-        if let Some(filter) = choice.of_file {
+        if let Some(filter) = choice.file_filter {
             entries.retain(|entry| filter.admits(run_name(entry)));
         }
         entries.sort_by(|a, b| {
@@ -59,11 +59,16 @@ impl<'a> ComparedSide<'a> {
         let mut merged: HashMap<String, HashSet<String>> = HashMap::new();
         for entry in &mut self.entries {
             let name = filter.replace_matches(&entry.name, replacement);
-            let own = std::mem::replace(&mut entry.name, Cow::Owned(name.clone()));
-            merged.entry(name).or_default().insert(own.into_owned());
+            let original = std::mem::replace(&mut entry.name, Cow::Owned(name.clone()));
+            merged
+                .entry(name)
+                .or_default()
+                .insert(original.into_owned());
         }
-        let most = merged.into_iter().map(|(name, own)| (own.len(), name));
-        self.merged = most.max().filter(|(count, _)| *count > 1);
+        let name_counts = merged
+            .into_iter()
+            .map(|(name, original)| (original.len(), name));
+        self.merged = name_counts.max().filter(|(count, _)| *count > 1);
     }
 }
 
@@ -108,10 +113,10 @@ impl NameFilter {
     /// "Running a subset").
     ///
     /// # Errors
-    /// As for [`NameFilter::new`].
+    /// Fails like [`NameFilter::new`].
     pub fn from_program_option(text: &str) -> Result<NameFilter> {
         let (is_negated, pattern) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
+            Some(pattern) => (true, pattern),
             None => (false, text),
         };
         let pattern = if pattern == "all" { "" } else { pattern };
@@ -135,38 +140,41 @@ impl NameFilter {
     /// Python since 3.7.
     pub fn replace_matches(&self, name: &str, replacement: &str) -> String {
         let mut replaced = String::with_capacity(name.len() + replacement.len());
-        let (mut done, mut from) = (0, 0);
-        while let Some(found) = self.regex.find_at(name, from) {
-            replaced.push_str(&name[done..found.start()]);
+        let (mut copied, mut search_start) = (0, 0);
+        while let Some(found) = self.regex.find_at(name, search_start) {
+            replaced.push_str(&name[copied..found.start()]);
             replaced.push_str(replacement);
-            done = found.end();
-            from = done;
+            copied = found.end();
+            search_start = copied;
             if found.is_empty() {
-                let Some(letter) = name[done..].chars().next() else {
+                let Some(character) = name[copied..].chars().next() else {
                     break;
                 };
-                from += letter.len_utf8();
+                search_start += character.len_utf8();
             }
         }
-        replaced.push_str(&name[done..]);
+        replaced.push_str(&name[copied..]);
         replaced
     }
 }
 
 /// The regex crate draws the position as an arrow below the pattern, four columns to the right.
 fn explain_regex_error(text: &str, error: &regex::Error) -> anyhow::Error {
-    let drawn = error.to_string();
-    let arrow = drawn
+    let message = error.to_string();
+    let arrow = message
         .lines()
         .find(|line| line.trim_start().starts_with('^'));
     let position = arrow.map_or(String::new(), |line| {
-        let column = line.chars().position(|letter| letter == '^').unwrap_or(4);
+        let column = line
+            .chars()
+            .position(|character| character == '^')
+            .unwrap_or(4);
         format!(" at position {}", column.saturating_sub(4))
     });
-    let reason = drawn
+    let reason = message
         .lines()
         .find_map(|line| line.strip_prefix("error: "))
-        .unwrap_or(&drawn);
+        .unwrap_or(&message);
     anyhow!("cannot use the filter '{text}': {reason}{position}")
 }
 
@@ -245,7 +253,7 @@ mod tests {
         let mut mean = entry("a_mean", [None; 3], "aggregate");
         mean.run_name = Some("a".into());
         let choice = EntryChoice {
-            of_file: Some(&filter),
+            file_filter: Some(&filter),
             renamed: None,
         };
         let side = ComparedSide::new(vec![mean, entry("b", [None; 3], "iteration")], &choice);
@@ -259,7 +267,7 @@ mod tests {
             let entries =
                 ["a/8", "a/8", "a/64", "b/8"].map(|name| entry(name, [None; 3], "iteration"));
             let choice = EntryChoice {
-                of_file: None,
+                file_filter: None,
                 renamed: Some((&filter, "X")),
             };
             ComparedSide::new(entries.to_vec(), &choice)

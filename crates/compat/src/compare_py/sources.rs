@@ -1,10 +1,10 @@
 //! Resolves the two inputs to result files, which are opened or measured now.
 //!
 //! Decides the checks before measuring, and the order of programs: as in the original the baseline
-//! completely, then the contender. Independent of the contents of results. The content of an input
-//! decides whether it is a program (machine code, or an executable file that does not begin like
-//! JSON) or a result file. A program runs as one process with live output, as in the original.
-//! Start at [`ComparedSources::open_sides`].
+//! completely, then the contender. Does not look into the results. The content of an input decides
+//! whether it is a program (machine code, or an executable file that does not begin like JSON) or a
+//! result file. A program runs as one process with live output, as in the original. Start at
+//! [`ComparedSources::open_sides`].
 
 use crate::compare_py::arguments::{ComparePyRequest, TOOL};
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
@@ -20,7 +20,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time for a program to exit after the user interrupted.
+/// Time for a program to exit after the user has interrupted the measurement.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// Name of standard input, as in Python.
@@ -55,9 +55,9 @@ impl ComparedSources {
         console: &mut DropInConsole<'_>,
     ) -> Result<Result<ComparedSources, i32>> {
         let count = if request.is_one_input { 1 } else { 2 };
-        let typed = request.inputs[..count].iter();
-        let inputs: Vec<SideInput> = typed
-            .map(|word| SideInput::open_input(word, console))
+        let inputs = request.inputs[..count].iter();
+        let inputs: Vec<SideInput> = inputs
+            .map(|input| SideInput::open_input(input, console))
             .collect::<Result<_>>()?;
         let sides = [&inputs[0], &inputs[count - 1]];
         check_outputs(request, sides, &console.directory)?;
@@ -122,7 +122,7 @@ fn print_warnings(
         for option in request
             .passed
             .iter()
-            .filter(|word| !word.starts_with(FILTER_FLAG))
+            .filter(|argument| !argument.starts_with(FILTER_FLAG))
         {
             writeln!(
                 out,
@@ -157,11 +157,11 @@ fn check_outputs(
     let is_measured = sides.iter().any(|input| input.is_program());
     let dump = request.dump.as_deref().map(|file| ("-d ", file));
     // Only programs write it.
-    let of_programs = request
+    let program_output = request
         .passed_value(OUT_FLAG)
         .filter(|_| is_measured)
         .map(|file| (OUT_FLAG, Path::new(file)));
-    let outputs: Vec<OutputFile> = (dump.into_iter().chain(of_programs))
+    let outputs: Vec<OutputFile> = (dump.into_iter().chain(program_output))
         .filter_map(|(option, file)| {
             OutputFile::new(format!("{option}{}", file.display()), &directory.join(file))
         })
@@ -176,12 +176,12 @@ fn check_outputs(
             Kind::Results(_) => refuse_file(&outputs, &directory.join(&side.label))?,
         }
     }
-    for word in request
+    for argument in request
         .passed
         .iter()
-        .filter(|word| !word.starts_with(OUT_FLAG))
+        .filter(|argument| !argument.starts_with(OUT_FLAG))
     {
-        refuse_word(&outputs, word, directory)?;
+        refuse_word(&outputs, argument, directory)?;
     }
     Ok(())
 }
@@ -218,7 +218,7 @@ fn check_inputs(
     Ok(())
 }
 
-/// First bytes of a program in the format of Linux and others.
+/// First bytes of a program in the executable format of Linux and other systems.
 const ELF_MAGIC: &[u8] = b"\x7fELF";
 
 /// One side before anything is executed.
@@ -242,39 +242,39 @@ impl SideInput {
     ///
     /// # Errors
     /// Fails if nothing has that name, or it is neither a result file nor a program.
-    pub fn open_input(word: &str, console: &mut DropInConsole<'_>) -> Result<SideInput> {
-        if word == "-" {
+    pub fn open_input(name: &str, console: &mut DropInConsole<'_>) -> Result<SideInput> {
+        if name == "-" {
             let mut bytes = Vec::new();
             console.stdin.read_to_end(&mut bytes)?;
             return SideInput::from_results(STDIN, bytes);
         }
-        let path = console.directory.join(word);
-        let Ok(facts) = fs::metadata(&path) else {
-            return match find_in_path(word, console) {
-                Some(program) => Ok(SideInput::from_program(word, program)),
+        let path = console.directory.join(name);
+        let Ok(metadata) = fs::metadata(&path) else {
+            return match find_in_path(name, console) {
+                Some(program) => Ok(SideInput::from_program(name, program)),
                 None => fs::File::open(&path)
-                    .with_context(|| format!("cannot open '{word}'"))
-                    .and_then(|_| bail!("cannot open '{word}'")),
+                    .with_context(|| format!("cannot open '{name}'"))
+                    .and_then(|_| bail!("cannot open '{name}'")),
             };
         };
-        if facts.is_dir() {
-            bail!("'{word}' is a folder; expected a result file or a program");
+        if metadata.is_dir() {
+            bail!("'{name}' is a folder; expected a result file or a program");
         }
-        let bytes = read_input(&path).with_context(|| format!("cannot read '{word}'"))?;
-        if bytes == ELF_MAGIC || (!ResultFile::recognises(&bytes) && is_executable(&facts)) {
-            let own = if word.contains('/') {
-                PathBuf::from(word)
+        let bytes = read_input(&path).with_context(|| format!("cannot read '{name}'"))?;
+        if bytes == ELF_MAGIC || (!ResultFile::recognises(&bytes) && is_executable(&metadata)) {
+            let path = if name.contains('/') {
+                PathBuf::from(name)
             } else {
-                Path::new(".").join(word)
+                Path::new(".").join(name)
             };
-            return Ok(SideInput::from_program(word, own));
+            return Ok(SideInput::from_program(name, path));
         }
-        SideInput::from_results(word, bytes)
+        SideInput::from_results(name, bytes)
     }
 
-    fn from_program(word: &str, path: PathBuf) -> SideInput {
+    fn from_program(name: &str, path: PathBuf) -> SideInput {
         SideInput {
-            label: word.to_owned(),
+            label: name.to_owned(),
             kind: Kind::Program(path),
         }
     }
@@ -285,11 +285,11 @@ impl SideInput {
         }
         diagnosis::strip_bom(&bytes).with_context(|| format!("cannot read '{label}'"))?;
         if !ResultFile::recognises(&bytes) {
-            let told = UnreadableFile::diagnose(&bytes);
-            let neither = "neither a JSON result file nor an executable program";
-            match told.hint {
-                "" => bail!("'{label}' is {neither}"),
-                hint => bail!("'{label}' {}, {neither}\nhint: {hint}", told.found),
+            let diagnosis = UnreadableFile::diagnose(&bytes);
+            let expectation = "neither a JSON result file nor an executable program";
+            match diagnosis.hint {
+                "" => bail!("'{label}' is {expectation}"),
+                hint => bail!("'{label}' {}, {expectation}\nhint: {hint}", diagnosis.found),
             }
         }
         let file = ResultFile::new(bytes).with_context(|| format!("cannot read '{label}'"))?;
@@ -313,32 +313,37 @@ fn read_input(path: &Path) -> io::Result<Vec<u8>> {
         .take(ELF_MAGIC.len() as u64)
         .read_to_end(&mut bytes)?;
     if bytes != ELF_MAGIC {
-        bytes.reserve(file.metadata().map_or(0, |facts| facts.len() as usize));
+        bytes.reserve(
+            file.metadata()
+                .map_or(0, |metadata| metadata.len() as usize),
+        );
         file.read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }
 
 /// Finds a program named without a slash in `PATH`.
-fn find_in_path(word: &str, console: &DropInConsole<'_>) -> Option<PathBuf> {
-    if word.contains('/') || word.is_empty() {
+fn find_in_path(name: &str, console: &DropInConsole<'_>) -> Option<PathBuf> {
+    if name.contains('/') || name.is_empty() {
         return None;
     }
     let path = (console.variable)("PATH")?;
     std::env::split_paths(&path)
-        .map(|folder| folder.join(word))
-        .find(|file| fs::metadata(file).is_ok_and(|facts| facts.is_file() && is_executable(&facts)))
+        .map(|folder| folder.join(name))
+        .find(|file| {
+            fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && is_executable(&metadata))
+        })
 }
 
-fn is_executable(facts: &fs::Metadata) -> bool {
-    facts.permissions().mode() & 0o111 != 0
+fn is_executable(metadata: &fs::Metadata) -> bool {
+    metadata.permissions().mode() & 0o111 != 0
 }
 
 /// Option for the result file.
 pub const OUT_FLAG: &str = "--benchmark_out=";
 
-/// Runs `program` and reads its results; `filter` is the one of the mode. If it did not exit with
-/// status 0, or the user interrupted, returns the exit status.
+/// Runs `program` and reads its results; `filter` is the filter of the mode. If the program did not
+/// exit with status 0, or was interrupted by the user, returns the exit status.
 ///
 /// # Errors
 /// Fails if the program cannot be started, or wrote no results.
@@ -350,24 +355,24 @@ fn run_program(
     console: &mut DropInConsole<'_>,
 ) -> Result<Result<ResultFile, i32>> {
     let mut arguments = program_arguments(request, filter);
-    let given = request
+    let out_path = request
         .passed_value(OUT_FLAG)
         .map(|path| console.directory.join(path));
-    let scratch = given.is_none().then(ScratchFolder::new).transpose()?;
-    let out = match (&given, &scratch) {
+    let scratch = out_path.is_none().then(ScratchFolder::new).transpose()?;
+    let out = match (&out_path, &scratch) {
         (_, Some(scratch)) => {
             let out = scratch.path("results.json");
             arguments.push(format!("{OUT_FLAG}{}", out.display()));
             out
         }
-        (given, None) => given.clone().unwrap_or_default(),
+        (out_path, None) => out_path.clone().unwrap_or_default(),
     };
     let line = format!("{} {}", program.display(), arguments.join(" "));
     writeln!(console.stdout, "RUNNING: {line}")?;
     // The program's output must come after this line, even if stdout is not line-buffered.
     console.stdout.flush()?;
     let ended = process::run_attached(program, &arguments, &console.directory, STOP_GRACE);
-    let how = match ended.with_context(|| format!("cannot start '{label}'"))? {
+    let ending = match ended.with_context(|| format!("cannot start '{label}'"))? {
         ProcessEnd::Exit(0) => return read_results(&out, label, request, filter).map(Ok),
         ProcessEnd::Interrupted => return Ok(Err(EXIT_INTERRUPTED)),
         ProcessEnd::Exit(status) => format!("exited with status {status}"),
@@ -376,10 +381,10 @@ fn run_program(
     };
     writeln!(console.stdout, "TEST FAILED...")?;
     console.stdout.flush()?;
-    let again = replay_command(program, &arguments, scratch.as_ref());
+    let replay = replay_command(program, &arguments, scratch.as_ref());
     writeln!(
         console.stderr,
-        "{TOOL}: '{label}' {how}\nhint: repeat it with: {again}"
+        "{TOOL}: '{label}' {ending}\nhint: repeat it with: {replay}"
     )?;
     Ok(Err(EXIT_FAILED))
 }
@@ -389,12 +394,12 @@ fn run_program(
 fn replay_command(program: &Path, arguments: &[String], scratch: Option<&ScratchFolder>) -> String {
     let name = program.to_string_lossy();
     let mut words = vec![speedwell_model::quote(&name)];
-    for word in arguments {
-        let is_scratch = scratch.is_some() && word.starts_with(OUT_FLAG);
+    for argument in arguments {
+        let is_scratch = scratch.is_some() && argument.starts_with(OUT_FLAG);
         words.push(if is_scratch {
             format!("{OUT_FLAG}/dev/null")
         } else {
-            speedwell_model::quote(word)
+            speedwell_model::quote(argument)
         });
     }
     words.join(" ")
@@ -406,7 +411,7 @@ fn program_arguments(request: &ComparePyRequest, filter: Option<&str>) -> Vec<St
     let mut arguments = request.passed.clone();
     if !request.strict {
         let misplaced = request.misplaced_options();
-        arguments.retain(|word| !misplaced.contains(&word.as_str()));
+        arguments.retain(|argument| !misplaced.contains(&argument.as_str()));
     }
     if request.aggregates_only {
         arguments.push("--benchmark_display_aggregates_only=true".to_owned());
@@ -415,8 +420,8 @@ fn program_arguments(request: &ComparePyRequest, filter: Option<&str>) -> Vec<St
     arguments
 }
 
-/// The library leaves the file empty if no benchmark matches the filter; other programs create
-/// none.
+/// Reads the results that a program wrote. The library leaves the file empty if no benchmark
+/// matches the filter; programs without the library create none.
 fn read_results(
     out: &Path,
     label: &str,

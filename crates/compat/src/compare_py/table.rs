@@ -1,6 +1,6 @@
 //! The table, byte for byte as the original prints it.
 //!
-//! Decides widths, order and colors of its parts; independent of where the figures come from. Start
+//! Decides widths, order and colors of its parts. Does not know where the figures come from. Start
 //! at [`ComparisonTable::write`], and at [`write_json`] for the comparison as JSON.
 
 use crate::compare_py::figures::{
@@ -303,12 +303,12 @@ pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()>
         &mut Serializer::with_formatter(&mut json, formatter),
         elements,
     )?;
-    // Python escapes all characters except printable ASCII; only texts contain others.
-    for letter in String::from_utf8_lossy(&json).chars() {
-        match letter {
-            '\n' | ' '..='~' => out.write_all(&[letter as u8])?,
+    // Python escapes all characters except printable ASCII; only strings contain others.
+    for character in String::from_utf8_lossy(&json).chars() {
+        match character {
+            '\n' | ' '..='~' => out.write_all(&[character as u8])?,
             _ => {
-                for unit in letter.encode_utf16(&mut [0; 2]) {
+                for unit in character.encode_utf16(&mut [0; 2]) {
                     write!(out, "\\u{unit:04x}")?;
                 }
             }
@@ -323,11 +323,11 @@ struct PythonNumber(f64);
 
 impl Serialize for PythonNumber {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let spelt = self
+        let raw_number = self
             .0
             .is_finite()
             .then(|| RawValue::from_string(format_repr(self.0)));
-        spelt
+        raw_number
             .transpose()
             .map_err(serde::ser::Error::custom)?
             .serialize(serializer)
@@ -352,8 +352,7 @@ pub fn format_signed(number: f64, width: usize, digits: usize) -> String {
     }
 }
 
-/// Formats like `repr`: with an exponent below 1e-4 and from 1e16 on, which has at least two
-/// digits.
+/// Formats like `repr`: below 1e-4 and from 1e16 on with an exponent, of at least two digits.
 pub fn format_repr(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {

@@ -38,12 +38,12 @@ const USAGE: &str = include_str!("../usage/erlperf.txt");
 /// # Errors
 /// Fails if standard output or standard error is closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
-    let done = match ErlperfCommand::parse(arguments) {
+    let result = match ErlperfCommand::parse(arguments) {
         Ok(ErlperfCommand::Help) => return Ok(console.print_help(USAGE)?),
         Ok(ErlperfCommand::Measure(request)) => measure_snippets(&request, console),
         Err(reason) => return Ok(console.reject_with_hint(TOOL, &reason, "--help")?),
     };
-    console.report_failure(TOOL, done)
+    console.report_failure(TOOL, result)
 }
 
 fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -> Result<i32> {
@@ -67,7 +67,7 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
         _ => &mut nowhere,
     };
     let mut machines = ErlangMachines::start_all(request, snippets, &console.directory, out)?;
-    let found = match request.squeeze {
+    let results = match request.squeeze {
         None => ErlperfResults::from_samples(&mut machines, request, out)?,
         Some(search) => {
             let stderr = &mut *console.stderr;
@@ -82,7 +82,7 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
     };
     machines.stop_all();
     let ready = machines.ready.take();
-    found.print_results(
+    results.print_results(
         request,
         &machines,
         &SystemDescription::from_ready(ready.as_ref(), None),
@@ -98,15 +98,15 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
 
 /// Resolves a folder of `-pa` to an absolute path.
 fn resolve_folder(path: &str, directory: &Path) -> Result<PathBuf> {
-    let full = directory
+    let absolute = directory
         .join(path)
         .canonicalize()
         .with_context(|| format!("cannot add '{path}' of -pa to the code path"))?;
     ensure!(
-        full.is_dir(),
+        absolute.is_dir(),
         "cannot add '{path}' of -pa to the code path: not a folder"
     );
-    Ok(full)
+    Ok(absolute)
 }
 
 /// Results of all snippets.
@@ -124,19 +124,21 @@ impl ErlperfResults {
         request: &ErlperfRequest,
         out: &mut dyn Write,
     ) -> Result<ErlperfResults> {
-        let all: Vec<usize> = (0..machines.jobs.len()).collect();
-        for job in &all {
+        let jobs: Vec<usize> = (0..machines.jobs.len()).collect();
+        for job in &jobs {
             machines.set_workers(*job, request.workers, out)?;
         }
         Ok(ErlperfResults {
-            sampled: sampling::take_samples(machines, &all, request, out)?,
+            sampled: sampling::take_samples(machines, &jobs, request, out)?,
             passes: Vec::new(),
             hindrance: None,
         })
     }
 
     fn from_squeeze(machines: &ErlangMachines, squeezed: SqueezeOutcome) -> ErlperfResults {
-        let best = squeezed.best.map(|at| squeezed.passes[at].taken.clone());
+        let best = squeezed
+            .best
+            .map(|index| squeezed.passes[index].taken.clone());
         let mut taken = vec![SnippetSamples::default(); machines.jobs.len()];
         taken[0] = best.unwrap_or_default();
         ErlperfResults {
@@ -161,7 +163,7 @@ impl ErlperfResults {
     ) -> Result<()> {
         let measured = machines.jobs.iter().zip(&self.sampled.taken);
         let lines = measured.map(|(job, taken)| SnippetLine {
-            label: job.known.label.clone(),
+            label: job.parsed.label.clone(),
             workers: job
                 .workers
                 .max(taken.workers * u32::from(!self.passes.is_empty())),
@@ -178,9 +180,9 @@ impl ErlperfResults {
             line.figures = taken.net_figures(request, machines.jobs[0].empty_ns);
         }
         let table = SnippetTable::sort_lines(sampling::sample_unit(request), lines);
-        let mut sentences = warnings::sample_warnings(&machines.jobs, &self.sampled, request);
-        sentences.extend(self.hindrance.clone());
-        sentences.extend(warnings::table_warnings(&table, request));
+        let mut messages = warnings::sample_warnings(&machines.jobs, &self.sampled, request);
+        messages.extend(self.hindrance.clone());
+        messages.extend(warnings::table_warnings(&table, request));
         if table.lines.iter().all(|line| line.figures.is_none()) {
             return Ok(());
         }
@@ -194,14 +196,14 @@ impl ErlperfResults {
                 let passes = self.passes.iter();
                 let passes: Vec<SnippetLine> =
                     passes.filter_map(|pass| pass_line(pass, request)).collect();
-                let warnings = [&system.warnings[..], &sentences[..]].concat();
+                let warnings = [&system.warnings[..], &messages[..]].concat();
                 let document = table::build_document(&table, &passes, &warnings);
                 print_document(&document, &output_options(format), console.stdout)?;
             }
         }
         console.stdout.flush()?;
-        for sentence in sentences {
-            console.warn(TOOL, &sentence)?;
+        for message in messages {
+            console.warn(TOOL, &message)?;
         }
         Ok(())
     }
@@ -245,14 +247,14 @@ fn pass_line(pass: &SqueezePass, request: &ErlperfRequest) -> Option<SnippetLine
 /// Formats one pass for progress output during a search.
 fn format_pass(pass: &SqueezePass, request: &ErlperfRequest) -> Option<String> {
     let line = pass_line(pass, request)?;
-    let (figures, seen) = line.figures_with_statistics()?;
+    let (figures, statistics) = line.figures_with_statistics()?;
     let samples = figures.samples.iter().map(|sample| format_number(*sample));
     let samples: Vec<String> = samples.collect();
     Some(format!(
         "{} worker{}: {} ({}), {}",
         pass.workers,
         if pass.workers == 1 { "" } else { "s" },
-        format_number(seen.average),
+        format_number(statistics.average),
         samples.join(" "),
         format_duration(figures.iteration_ns)
     ))
@@ -268,10 +270,10 @@ fn report_faults(machines: &ErlangMachines, console: &mut DropInConsole<'_>) -> 
             writeln!(
                 console.stderr,
                 "{TOOL}: '{}': {fault}",
-                to_single_line(&job.known.label)
+                to_single_line(&job.parsed.label)
             )?;
-            if job.known.lacks_dot && fault.reason.starts_with("parse error for runner") {
-                let name = &job.known.shown;
+            if job.parsed.lacks_dot && fault.reason.starts_with("parse error for runner") {
+                let name = &job.parsed.shown;
                 writeln!(
                     console.stderr,
                     "hint: code ends with a period (dot), and no file '{name}' with recorded \

@@ -32,8 +32,8 @@ pub struct GaugeMonitor {
     counts: HashMap<String, u64>,
     /// For each VM, the smallest difference seen between our clock and the VM's.
     ahead_ns: HashMap<usize, i128>,
-    last: Option<Instant>,
-    written: usize,
+    last_printed_at: Option<Instant>,
+    lines_written: usize,
 }
 
 impl GaugeMonitor {
@@ -44,8 +44,8 @@ impl GaugeMonitor {
             jobs,
             counts: HashMap::new(),
             ahead_ns: HashMap::new(),
-            last: None,
-            written: 0,
+            last_printed_at: None,
+            lines_written: 0,
         }
     }
 
@@ -62,39 +62,39 @@ impl GaugeMonitor {
         if event.verb != "gauge" || event.get("sched_util").is_none() {
             return Ok(());
         }
-        let told_ns: i64 = event.parse_number("t_ns").unwrap_or(0);
-        let ahead = self.begin.elapsed().as_nanos() as i128 - i128::from(told_ns);
-        let known = self.ahead_ns.insert(machine, ahead);
-        let least = known.map_or(ahead, |known| known.min(ahead));
-        self.ahead_ns.insert(machine, least);
-        let is_stale = ahead - least > MAX_GAUGE_DELAY.as_nanos() as i128;
+        let sent_ns: i64 = event.parse_number("t_ns").unwrap_or(0);
+        let ahead = self.begin.elapsed().as_nanos() as i128 - i128::from(sent_ns);
+        let known_ahead = self.ahead_ns.insert(machine, ahead);
+        let min_ahead = known_ahead.map_or(ahead, |known_ahead| known_ahead.min(ahead));
+        self.ahead_ns.insert(machine, min_ahead);
+        let is_stale = ahead - min_ahead > MAX_GAUGE_DELAY.as_nanos() as i128;
         let now = Instant::now();
         let is_soon = self
-            .last
-            .is_some_and(|last| now - last < GAUGE_INTERVAL * 9 / 10);
+            .last_printed_at
+            .is_some_and(|last_printed_at| now - last_printed_at < GAUGE_INTERVAL * 9 / 10);
         // The first gauge of a VM covers no time.
-        if known.is_none() {
+        if known_ahead.is_none() {
             self.record_counts(event);
             return Ok(());
         }
         if is_stale || is_soon {
             return Ok(());
         }
-        self.last = Some(now);
+        self.last_printed_at = Some(now);
         let line = self.format_line(event);
-        if self.written.is_multiple_of(LINES_PER_HEADER) {
+        if self.lines_written.is_multiple_of(LINES_PER_HEADER) {
             let jobs = (1..=self.jobs.len()).map(|number| format!(" {:>12}", format!("#{number}")));
             writeln!(out, "\n{HEADER}{}", jobs.collect::<String>())?;
         }
-        self.written += 1;
+        self.lines_written += 1;
         writeln!(out, "{line}")?;
         out.flush()
     }
 
     fn format_line(&mut self, event: &ProtocolMessage) -> String {
         let gauge = |name: &str| event.parse_number::<f64>(name).unwrap_or(0.0);
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let mut line = iso_time(since.map_or(0, |since| since.as_secs()));
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let mut line = iso_time(since_epoch.map_or(0, |since_epoch| since_epoch.as_secs()));
         for name in ["sched_util", "dcpu", "dio"] {
             line += &format!(" {:6.2}", gauge(name));
         }
@@ -109,12 +109,12 @@ impl GaugeMonitor {
         ] {
             line += &format!(" {:>9}", format_size(gauge(name)));
         }
-        let before = self.counts.clone();
+        let counts_before = self.counts.clone();
         self.record_counts(event);
         for job in &self.jobs {
             let count = |counts: &HashMap<String, u64>| counts.get(job).copied().unwrap_or(0);
-            let more = count(&self.counts).saturating_sub(count(&before));
-            line += &format!(" {:>12}", format_number(more as f64));
+            let iterations = count(&self.counts).saturating_sub(count(&counts_before));
+            line += &format!(" {:>12}", format_number(iterations as f64));
         }
         line
     }

@@ -2,7 +2,8 @@
 //!
 //! Decides which snippet is measured next; `vms.rs` carries out a visit. With `-q` it adds
 //! workers, which stay alive, pass by pass until throughput stops growing; `analysis` decides
-//! whether growth exceeds noise, and the answer. Start at [`take_samples`] and [`search_workers`].
+//! whether growth exceeds noise, and what the answer is. Start at [`take_samples`] and
+//! [`search_workers`].
 
 use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition, SampleOrder, SqueezeOptions};
 use crate::erlperf::table::{LineFigures, SampleUnit, relative_deviation};
@@ -48,9 +49,9 @@ pub fn take_samples(
 ) -> io::Result<SampledSnippets> {
     let mut taken = vec![SnippetSamples::default(); machines.jobs.len()];
     let begin = Instant::now();
-    let together = jobs.len() < 2 || request.order == SampleOrder::Parallel;
+    let is_parallel = jobs.len() < 2 || request.order == SampleOrder::Parallel;
     let mut round = 0;
-    if together {
+    if is_parallel {
         measure_together(
             machines,
             jobs,
@@ -66,26 +67,29 @@ pub fn take_samples(
         let is_steady = round >= request.samples && is_steady(machines, &taken, request);
         let until = request.until;
         let is_late = until.is_some_and(|until| {
-            round >= until.max_samples || until.max_time.is_some_and(|most| begin.elapsed() >= most)
+            round >= until.max_samples
+                || until
+                    .max_time
+                    .is_some_and(|max_time| begin.elapsed() >= max_time)
         });
         let none_left = !jobs.iter().any(|job| machines.jobs[*job].is_measurable());
         if is_steady || is_interrupt_requested() || none_left || round >= request.samples && is_late
         {
             return Ok(SampledSnippets { taken, is_steady });
         }
-        let mut turn = jobs.to_vec();
+        let mut job_order = jobs.to_vec();
         // Slow changes between the first and the last visit then affect all snippets equally.
         if request.order == SampleOrder::Blocks && round % 2 == 1 {
-            turn.reverse();
+            job_order.reverse();
         }
-        let visits = if together {
-            vec![turn]
+        let visited_jobs = if is_parallel {
+            vec![job_order]
         } else {
-            turn.into_iter().map(|job| vec![job]).collect()
+            job_order.into_iter().map(|job| vec![job]).collect()
         };
-        for own in visits {
+        for jobs in visited_jobs {
             if !is_interrupt_requested() {
-                measure_together(machines, &own, 1, round == 0, request, &mut taken, out)?;
+                measure_together(machines, &jobs, 1, round == 0, request, &mut taken, out)?;
             }
         }
         round += 1;
@@ -104,11 +108,11 @@ fn measure_together(
 ) -> io::Result<()> {
     let samples = sample_settings(request, count, is_first);
     for visit in machines.run_jobs(jobs, &samples, out)? {
-        let own = &mut taken[visit.job];
-        own.workers = visit.timing.workers;
-        own.windows.extend(&visit.timing.windows);
-        own.late_ns = own.late_ns.max(visit.late_ns);
-        own.visits.push(visit.timing);
+        let samples_of_job = &mut taken[visit.job];
+        samples_of_job.workers = visit.timing.workers;
+        samples_of_job.windows.extend(&visit.timing.windows);
+        samples_of_job.late_ns = samples_of_job.late_ns.max(visit.late_ns);
+        samples_of_job.visits.push(visit.timing);
     }
     Ok(())
 }
@@ -138,12 +142,12 @@ fn is_steady(
     let Some(until) = request.until else {
         return true;
     };
-    let mut sound = (taken.iter())
+    let mut measurable = (taken.iter())
         .zip(&machines.jobs)
         .filter(|(_, job)| job.is_measurable());
-    sound.all(|(own, _)| {
-        let last = own.last_windows(request.samples);
-        let rates: Vec<f64> = last.iter().map(|window| window.per_s).collect();
+    measurable.all(|(samples, _)| {
+        let last_windows = samples.last_windows(request.samples);
+        let rates: Vec<f64> = last_windows.iter().map(|window| window.per_s).collect();
         // A single sample cannot vary.
         rates.len() < 2 || relative_deviation(&rates).is_some_and(|share| share <= until.variation)
     })
@@ -152,8 +156,8 @@ fn is_steady(
 impl SnippetSamples {
     /// Returns the last `count` samples: earlier ones were not steady.
     pub fn last_windows(&self, count: u32) -> &[TimingWindow] {
-        let from = self.windows.len().saturating_sub(count as usize);
-        &self.windows[from..]
+        let start = self.windows.len().saturating_sub(count as usize);
+        &self.windows[start..]
     }
 
     /// Computes figures of the last samples, less the cost of the loop itself if requested.
@@ -168,10 +172,10 @@ impl SnippetSamples {
         // Noise can push a difference to zero or below.
         let net = |ns: f64| (ns - loop_ns).max(MIN_NET_TIME_NS);
         let samples = windows.iter().map(|window| {
-            let each_ns = workers * 1e9 / window.per_s;
+            let time_ns = workers * 1e9 / window.per_s;
             match request.sample {
                 SampleDefinition::Window(length) => {
-                    workers * length.as_nanos() as f64 / net(each_ns)
+                    workers * length.as_nanos() as f64 / net(time_ns)
                 }
                 SampleDefinition::Loop(count) => {
                     net(window.elapsed_ns / count as f64) * count as f64
@@ -200,7 +204,7 @@ pub fn sample_unit(request: &ErlperfRequest) -> SampleUnit {
     }
 }
 
-/// Maximum number of visits of a level that may be as good as the best.
+/// Maximum number of visits to a level that may be as good as the best.
 const MAX_PASSES: u32 = 3;
 
 #[derive(Debug, Clone)]
@@ -237,8 +241,8 @@ pub fn search_workers(
         machines.set_workers(0, workers, out)?;
         let mut sampled = take_samples(machines, &[0], request, out)?;
         let taken = std::mem::take(&mut sampled.taken[0]);
-        let is_whole = machines.jobs[0].is_measurable() && !is_interrupt_requested();
-        if taken.windows.is_empty() || !is_whole {
+        let is_complete = machines.jobs[0].is_measurable() && !is_interrupt_requested();
+        if taken.windows.is_empty() || !is_complete {
             break;
         }
         let rates = taken
@@ -275,11 +279,11 @@ pub fn search_workers(
 /// passes without growth that `analysis` counts.
 fn scaling_rules(search: SqueezeOptions, samples: u32) -> SaturationRules {
     let step = search.step;
-    let most = (search.max_workers / step * step).max(search.min_workers);
+    let limit = (search.max_workers / step * step).max(search.min_workers);
     SaturationRules {
         first: search.min_workers,
         step: Some(step),
-        limit: most,
+        limit,
         patience: search.threshold.div_ceil(step).max(1),
         visits: samples,
         most_visits: samples.saturating_mul(MAX_PASSES),

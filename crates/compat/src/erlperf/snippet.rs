@@ -1,10 +1,10 @@
-//! Converts an argument of the command line to a snippet: Erlang text, a tuple `{M, F, A}`, or a
+//! Converts an argument of the command line to a snippet: Erlang code, a tuple `{M, F, A}`, or a
 //! file of recorded calls.
 //!
 //! The last character decides, as in the original; but an argument that is neither a tuple nor a
-//! file counts as text without its final dot. Erlang itself checks the text. A file holds a list of
+//! file counts as code without its final dot. Erlang itself checks the code. A file holds a list of
 //! `{Module, Function, Arguments}` in Erlang's external term format ("External Term Format" in the
-//! ERTS manual), which is converted to Erlang text; terms without a textual form, such as
+//! ERTS manual), which is converted to Erlang code; terms without a textual form, such as
 //! processes, are rejected. Start at [`parse_snippet`].
 
 use crate::erlperf::arguments::TypedSnippet;
@@ -21,7 +21,7 @@ pub struct ErlangSnippet {
     pub label: String,
     /// Title above its source: the code, regardless of the label.
     pub shown: String,
-    /// Whether the text lacks its final dot, so the user may have intended a file name.
+    /// Whether the code lacks its final dot, so the user may have intended a file name.
     pub lacks_dot: bool,
 }
 
@@ -34,16 +34,16 @@ pub fn parse_snippet(
     paths: &[PathBuf],
     directory: &Path,
 ) -> Result<ErlangSnippet, String> {
-    let word = typed.code.trim();
-    let is_text = word.ends_with('.');
-    let is_call = word.starts_with('{') && word.ends_with('}');
+    let code = typed.code.trim();
+    let is_text = code.ends_with('.');
+    let is_call = code.starts_with('{') && code.ends_with('}');
     let file = directory.join(&typed.code);
     let is_file = !is_text && !is_call && file.is_file();
     let (runner, shown) = if is_file {
         let recording = read_recording(&typed.code, &file)?;
         (recording.erlang_text(), recording.table_label())
     } else if is_call {
-        (word.to_owned(), compact_tuple(word))
+        (code.to_owned(), compact_tuple(code))
     } else {
         (typed.code.clone(), typed.code.clone())
     };
@@ -69,22 +69,22 @@ fn read_recording(name: &str, file: &Path) -> Result<CallRecording, String> {
         .map_err(|reason| format!("cannot use the file '{name}' as a recording of calls: {reason}"))
 }
 
-/// Formats a tuple as Erlang prints it: without blanks outside of quotes.
+/// Formats a tuple as Erlang prints it: without spaces outside of quotes.
 fn compact_tuple(tuple: &str) -> String {
     let mut quote = None;
     let mut escaped = false;
-    let keep = |letter: &char| {
-        let inside = quote.is_some();
-        match (quote, *letter) {
+    let is_kept = |character: &char| {
+        let was_quoted = quote.is_some();
+        match (quote, *character) {
             _ if escaped => escaped = false,
             (Some(_), '\\') => escaped = true,
-            (Some(mark), letter) if letter == mark => quote = None,
-            (None, '"' | '\'') => quote = Some(*letter),
+            (Some(mark), character) if character == mark => quote = None,
+            (None, '"' | '\'') => quote = Some(*character),
             _ => {}
         }
-        inside || !letter.is_whitespace()
+        was_quoted || !character.is_whitespace()
     };
-    tuple.chars().filter(keep).collect()
+    tuple.chars().filter(is_kept).collect()
 }
 
 /// First byte of the external term format.
@@ -96,7 +96,7 @@ const MAX_TERM_DEPTH: usize = 200;
 /// Calls in the order in which they were recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRecording {
-    /// Each `{Module, Function, Arguments}`, as text.
+    /// Each `{Module, Function, Arguments}`, as Erlang code.
     pub calls: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl CallRecording {
     /// # Errors
     /// Fails if they are not a list of calls, or contain a term without a textual form.
     pub fn parse(bytes: &[u8]) -> Result<CallRecording, String> {
-        let mut reader = TermReader { left: bytes };
+        let mut reader = TermReader { remaining: bytes };
         match reader.take_byte()? {
             TERM_FORMAT_VERSION => {}
             _ => return Err("it does not start like a recording of calls".to_owned()),
@@ -126,7 +126,7 @@ impl CallRecording {
         Ok(CallRecording { calls: calls? })
     }
 
-    /// Returns the text of a snippet that makes the calls.
+    /// Returns the code of a snippet that makes the calls.
     pub fn erlang_text(&self) -> String {
         format!("[{}]", self.calls.join(","))
     }
@@ -141,14 +141,14 @@ impl CallRecording {
 }
 
 struct TermReader<'a> {
-    left: &'a [u8],
+    remaining: &'a [u8],
 }
 
 impl TermReader<'_> {
     fn take_bytes(&mut self, count: usize) -> Result<&[u8], String> {
-        let short = || "it ends in the middle of a term".to_owned();
-        let (taken, left) = self.left.split_at_checked(count).ok_or_else(short)?;
-        self.left = left;
+        let error = || "it ends in the middle of a term".to_owned();
+        let (taken, remaining) = self.remaining.split_at_checked(count).ok_or_else(error)?;
+        self.remaining = remaining;
         Ok(taken)
     }
 
@@ -163,22 +163,22 @@ impl TermReader<'_> {
     }
 
     fn read_call(&mut self) -> Result<String, String> {
-        let wrong = || "not every element is a tuple {Module, Function, Arguments}".to_owned();
+        let error = || "not every element is a tuple {Module, Function, Arguments}".to_owned();
         let arity = match self.take_byte()? {
             b'h' => self.read_size(1)?,
             b'i' => self.read_size(4)?,
-            _ => return Err(wrong()),
+            _ => return Err(error()),
         };
         let atoms = [b'd', b's', b'v', b'w'];
         let mut parts = Vec::new();
-        for at in 0..3 {
-            let tag = self.left.first().copied().unwrap_or(0);
-            let fits = match at {
+        for index in 0..3 {
+            let tag = self.remaining.first().copied().unwrap_or(0);
+            let fits = match index {
                 0 | 1 => atoms.contains(&tag),
                 _ => [b'l', b'k', b'j'].contains(&tag),
             };
             if arity != 3 || !fits {
-                return Err(wrong());
+                return Err(error());
             }
             parts.push(self.read_term(0)?);
         }
@@ -200,8 +200,8 @@ impl TermReader<'_> {
             b's' => self.read_atom(1, false),
             b'v' => self.read_atom(2, true),
             b'w' => self.read_atom(1, true),
-            b'h' => self.read_sequence(1, depth).map(|all| format!("{{{all}}}")),
-            b'i' => self.read_sequence(4, depth).map(|all| format!("{{{all}}}")),
+            b'h' => self.read_sequence(1, depth).map(|elements| format!("{{{elements}}}")),
+            b'i' => self.read_sequence(4, depth).map(|elements| format!("{{{elements}}}")),
             b'j' => Ok("[]".to_owned()),
             b'k' => self.read_string(),
             b'l' => self.read_list(depth),
@@ -219,19 +219,19 @@ impl TermReader<'_> {
 
     fn read_sequence(&mut self, bytes: usize, depth: usize) -> Result<String, String> {
         let count = self.read_size(bytes)?;
-        let mut all = String::new();
-        for at in 0..count {
-            all.push_str(if at == 0 { "" } else { "," });
-            all.push_str(&self.read_term(depth + 1)?);
+        let mut elements = String::new();
+        for index in 0..count {
+            elements.push_str(if index == 0 { "" } else { "," });
+            elements.push_str(&self.read_term(depth + 1)?);
         }
-        Ok(all)
+        Ok(elements)
     }
 
     fn read_list(&mut self, depth: usize) -> Result<String, String> {
-        let all = self.read_sequence(4, depth)?;
+        let elements = self.read_sequence(4, depth)?;
         Ok(match self.read_term(depth + 1)?.as_str() {
-            "[]" => format!("[{all}]"),
-            tail => format!("[{all}|{tail}]"),
+            "[]" => format!("[{elements}]"),
+            tail => format!("[{elements}|{tail}]"),
         })
     }
 
@@ -277,8 +277,8 @@ impl TermReader<'_> {
     fn read_binary(&mut self) -> Result<String, String> {
         let count = self.read_size(4)?;
         let bytes = self.take_bytes(count)?;
-        let inside = quote_printable(bytes, '"').unwrap_or_else(|| format_bytes(bytes));
-        Ok(format!("<<{inside}>>"))
+        let content = quote_printable(bytes, '"').unwrap_or_else(|| format_bytes(bytes));
+        Ok(format!("<<{content}>>"))
     }
 
     fn read_atom(&mut self, bytes: usize, is_utf8: bool) -> Result<String, String> {
@@ -305,19 +305,19 @@ fn quote_printable(bytes: &[u8], mark: char) -> Option<String> {
 }
 
 fn escape_text(text: &str, mark: char) -> String {
-    let mut all = String::from(mark);
-    for letter in text.chars() {
-        match letter {
-            '\\' => all.push_str("\\\\"),
-            letter if letter == mark => all.extend(['\\', letter]),
-            letter if letter.is_control() => {
-                let _ = write!(all, "\\x{{{:x}}}", u32::from(letter));
+    let mut escaped = String::from(mark);
+    for character in text.chars() {
+        match character {
+            '\\' => escaped.push_str("\\\\"),
+            character if character == mark => escaped.extend(['\\', character]),
+            character if character.is_control() => {
+                let _ = write!(escaped, "\\x{{{:x}}}", u32::from(character));
             }
-            letter => all.push(letter),
+            character => escaped.push(character),
         }
     }
-    all.push(mark);
-    all
+    escaped.push(mark);
+    escaped
 }
 
 /// Words that need quotes as atoms: "Reserved Words" in the Erlang reference manual.
@@ -328,10 +328,10 @@ const RESERVED_WORDS: &[&str] = &[
 ];
 
 fn format_atom(name: &str) -> String {
-    let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase())
+    let is_plain = name.starts_with(|character: char| character.is_ascii_lowercase())
         && name
             .chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || "_@".contains(letter));
+            .all(|character| character.is_ascii_alphanumeric() || "_@".contains(character));
     if is_plain && !RESERVED_WORDS.contains(&name) {
         return name.to_owned();
     }

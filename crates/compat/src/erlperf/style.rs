@@ -58,7 +58,7 @@ impl SystemDescription {
         processor: Option<String>,
     ) -> SystemDescription {
         let get = |key: &str| ready.and_then(|ready| ready.get(key));
-        let warning = |text: &str, seen: String| format!("WARNING: {text} ({seen} detected)");
+        let warning = |text: &str, value: String| format!("WARNING: {text} ({value} detected)");
         let mut warnings = Vec::new();
         if let Some(trace) = get("dynamic_trace").filter(|trace| trace != "none") {
             warnings.push(warning("Dynamic Trace Probes enabled", trace));

@@ -1,8 +1,8 @@
 //! Erlang VMs and the snippets measured in them: one VM for all, or one for each.
 //!
 //! Decides which commands the harness gets, and which snippets are lost on an error: a snippet that
-//! fails affects no other, a VM that ends takes its snippets along. Independent of the purpose of
-//! samples. Start at [`ErlangMachines::start_all`].
+//! fails affects no other, a VM that ends takes its snippets with it. Does not know what samples
+//! are for. Start at [`ErlangMachines::start_all`].
 
 use crate::erlperf::arguments::ErlperfRequest;
 use crate::erlperf::monitor::{GAUGE_INTERVAL, GaugeMonitor};
@@ -32,7 +32,7 @@ pub struct SnippetJob {
     /// Name of the snippet in the protocol.
     name: String,
     machine: usize,
-    pub known: ErlangSnippet,
+    pub parsed: ErlangSnippet,
     /// Current number of workers.
     pub workers: u32,
     pub faults: Vec<SnippetFault>,
@@ -83,10 +83,10 @@ impl ErlangMachines {
         let jobs: Vec<SnippetJob> = snippets
             .into_iter()
             .enumerate()
-            .map(|(at, known)| SnippetJob {
-                name: format!("code{at}"),
-                machine: if request.isolated { at } else { 0 },
-                known,
+            .map(|(index, parsed)| SnippetJob {
+                name: format!("code{index}"),
+                machine: if request.isolated { index } else { 0 },
+                parsed,
                 workers: 0,
                 faults: Vec::new(),
                 empty_ns: None,
@@ -100,11 +100,12 @@ impl ErlangMachines {
             ready: None,
             monitor: request.verbose.then(|| GaugeMonitor::new(names)),
         };
-        for at in 0..machines.jobs.len() {
-            if machines.jobs[at].machine == machines.machines.len() && !is_interrupt_requested() {
-                machines.start_vm(at, directory);
+        for index in 0..machines.jobs.len() {
+            if machines.jobs[index].machine == machines.machines.len() && !is_interrupt_requested()
+            {
+                machines.start_vm(index, directory);
             }
-            machines.load_snippet(at, request.verbose, out)?;
+            machines.load_snippet(index, request.verbose, out)?;
         }
         machines.start_monitoring(out)?;
         Ok(machines)
@@ -112,15 +113,15 @@ impl ErlangMachines {
 
     fn start_vm(&mut self, job: usize, directory: &Path) {
         let machine = self.machines.len();
-        let started = start_live(&self.jobs[job].known, directory);
-        match started {
+        let start = start_live(&self.jobs[job].parsed, directory);
+        match start {
             Ok((live, ready)) => {
                 self.machines.push(Some(live));
                 self.ready = self.ready.take().or(ready.first("ready").cloned());
             }
-            Err(gone) => {
+            Err(failure) => {
                 self.machines.push(None);
-                self.mark_lost(machine, &gone);
+                self.mark_lost(machine, &failure);
             }
         }
     }
@@ -146,7 +147,7 @@ impl ErlangMachines {
     fn load_snippet(&mut self, job: usize, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
         let (name, snippet) = (
             self.jobs[job].name.clone(),
-            self.jobs[job].known.snippet.clone(),
+            self.jobs[job].parsed.snippet.clone(),
         );
         let machine = self.jobs[job].machine;
         let answer =
@@ -158,12 +159,12 @@ impl ErlangMachines {
         self.jobs[job].loaded = answer.first("loaded").cloned();
         if let Some(loaded) = answer.first("loaded").filter(|_| verbose) {
             let source = loaded.get("source").unwrap_or_default();
-            write_framed(&self.jobs[job].known.shown, &source, out)?;
+            write_framed(&self.jobs[job].parsed.shown, &source, out)?;
             out.flush()?;
         }
         if self.jobs[job].is_measurable() {
-            let empty = self.ask_machine(machine, out, |live, _| live.measure_empty(&name))?;
-            self.jobs[job].empty_ns = empty.flatten();
+            let empty_ns = self.ask_machine(machine, out, |live, _| live.measure_empty(&name))?;
+            self.jobs[job].empty_ns = empty_ns.flatten();
         }
         Ok(())
     }
@@ -195,15 +196,15 @@ impl ErlangMachines {
         samples: &SampleDivision,
         out: &mut dyn Write,
     ) -> io::Result<Vec<Visit>> {
-        let sound: Vec<usize> = jobs
+        let measurable: Vec<usize> = jobs
             .iter()
             .copied()
             .filter(|job| self.jobs[*job].is_measurable())
             .collect();
-        let Some(machine) = sound.first().map(|job| self.jobs[*job].machine) else {
+        let Some(machine) = measurable.first().map(|job| self.jobs[*job].machine) else {
             return Ok(Vec::new());
         };
-        let names: Vec<String> = sound
+        let names: Vec<String> = measurable
             .iter()
             .map(|job| self.jobs[*job].name.clone())
             .collect();
@@ -218,10 +219,10 @@ impl ErlangMachines {
         let late_ns = answer
             .first("end")
             .and_then(|end| end.parse_number("max_late_ns"));
-        let mut given = Vec::new();
-        for (job, name) in sound.iter().zip(&names) {
+        let mut visits = Vec::new();
+        for (job, name) in measurable.iter().zip(&names) {
             match answer.timing(name, samples) {
-                Some(timing) if !timing.windows.is_empty() => given.push(Visit {
+                Some(timing) if !timing.windows.is_empty() => visits.push(Visit {
                     job: *job,
                     timing,
                     late_ns: late_ns.unwrap_or(0.0),
@@ -232,7 +233,7 @@ impl ErlangMachines {
                 _ => {}
             }
         }
-        Ok(given)
+        Ok(visits)
     }
 
     /// Runs the cleanup hooks in every VM and waits for its exit.
@@ -244,7 +245,9 @@ impl ErlangMachines {
             match live.shut_down() {
                 Ok(answer) => self.record_faults(&answer),
                 // The measurements of a VM that does not exit by itself stay valid.
-                Err(gone) if !is_interrupt_requested() => self.record_exit(machine, &gone, true),
+                Err(failure) if !is_interrupt_requested() => {
+                    self.record_exit(machine, &failure, true)
+                }
                 Err(_) => {}
             }
         }
@@ -263,47 +266,47 @@ impl ErlangMachines {
         let Some(Some(live)) = self.machines.get_mut(machine) else {
             return Ok(None);
         };
-        let mut written = Ok(());
+        let mut written_result = Ok(());
         let monitor = &mut self.monitor;
         let answer = ask(live, &mut |event| {
-            if let (Some(monitor), Ok(())) = (monitor.as_mut(), &written) {
-                written = monitor.handle_event(machine, event, out);
+            if let (Some(monitor), Ok(())) = (monitor.as_mut(), &written_result) {
+                written_result = monitor.handle_event(machine, event, out);
             }
         });
-        written?;
+        written_result?;
         match answer {
             Ok(answer) => Ok(Some(answer)),
-            Err(gone) => {
-                self.mark_lost(machine, &gone);
+            Err(failure) => {
+                self.mark_lost(machine, &failure);
                 Ok(None)
             }
         }
     }
 
-    fn mark_lost(&mut self, machine: usize, gone: &HarnessFailure) {
+    fn mark_lost(&mut self, machine: usize, failure: &HarnessFailure) {
         self.machines[machine] = None;
         // The interrupt reached the VM as well as us.
         if !is_interrupt_requested() {
-            self.record_exit(machine, gone, false);
+            self.record_exit(machine, failure, false);
         }
     }
 
-    fn record_exit(&mut self, machine: usize, gone: &HarnessFailure, is_afterwards: bool) {
+    fn record_exit(&mut self, machine: usize, failure: &HarnessFailure, is_afterwards: bool) {
         let fault = SnippetFault {
             is_afterwards,
-            ..SnippetFault::from_exit(gone)
+            ..SnippetFault::from_exit(failure)
         };
-        let own = self.jobs.iter_mut().filter(|job| job.machine == machine);
-        for job in own.filter(|job| job.is_measurable()) {
+        let affected = self.jobs.iter_mut().filter(|job| job.machine == machine);
+        for job in affected.filter(|job| job.is_measurable()) {
             job.faults.push(fault.clone());
         }
     }
 
     fn record_faults(&mut self, answer: &CommandAnswer) {
         for event in answer.events.iter().filter(|event| event.verb == "error") {
-            let of = event.get("job").unwrap_or_default();
+            let job_name = event.get("job").unwrap_or_default();
             let fault = SnippetFault::from_event(event);
-            for job in self.jobs.iter_mut().filter(|job| job.name == of) {
+            for job in self.jobs.iter_mut().filter(|job| job.name == job_name) {
                 if !job.faults.contains(&fault) {
                     job.faults.push(fault.clone());
                 }
@@ -313,12 +316,12 @@ impl ErlangMachines {
 }
 
 fn start_live(
-    known: &ErlangSnippet,
+    parsed: &ErlangSnippet,
     directory: &Path,
 ) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
-    let program = snippet::default_program(known.snippet.language);
+    let program = snippet::default_program(parsed.snippet.language);
     let variant = Variant::plain("erlperf");
-    let spec = snippet::build_process(&known.snippet, &program, &variant)?;
+    let spec = snippet::build_process(&parsed.snippet, &program, &variant)?;
     LiveHarness::start(ProcessSpec {
         directory: Some(directory.to_owned()),
         limit: MAX_VM_LIFETIME,
@@ -396,10 +399,10 @@ impl SnippetFault {
     }
 
     /// Creates the fault of a VM that ended.
-    pub fn from_exit(gone: &HarnessFailure) -> SnippetFault {
+    pub fn from_exit(failure: &HarnessFailure) -> SnippetFault {
         SnippetFault {
-            reason: gone.cause.to_string(),
-            calls: gone.stderr_tail.lines().map(str::to_owned).collect(),
+            reason: failure.cause.to_string(),
+            calls: failure.stderr_tail.lines().map(str::to_owned).collect(),
             is_afterwards: false,
         }
     }
@@ -433,8 +436,8 @@ const TITLE_WIDTH: usize = 32;
 /// Fails if `out` is closed.
 fn write_framed(snippet: &str, source: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut title = String::new();
-    for letter in to_single_line(snippet).chars() {
-        title.push(letter);
+    for character in to_single_line(snippet).chars() {
+        title.push(character);
         if display_width(&title) > TITLE_WIDTH {
             title.pop();
             break;

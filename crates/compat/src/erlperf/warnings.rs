@@ -1,5 +1,5 @@
 //! Warnings that the original lacks: differences without significance, disturbed measurements, code
-//! that the compiler folded, samples that never became steady.
+//! that the compiler has optimized away, samples that never became steady.
 
 use super::arguments::{ErlperfRequest, SampleDefinition};
 use super::sampling::{SampledSnippets, SnippetSamples};
@@ -11,7 +11,7 @@ use speedwell_model::median;
 use speedwell_process::is_interrupt_requested;
 use speedwell_report::snippet::ERLANG_LOCKS;
 
-/// Differences with a p value from this on are not significant.
+/// Differences are significant only if their p value is below this.
 const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
 /// The original's warning when a sample ends so late that the next one is due. The original then
@@ -20,8 +20,8 @@ const TIMER_WARNING: &str = "Timer accuracy problem detected, results may be ina
 
 /// Returns the original's warning if a sample of any snippet was late.
 pub fn timer_warning(sampled: &SampledSnippets, request: &ErlperfRequest) -> Option<String> {
-    let mut taken = sampled.taken.iter();
-    let is_late = taken.any(|taken| lateness(taken, request).is_some());
+    let mut samples = sampled.taken.iter();
+    let is_late = samples.any(|samples| lateness(samples, request).is_some());
     is_late.then(|| TIMER_WARNING.to_owned())
 }
 
@@ -31,64 +31,65 @@ pub fn sample_warnings(
     sampled: &SampledSnippets,
     request: &ErlperfRequest,
 ) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for (job, taken) in jobs.iter().zip(&sampled.taken) {
-        sentences.extend(
-            remarks_on(job, taken, request).map(|text| format!("{}: {text}", job.known.label)),
+    let mut warnings = Vec::new();
+    for (job, samples) in jobs.iter().zip(&sampled.taken) {
+        warnings.extend(
+            remarks_on(job, samples, request)
+                .map(|warning| format!("{}: {warning}", job.parsed.label)),
         );
     }
     if let (false, Some(until)) = (sampled.is_steady, request.until) {
-        sentences.push(format!(
+        warnings.push(format!(
             "Samples never varied by {} or less, as --cv requires: the last {} are shown.",
             until.variation, request.samples
         ));
     }
-    sentences
+    warnings
 }
 
 fn remarks_on<'a>(
     job: &'a SnippetJob,
-    taken: &'a SnippetSamples,
+    samples: &'a SnippetSamples,
     request: &'a ErlperfRequest,
 ) -> impl Iterator<Item = String> + 'a {
-    let fewer = missing_samples_warning(taken, request)
+    let missing = missing_samples_warning(samples, request)
         .filter(|_| job.is_measurable() && !is_interrupt_requested());
-    let folded = taken
+    let folded = samples
         .visits
         .last()
         .and_then(|measured| folded_warning(measured, job.empty_ns, job.loaded.as_ref()));
-    let sentences = fewer.into_iter().chain(folded);
+    let sentences = missing.into_iter().chain(folded);
     sentences
-        .chain(disturbance_warning(taken, request))
-        .chain(lateness(taken, request))
+        .chain(disturbance_warning(samples, request))
+        .chain(lateness(samples, request))
 }
 
-/// Where a sample ended so late that the next one was due, and not only because a usual iteration
-/// takes as long.
-fn lateness(taken: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
+/// Reports a sample that ended so late that the next one was due, unless a typical iteration takes
+/// that long.
+fn lateness(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let SampleDefinition::Window(length) = request.sample else {
         return None;
     };
-    let plain = ErlperfRequest {
+    let unadjusted = ErlperfRequest {
         subtracts_empty: false,
         ..request.clone()
     };
-    let iteration_ns = taken.net_figures(&plain, None)?.iteration_ns;
-    let is_late = taken.late_ns - iteration_ns >= length.as_nanos() as f64;
+    let iteration_ns = samples.net_figures(&unadjusted, None)?.iteration_ns;
+    let is_late = samples.late_ns - iteration_ns >= length.as_nanos() as f64;
     (is_late && iteration_ns.is_finite()).then(|| {
         format!(
             "A sample ended {} late, with samples of {} ms. Workers had to wait, or a few \
              iterations take much longer than most. Where processes wait for each other, \
              {ERLANG_LOCKS}.",
-            format_duration(taken.late_ns),
+            format_duration(samples.late_ns),
             length.as_millis()
         )
     })
 }
 
 /// Reports how many of the requested samples are missing, if any.
-fn missing_samples_warning(taken: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
-    let count = taken.windows.len();
+fn missing_samples_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
+    let count = samples.windows.len();
     let is_short = (1..request.samples as usize).contains(&count);
     is_short.then(|| {
         format!(
@@ -101,19 +102,19 @@ fn missing_samples_warning(taken: &SnippetSamples, request: &ErlperfRequest) -> 
 
 /// Warns if the mean iteration took much longer than an iteration of the median batch. Workers that
 /// share processors wait for each other, which is not a disturbance.
-fn disturbance_warning(taken: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
+fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    if taken.workers as usize > processors {
+    if samples.workers as usize > processors {
         return None;
     }
-    let batches = taken.visits.iter().filter_map(|visit| visit.batches);
+    let batches = samples.visits.iter().filter_map(|visit| visit.batches);
     let mut medians: Vec<f64> = batches.map(|batches| batches.median_ns).collect();
     let typical_ns = median(&mut medians)?;
-    let plain = ErlperfRequest {
+    let unadjusted = ErlperfRequest {
         subtracts_empty: false,
         ..request.clone()
     };
-    let ratio = taken.net_figures(&plain, None)?.iteration_ns / typical_ns;
+    let ratio = samples.net_figures(&unadjusted, None)?.iteration_ns / typical_ns;
     (ratio > MAX_DISTURBANCE && ratio.is_finite()).then(|| {
         format!(
             "The mean iteration takes {ratio:.1} times as long as in the median batch ({}): the \
@@ -132,9 +133,9 @@ pub fn table_warnings(table: &SnippetTable, request: &ErlperfRequest) -> Vec<Str
         let figures = line.figures.as_ref();
         figures.map_or(Vec::new(), |figures| figures.samples.clone())
     };
-    let first = samples(best);
+    let best_samples = samples(best);
     let unclear = others.iter().filter_map(|other| {
-        let p = p_of_difference(&first, &samples(other))?;
+        let p = p_of_difference(&best_samples, &samples(other))?;
         (p >= SIGNIFICANCE_LEVEL).then(|| {
             format!(
                 "'{}' and '{}' are statistically indistinguishable: p = {p:.2} by Welch's test of the logarithms of {} samples each.",
@@ -142,11 +143,12 @@ pub fn table_warnings(table: &SnippetTable, request: &ErlperfRequest) -> Vec<Str
             )
         })
     });
-    let mut said: Vec<String> = unclear.collect();
-    if !said.is_empty() && matches!(request.sample, SampleDefinition::Window(_)) {
-        said.push("Take more samples (-s); for verdicts, use 'speedwell eval erlang'.".to_owned());
+    let mut warnings: Vec<String> = unclear.collect();
+    if !warnings.is_empty() && matches!(request.sample, SampleDefinition::Window(_)) {
+        warnings
+            .push("Take more samples (-s); for verdicts, use 'speedwell eval erlang'.".to_owned());
     }
-    said
+    warnings
 }
 
 #[cfg(test)]

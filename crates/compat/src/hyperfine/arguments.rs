@@ -27,10 +27,10 @@ pub struct HyperfineRequest {
     /// `-m`, `-M` and `-r`.
     pub runs: (u64, Option<u64>),
     /// `--min-benchmarking-time`, in seconds.
-    pub least_time_s: f64,
+    pub min_time_s: f64,
     /// `-s`: once before the runs of a command.
     pub setup: Option<String>,
-    /// `-p`: before every run; none, one for all commands, or one for each.
+    /// `-p`: executed before every run. No command, one for all, or one for each.
     pub prepare: Vec<String>,
     /// `-C`: after every run; like `-p`.
     pub conclude: Vec<String>,
@@ -44,7 +44,7 @@ pub struct HyperfineRequest {
     pub outputs: Vec<OutputTarget>,
     /// `--input`: standard input of commands; empty by default.
     pub input: Option<PathBuf>,
-    /// `--style`; `None` depends on the terminal.
+    /// `--style`; if `None`, it depends on the terminal.
     pub style: Option<OutputStyle>,
     /// `--sort`.
     pub sort: ResultOrder,
@@ -243,7 +243,7 @@ fn conflict_refusal(reason: impl Into<String>) -> HyperfineRefusal {
 /// Command line split into options and commands.
 #[derive(Debug, Default)]
 struct HyperfineArguments<'a> {
-    given: Vec<(&'static str, Vec<&'a str>)>,
+    options: Vec<(&'static str, Vec<&'a str>)>,
     commands: Vec<&'a str>,
 }
 
@@ -251,12 +251,12 @@ impl<'a> HyperfineArguments<'a> {
     fn split_arguments(
         arguments: &'a [String],
     ) -> Result<HyperfineArguments<'a>, HyperfineRefusal> {
-        let mut words = HyperfineArguments::default();
-        let mut rest = arguments.iter().map(String::as_str);
-        while let Some(word) = rest.next() {
-            if word == "--" {
-                words.commands.extend(rest.by_ref());
-            } else if let Some(long) = word.strip_prefix("--") {
+        let mut parsed = HyperfineArguments::default();
+        let mut remaining = arguments.iter().map(String::as_str);
+        while let Some(argument) = remaining.next() {
+            if argument == "--" {
+                parsed.commands.extend(remaining.by_ref());
+            } else if let Some(long) = argument.strip_prefix("--") {
                 let (name, attached) = match long.split_once('=') {
                     Some((name, value)) => (name, Some(value)),
                     None => (long, None),
@@ -265,41 +265,44 @@ impl<'a> HyperfineArguments<'a> {
                     .iter()
                     .find(|option| !name.is_empty() && option.1 == name)
                     .ok_or_else(|| unknown_option(&format!("--{name}")))?;
-                words.take_option(option, word, attached, &mut rest)?;
-            } else if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
-                words.read_letters(letters, word, &mut rest)?;
+                parsed.take_option(option, argument, attached, &mut remaining)?;
+            } else if let Some(letters) = argument
+                .strip_prefix('-')
+                .filter(|remaining| !remaining.is_empty())
+            {
+                parsed.read_letters(letters, argument, &mut remaining)?;
             } else {
-                words.commands.push(word);
+                parsed.commands.push(argument);
             }
         }
-        Ok(words)
+        Ok(parsed)
     }
 
     /// Parses letters after one dash, up to the first that takes a value.
     fn read_letters(
         &mut self,
         letters: &'a str,
-        word: &'a str,
-        rest: &mut dyn Iterator<Item = &'a str>,
+        argument: &'a str,
+        remaining: &mut dyn Iterator<Item = &'a str>,
     ) -> Result<(), HyperfineRefusal> {
         for (start, letter) in letters.char_indices() {
             let option = OPTION_TABLE
                 .iter()
                 .find(|option| option.0 == letter.to_string())
                 .ok_or_else(|| unknown_option(&format!("-{letter}")))?;
-            let behind = &letters[start + letter.len_utf8()..];
-            let value = Some(behind.strip_prefix('=').unwrap_or(behind));
+            let attached = &letters[start + letter.len_utf8()..];
+            let value = Some(attached.strip_prefix('=').unwrap_or(attached));
             match option.2 {
-                ValueCount::Nothing => self.take_option(option, word, None, rest)?,
-                ValueCount::Perhaps if !behind.starts_with('=') => {
-                    self.take_option(option, word, None, rest)?
+                ValueCount::Nothing => self.take_option(option, argument, None, remaining)?,
+                ValueCount::Perhaps if !attached.starts_with('=') => {
+                    self.take_option(option, argument, None, remaining)?
                 }
                 _ => {
                     return self.take_option(
                         option,
-                        word,
-                        value.filter(|_| !behind.is_empty()),
-                        rest,
+                        argument,
+                        value.filter(|_| !attached.is_empty()),
+                        remaining,
                     );
                 }
             }
@@ -309,24 +312,24 @@ impl<'a> HyperfineArguments<'a> {
 
     fn take_option(
         &mut self,
-        known: &(&'static str, &'static str, ValueCount),
-        word: &str,
+        option: &(&'static str, &'static str, ValueCount),
+        argument: &str,
         attached: Option<&'a str>,
-        rest: &mut dyn Iterator<Item = &'a str>,
+        remaining: &mut dyn Iterator<Item = &'a str>,
     ) -> Result<(), HyperfineRefusal> {
-        let (letter, name, takes) = *known;
+        let (letter, name, value_count) = *option;
         let name = if name.is_empty() { letter } else { name };
-        let count = match takes {
+        let count = match value_count {
             ValueCount::Nothing if attached.is_some() => {
                 return Err(syntax_refusal(format!(
-                    "'{word}': the option takes no value"
+                    "'{argument}': the option takes no value"
                 )));
             }
             ValueCount::Nothing | ValueCount::Perhaps => 0,
             ValueCount::Once(count) | ValueCount::Often(count) => count,
             ValueCount::Last => 1,
         };
-        if !matches!(takes, ValueCount::Often(_) | ValueCount::Last) && self.has(name) {
+        if !matches!(value_count, ValueCount::Often(_) | ValueCount::Last) && self.has(name) {
             return Err(syntax_refusal(format!(
                 "{} was given more than once",
                 with_dashes(name)
@@ -336,24 +339,27 @@ impl<'a> HyperfineArguments<'a> {
         while values.len() < count {
             // Only options that accept negative numbers take a value that looks like an option.
             let may_be_dashed = matches!(name, "parameter-scan" | "parameter-list");
-            let next = rest
+            let next = remaining
                 .next()
                 .filter(|next| may_be_dashed || *next == "-" || !next.starts_with('-'));
             values.push(next.ok_or_else(|| {
                 syntax_refusal(format!("{} needs {count} value(s)", with_dashes(name)))
             })?);
         }
-        self.given.push((name, values));
+        self.options.push((name, values));
         Ok(())
     }
 
     fn has(&self, name: &str) -> bool {
-        self.given.iter().any(|(known, _)| *known == name)
+        self.options.iter().any(|(option, _)| *option == name)
     }
 
     fn all_values(&self, name: &str) -> impl Iterator<Item = &'a str> {
-        let own = self.given.iter().filter(move |(known, _)| *known == name);
-        own.flat_map(|(_, values)| values.iter().copied())
+        let occurrences = self
+            .options
+            .iter()
+            .filter(move |(option, _)| *option == name);
+        occurrences.flat_map(|(_, values)| values.iter().copied())
     }
 
     /// Returns the last value.
@@ -369,27 +375,27 @@ impl<'a> HyperfineArguments<'a> {
         &self,
         name: &str,
     ) -> Result<Option<T>, HyperfineRefusal> {
-        let read = |text: &str| {
+        let parse = |text: &str| {
             text.parse()
                 .map_err(|_| conflict_refusal(format!("--{name}: invalid number '{text}'")))
         };
-        self.value(name).map(read).transpose()
+        self.value(name).map(parse).transpose()
     }
 
     /// Maps the value to its meaning in `known`.
     fn parse_choice<T: Copy>(
         &self,
         name: &str,
-        known: &[(&str, T)],
+        choices: &[(&str, T)],
     ) -> Result<Option<T>, HyperfineRefusal> {
-        let Some(word) = self.value(name) else {
+        let Some(value) = self.value(name) else {
             return Ok(None);
         };
-        let found = known.iter().find(|(name, _)| *name == word);
+        let found = choices.iter().find(|(name, _)| *name == value);
         found.map(|(_, meaning)| Some(*meaning)).ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
             syntax_refusal(format!(
-                "--{name}: unknown value '{word}'\nhint: expected {}",
+                "--{name}: unknown value '{value}'\nhint: expected {}",
                 names.join(", ")
             ))
         })
@@ -403,17 +409,22 @@ fn with_dashes(name: &str) -> String {
     }
 }
 
-fn unknown_option(typed: &str) -> HyperfineRefusal {
+fn unknown_option(typed_option: &str) -> HyperfineRefusal {
     let names: Vec<String> = OPTION_TABLE
         .iter()
-        .map(|known| format!("--{}", known.1))
+        .map(|option| format!("--{}", option.1))
         .collect();
-    let near = speedwell_model::nearest_name(typed, &names);
-    let hint = near.map_or_else(
-        || format!("\nhint: put a command that starts like an option after '--': -- '{typed} ...'"),
-        |near| format!("\nhint: did you mean '{near}'?"),
+    let similar = speedwell_model::nearest_name(typed_option, &names);
+    let hint = similar.map_or_else(
+        || {
+            format!(
+                "\nhint: put a command that starts like an option after '--': -- \
+                 '{typed_option} ...'"
+            )
+        },
+        |similar| format!("\nhint: did you mean '{similar}'?"),
     );
-    syntax_refusal(format!("unknown option '{typed}'{hint}"))
+    syntax_refusal(format!("unknown option '{typed_option}'{hint}"))
 }
 
 impl HyperfineCommand {
@@ -422,33 +433,35 @@ impl HyperfineCommand {
     /// # Errors
     /// Fails if the original rejects it, too; the refusal has the original's exit status.
     pub fn parse(arguments: &[String]) -> Result<HyperfineCommand, HyperfineRefusal> {
-        let words = HyperfineArguments::split_arguments(arguments)?;
-        if words.has("help") {
+        let parsed = HyperfineArguments::split_arguments(arguments)?;
+        if parsed.has("help") {
             return Ok(HyperfineCommand::Help);
         }
-        if words.has("version") {
+        if parsed.has("version") {
             return Ok(HyperfineCommand::Version);
         }
-        for (one, other) in EXCLUSIVE_OPTIONS {
-            if words.has(one) && words.has(other) {
-                let (one, other) = (with_dashes(one), with_dashes(other));
-                return Err(syntax_refusal(format!("{one} cannot be used with {other}")));
+        for (first, second) in EXCLUSIVE_OPTIONS {
+            if parsed.has(first) && parsed.has(second) {
+                let (first, second) = (with_dashes(first), with_dashes(second));
+                return Err(syntax_refusal(format!(
+                    "{first} cannot be used with {second}"
+                )));
             }
         }
-        for (one, other) in REQUIRED_OPTIONS {
-            if words.has(one) && !words.has(other) {
-                let (one, other) = (with_dashes(one), with_dashes(other));
-                return Err(syntax_refusal(format!("{one} needs {other}")));
+        for (first, second) in REQUIRED_OPTIONS {
+            if parsed.has(first) && !parsed.has(second) {
+                let (first, second) = (with_dashes(first), with_dashes(second));
+                return Err(syntax_refusal(format!("{first} needs {second}")));
             }
         }
-        if words.commands.is_empty() || words.commands.contains(&"") {
+        if parsed.commands.is_empty() || parsed.commands.contains(&"") {
             return Err(syntax_refusal("missing or empty command".to_owned()));
         }
-        request(&words).map(|request| HyperfineCommand::Measure(Box::new(request)))
+        request(&parsed).map(|request| HyperfineCommand::Measure(Box::new(request)))
     }
 }
 
-fn request(words: &HyperfineArguments<'_>) -> Result<HyperfineRequest, HyperfineRefusal> {
+fn request(parsed: &HyperfineArguments<'_>) -> Result<HyperfineRequest, HyperfineRefusal> {
     let style = [
         ("auto", None),
         ("basic", Some(OutputStyle::Basic)),
@@ -468,87 +481,88 @@ fn request(words: &HyperfineArguments<'_>) -> Result<HyperfineRequest, Hyperfine
         ("second", TimeUnit::Second),
     ];
     let (style, sort) = (
-        words.parse_choice("style", &style)?,
-        words.parse_choice("sort", &sort)?,
+        parsed.parse_choice("style", &style)?,
+        parsed.parse_choice("sort", &sort)?,
     );
-    let unit = words.parse_choice("time-unit", &unit)?;
-    let names: Vec<&str> = words.all_values("command-name").collect();
+    let unit = parsed.parse_choice("time-unit", &unit)?;
+    let names: Vec<&str> = parsed.all_values("command-name").collect();
     let parameters = commands::TypedParameters {
-        scan: words.all_values("parameter-scan").collect(),
-        step: words.value("parameter-step-size"),
-        lists: words.all_values("parameter-list").collect(),
+        scan: parsed.all_values("parameter-scan").collect(),
+        step: parsed.value("parameter-step-size"),
+        lists: parsed.all_values("parameter-list").collect(),
     };
-    let mut all = commands::expand_commands(&words.commands, &names, &parameters)
+    let mut all_commands = commands::expand_commands(&parsed.commands, &names, &parameters)
         .map_err(conflict_refusal)?;
-    let reference = words.value("reference");
+    let reference = parsed.value("reference");
     if let Some(line) = reference {
-        let name = words.value("reference-name");
-        all.insert(0, MeasuredCommand::without_parameters(name, line));
+        let name = parsed.value("reference-name");
+        all_commands.insert(0, MeasuredCommand::without_parameters(name, line));
     }
-    let count = all.len();
+    let count = all_commands.len();
     let request = HyperfineRequest {
-        commands: all,
+        commands: all_commands,
         has_reference: reference.is_some(),
-        warmup: words.parse_number("warmup")?.unwrap_or(0),
-        runs: run_bounds(words)?,
-        least_time_s: words.parse_number("min-benchmarking-time")?.unwrap_or(3.0),
-        setup: words.owned_value("setup"),
-        prepare: hook_commands(words, "prepare", count)?,
-        conclude: hook_commands(words, "conclude", count)?,
-        cleanup: words.owned_value("cleanup"),
-        executor: executor(words)?,
-        ignored: parse_ignored(words)?,
-        outputs: parse_outputs(words, count)?,
-        input: parse_input(words)?,
+        warmup: parsed.parse_number("warmup")?.unwrap_or(0),
+        runs: run_bounds(parsed)?,
+        min_time_s: parsed.parse_number("min-benchmarking-time")?.unwrap_or(3.0),
+        setup: parsed.owned_value("setup"),
+        prepare: hook_commands(parsed, "prepare", count)?,
+        conclude: hook_commands(parsed, "conclude", count)?,
+        cleanup: parsed.owned_value("cleanup"),
+        executor: executor(parsed)?,
+        ignored: parse_ignored(parsed)?,
+        outputs: parse_outputs(parsed, count)?,
+        input: parse_input(parsed)?,
         style: style.flatten(),
         sort: sort.unwrap_or(ResultOrder::Auto),
         unit,
-        exports: parse_exports(words),
-        strict: words.has("strict-compat"),
-        seed: words.parse_number("seed")?,
+        exports: parse_exports(parsed),
+        strict: parsed.has("strict-compat"),
+        seed: parsed.parse_number("seed")?,
     };
     Ok(request)
 }
 
 /// Returns the minimum and maximum number of runs: at least ten by default, fewer only if the
 /// maximum is lower.
-fn run_bounds(words: &HyperfineArguments<'_>) -> Result<(u64, Option<u64>), HyperfineRefusal> {
-    let exactly: Option<u64> = words.parse_number("runs")?;
-    let fewest = exactly.or(words.parse_number("min-runs")?);
-    let most = exactly.or(words.parse_number("max-runs")?);
-    match (fewest, most) {
-        (Some(fewest), Some(most)) if fewest > most => Err(conflict_refusal(format!(
-            "--min-runs {fewest} is more than --max-runs {most}"
+fn run_bounds(parsed: &HyperfineArguments<'_>) -> Result<(u64, Option<u64>), HyperfineRefusal> {
+    let exact_runs: Option<u64> = parsed.parse_number("runs")?;
+    let min_runs = exact_runs.or(parsed.parse_number("min-runs")?);
+    let max_runs = exact_runs.or(parsed.parse_number("max-runs")?);
+    match (min_runs, max_runs) {
+        (Some(min_runs), Some(max_runs)) if min_runs > max_runs => Err(conflict_refusal(format!(
+            "--min-runs {min_runs} is more than --max-runs {max_runs}"
         ))),
         (_, Some(0)) => Err(conflict_refusal("the number of runs must be at least 1")),
-        (None, Some(most)) => Ok((most.min(10), Some(most))),
-        (fewest, most) => Ok((fewest.unwrap_or(10), most)),
+        (None, Some(max_runs)) => Ok((max_runs.min(10), Some(max_runs))),
+        (min_runs, max_runs) => Ok((min_runs.unwrap_or(10), max_runs)),
     }
 }
 
-/// Returns commands around every run: none, one for all, or one for each of `count`.
+/// Returns the hook commands executed around every run: none, one for all commands, or one for each
+/// of `count`.
 fn hook_commands(
-    words: &HyperfineArguments<'_>,
+    parsed: &HyperfineArguments<'_>,
     name: &str,
     count: usize,
 ) -> Result<Vec<String>, HyperfineRefusal> {
-    let given: Vec<String> = words.all_values(name).map(str::to_owned).collect();
-    if given.len() > 1 && given.len() != count {
+    let hooks: Vec<String> = parsed.all_values(name).map(str::to_owned).collect();
+    if hooks.len() > 1 && hooks.len() != count {
         return Err(conflict_refusal(format!(
             "--{name} was given {} times for {count} commands\nhint: give it once for all, or \
              once for each (including the reference)",
-            given.len()
+            hooks.len()
         )));
     }
-    Ok(given)
+    Ok(hooks)
 }
 
-fn executor(words: &HyperfineArguments<'_>) -> Result<CommandExecutor, HyperfineRefusal> {
-    if words.has("N") {
+fn executor(parsed: &HyperfineArguments<'_>) -> Result<CommandExecutor, HyperfineRefusal> {
+    if parsed.has("N") {
         return Ok(CommandExecutor::Direct);
     }
-    let shell = words.value("shell");
-    if words.has("debug-mode") {
+    let shell = parsed.value("shell");
+    if parsed.has("debug-mode") {
         return Ok(CommandExecutor::Pretended(shell.map(str::to_owned)));
     }
     match shell {
@@ -565,11 +579,11 @@ fn executor(words: &HyperfineArguments<'_>) -> Result<CommandExecutor, Hyperfine
     }
 }
 
-fn parse_ignored(words: &HyperfineArguments<'_>) -> Result<IgnoredStatuses, HyperfineRefusal> {
-    if !words.has("ignore-failure") {
+fn parse_ignored(parsed: &HyperfineArguments<'_>) -> Result<IgnoredStatuses, HyperfineRefusal> {
+    if !parsed.has("ignore-failure") {
         return Ok(IgnoredStatuses::Nothing);
     }
-    match words.value("ignore-failure") {
+    match parsed.value("ignore-failure") {
         None | Some("" | "all-non-zero") => Ok(IgnoredStatuses::Everything),
         Some(list) => {
             let codes = list.split(',').map(|code| {
@@ -583,40 +597,40 @@ fn parse_ignored(words: &HyperfineArguments<'_>) -> Result<IgnoredStatuses, Hype
 }
 
 fn parse_outputs(
-    words: &HyperfineArguments<'_>,
+    parsed: &HyperfineArguments<'_>,
     count: usize,
 ) -> Result<Vec<OutputTarget>, HyperfineRefusal> {
     let mut outputs = Vec::new();
-    for word in words.all_values("output") {
-        outputs.push(match word {
+    for target in parsed.all_values("output") {
+        outputs.push(match target {
             "null" => OutputTarget::Null,
             "pipe" => OutputTarget::Pipe,
             "inherit" => OutputTarget::Inherit,
             file if file.contains('/') => OutputTarget::File(file.into()),
-            word => {
+            target => {
                 return Err(conflict_refusal(format!(
-                    "--output: unknown target '{word}'\nhint: use null, pipe, inherit, or a file \
-                     as './{word}'"
+                    "--output: unknown target '{target}'\nhint: use null, pipe, inherit, or a file \
+                     as './{target}'"
                 )));
             }
         });
     }
-    if words.has("show-output") {
+    if parsed.has("show-output") {
         outputs = vec![OutputTarget::Inherit];
     }
     match outputs.len() {
         0 => Ok(vec![OutputTarget::Null; count]),
         1 => Ok(vec![outputs[0].clone(); count]),
-        given if given == count => Ok(outputs),
-        given => Err(conflict_refusal(format!(
-            "--output was given {given} times for {count} commands\nhint: give it once for all, \
-             or once for each (including the reference)"
+        target_count if target_count == count => Ok(outputs),
+        target_count => Err(conflict_refusal(format!(
+            "--output was given {target_count} times for {count} commands\nhint: give it once for \
+             all, or once for each (including the reference)"
         ))),
     }
 }
 
-fn parse_input(words: &HyperfineArguments<'_>) -> Result<Option<PathBuf>, HyperfineRefusal> {
-    match words.value("input") {
+fn parse_input(parsed: &HyperfineArguments<'_>) -> Result<Option<PathBuf>, HyperfineRefusal> {
+    match parsed.value("input") {
         None | Some("null") => Ok(None),
         Some(file) if std::path::Path::new(file).exists() => Ok(Some(file.into())),
         Some(file) => Err(conflict_refusal(format!(
@@ -625,11 +639,11 @@ fn parse_input(words: &HyperfineArguments<'_>) -> Result<Option<PathBuf>, Hyperf
     }
 }
 
-fn parse_exports(words: &HyperfineArguments<'_>) -> Vec<(ExportKind, String)> {
-    let given = ExportKind::ALL
+fn parse_exports(parsed: &HyperfineArguments<'_>) -> Vec<(ExportKind, String)> {
+    let exports = ExportKind::ALL
         .iter()
-        .filter_map(|export| Some((*export, words.owned_value(export.option())?)));
-    given.collect()
+        .filter_map(|export| Some((*export, parsed.owned_value(export.option())?)));
+    exports.collect()
 }
 
 #[cfg(test)]

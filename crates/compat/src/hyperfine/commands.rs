@@ -1,4 +1,4 @@
-//! Expands commands with parameters, in the order of the original. Start at [`expand_commands`].
+//! Expands commands with parameters, in hyperfine's order. Start at [`expand_commands`].
 
 use speedwell_measure::eval::parameters::{parse_list, parse_range};
 use speedwell_model::{Case, ParameterValue, format_fixed};
@@ -22,10 +22,10 @@ impl MeasuredCommand {
         }
     }
 
-    /// Replaces parameter names in a text by this command's values.
+    /// Replaces `{name}` placeholders in a string with this command's values.
     pub fn fill_parameters(&self, text: &str) -> String {
-        let own = self.parameters.iter();
-        let pairs: Vec<(String, String)> = own
+        let parameters = self.parameters.iter();
+        let pairs: Vec<(String, String)> = parameters
             .map(|(name, value)| (format!("{{{name}}}"), value.clone()))
             .collect();
         format_fixed(text, &pairs)
@@ -41,7 +41,8 @@ impl MeasuredCommand {
         self.fill_parameters(self.name.as_deref().unwrap_or(&self.template))
     }
 
-    /// Returns the name in tables: with the parameters that it does not contain.
+    /// Returns the name in tables: followed by the parameters that the command line does not
+    /// mention.
     pub fn table_title(&self) -> String {
         let is_unused = |name: &String| !self.template.contains(&format!("{{{name}}}"));
         let unused = self.parameters.iter().filter(|(name, _)| is_unused(name));
@@ -97,8 +98,8 @@ pub fn expand_commands(
     let mut commands = Vec::new();
     for row in &rows {
         for line in lines {
-            let usual = names.first().filter(|_| has_parameters);
-            let name = names.get(commands.len()).or(usual);
+            let shared_name = names.first().filter(|_| has_parameters);
+            let name = names.get(commands.len()).or(shared_name);
             commands.push(MeasuredCommand {
                 parameters: row.clone(),
                 ..MeasuredCommand::without_parameters(name.copied(), line)
@@ -111,15 +112,15 @@ pub fn expand_commands(
 /// Names and values of one command.
 type ParameterRow = Vec<(String, String)>;
 
-/// Returns every combination of values, the first parameter changing fastest; a single empty one
-/// without parameters.
+/// Returns every combination of values, the first parameter changing fastest; a single empty row if
+/// there are no parameters.
 fn parameter_rows(parameters: &TypedParameters<'_>) -> Result<Vec<ParameterRow>, String> {
     if let [name, first, last] = parameters.scan[..] {
         let is_whole = |text: &str| text.parse::<i32>().is_ok();
         if parameters.step.is_none() && !(is_whole(first) && is_whole(last)) {
-            let why = "fractional numbers need a step\nhint: use --parameter-step-size, such as \
+            let reason = "fractional numbers need a step\nhint: use --parameter-step-size, such as \
                        0.1";
-            return Err(why.to_owned());
+            return Err(reason.to_owned());
         }
         let numbers =
             parse_range(first, last, parameters.step).map_err(|error| error.to_string())?;
@@ -130,7 +131,7 @@ fn parameter_rows(parameters: &TypedParameters<'_>) -> Result<Vec<ParameterRow>,
     }
     let mut lists: Vec<(String, Vec<ParameterValue>)> = Vec::new();
     for pair in parameters.lists.chunks_exact(2) {
-        if lists.iter().any(|(known, _)| known == pair[0]) {
+        if lists.iter().any(|(name_before, _)| name_before == pair[0]) {
             return Err(format!(
                 "the parameter '{}' was given more than once",
                 pair[0]
@@ -146,11 +147,11 @@ fn parameter_rows(parameters: &TypedParameters<'_>) -> Result<Vec<ParameterRow>,
     }
     lists.reverse();
     let rows = Case::cartesian_product(&lists).map_err(|error| error.to_string())?;
-    let typed = |row: Vec<(String, ParameterValue)>| -> ParameterRow {
+    let to_row = |row: Vec<(String, ParameterValue)>| -> ParameterRow {
         let values = row.into_iter().rev();
         values.map(|(name, value)| (name, value.plain())).collect()
     };
-    Ok(rows.into_iter().map(typed).collect())
+    Ok(rows.into_iter().map(to_row).collect())
 }
 
 #[cfg(test)]

@@ -42,55 +42,55 @@ struct ExportDocument<'a> {
 /// Fails if a figure cannot be represented in JSON.
 pub fn format_export(
     export: ExportKind,
-    all: &[CommandFigures],
+    commands: &[CommandFigures],
     unit: Option<TimeUnit>,
     by_time: bool,
 ) -> anyhow::Result<String> {
     let markup = match export {
-        ExportKind::Json => return format_json(all),
-        ExportKind::Csv => return Ok(format_csv(all)),
+        ExportKind::Json => return format_json(commands),
+        ExportKind::Csv => return Ok(format_csv(commands)),
         ExportKind::Markdown => TableMarkup::Markdown,
         ExportKind::AsciiDoc => TableMarkup::AsciiDoc,
         ExportKind::Org => TableMarkup::Org,
     };
     let natural_unit = || {
-        let first = all.first();
+        let first = commands.first();
         first.map_or(TimeUnit::Second, |first| TimeUnit::for_seconds(first.mean))
     };
-    let rows = relative_to(all, fastest_index(all), by_time);
+    let rows = relative_to(commands, fastest_index(commands), by_time);
     Ok(markup.format_table(&rows, unit.unwrap_or_else(natural_unit)))
 }
 
-/// Replaces a file atomically: if the process is killed, the file has the old text or the new one,
-/// never a part.
+/// Replaces a file atomically: if the process is killed, the file has the old content or the new
+/// content, never a part of it.
 ///
 /// # Errors
 /// Fails if the file cannot be written.
 pub fn replace_file(file: &str, text: &str) -> io::Result<()> {
     let path = Path::new(file);
-    let known = fs::symlink_metadata(path);
+    let old_metadata = fs::symlink_metadata(path);
     // Links, terminals and pipes cannot be replaced by another file.
-    let draft = match known.as_ref().map(Metadata::is_file) {
+    let temporary = match old_metadata.as_ref().map(Metadata::is_file) {
         Ok(true) => path.file_name().map(|name| {
             let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
             path.with_file_name(name)
         }),
         _ => None,
     };
-    let (Some(draft), Ok(known)) = (draft, known) else {
+    let (Some(temporary), Ok(old_metadata)) = (temporary, old_metadata) else {
         return fs::write(path, text);
     };
-    let written = fs::write(&draft, text)
-        .and_then(|()| fs::set_permissions(&draft, known.permissions()))
-        .and_then(|()| fs::rename(&draft, path));
+    let written = fs::write(&temporary, text)
+        .and_then(|()| fs::set_permissions(&temporary, old_metadata.permissions()))
+        .and_then(|()| fs::rename(&temporary, path));
     written.or_else(|_| {
         // The folder may not permit new files; then only this file can be written.
-        let _ = fs::remove_file(&draft);
+        let _ = fs::remove_file(&temporary);
         fs::write(path, text)
     })
 }
 
-fn format_json(all: &[CommandFigures]) -> anyhow::Result<String> {
+fn format_json(commands: &[CommandFigures]) -> anyhow::Result<String> {
     let entry = |figures| {
         let figures: &CommandFigures = figures;
         ExportEntry {
@@ -108,7 +108,7 @@ fn format_json(all: &[CommandFigures]) -> anyhow::Result<String> {
             parameters: sorted_parameters(figures),
         }
     };
-    let results = all.iter().map(entry).collect();
+    let results = commands.iter().map(entry).collect();
     let mut bytes = Vec::new();
     let pretty = PrettyFormatter::new();
     ExportDocument { results }.serialize(&mut Serializer::with_formatter(&mut bytes, pretty))?;
@@ -117,23 +117,24 @@ fn format_json(all: &[CommandFigures]) -> anyhow::Result<String> {
 }
 
 fn sorted_parameters(figures: &CommandFigures) -> BTreeMap<&str, &str> {
-    let own = figures.parameters.iter();
-    own.map(|(name, value)| (name.as_str(), value.as_str()))
+    let parameters = figures.parameters.iter();
+    parameters
+        .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect()
 }
 
-fn format_csv(all: &[CommandFigures]) -> String {
-    let fixed = "command,mean,stddev,median,user,system,min,max".to_owned();
-    let names: BTreeSet<&str> = all
+fn format_csv(commands: &[CommandFigures]) -> String {
+    let fixed_headers = "command,mean,stddev,median,user,system,min,max".to_owned();
+    let names: BTreeSet<&str> = commands
         .iter()
-        .flat_map(|one| sorted_parameters(one).into_keys())
+        .flat_map(|figures| sorted_parameters(figures).into_keys())
         .collect();
     let headers = names
         .iter()
         .map(|name| quote_csv(&format!("parameter_{name}")));
-    let headers: Vec<String> = [fixed].into_iter().chain(headers).collect();
+    let headers: Vec<String> = [fixed_headers].into_iter().chain(headers).collect();
     let mut text = headers.join(",") + "\n";
-    for figures in all {
+    for figures in commands {
         let deviation = figures.deviation.unwrap_or(0.0);
         let numbers = [
             figures.mean,
@@ -177,12 +178,12 @@ enum TableMarkup {
 
 impl TableMarkup {
     fn format_table(self, rows: &[RelativeFigures<'_>], unit: TimeUnit) -> String {
-        let sign = unit.symbol();
+        let symbol = unit.symbol();
         let header = [
             "Command".to_owned(),
-            format!("Mean [{sign}]"),
-            format!("Min [{sign}]"),
-            format!("Max [{sign}]"),
+            format!("Mean [{symbol}]"),
+            format!("Min [{symbol}]"),
+            format!("Max [{symbol}]"),
             "Relative".to_owned(),
         ];
         let (before, below, after) = match self {
@@ -202,7 +203,7 @@ impl TableMarkup {
         let spread = figures
             .deviation
             .map(|deviation| format!(" ± {}", unit.format_digits(deviation)));
-        let of_ratio = row
+        let ratio_deviation = row
             .deviation
             .filter(|_| !row.is_reference)
             .map(|deviation| format!(" ± {deviation:.2}"));
@@ -217,7 +218,7 @@ impl TableMarkup {
             ),
             unit.format_digits(figures.min),
             unit.format_digits(figures.max),
-            format!("{:.2}{}", row.ratio, of_ratio.unwrap_or_default()),
+            format!("{:.2}{}", row.ratio, ratio_deviation.unwrap_or_default()),
         ]
     }
 

@@ -17,7 +17,7 @@ pub struct RunTiming {
     /// Exit status; `None` after a signal.
     pub status: Option<i32>,
     /// Wall time including the shell.
-    pub whole_s: f64,
+    pub with_shell_s: f64,
     /// Block in which it was measured.
     pub block: u32,
 }
@@ -53,7 +53,8 @@ impl CommandFigures {
         runs: Vec<RunTiming>,
     ) -> CommandFigures {
         let times: Vec<f64> = runs.iter().map(|run| run.real_s).collect();
-        let mean_of = |of: fn(&RunTiming) -> f64| mean(&runs.iter().map(of).collect::<Vec<_>>());
+        let mean_of =
+            |time_of: fn(&RunTiming) -> f64| mean(&runs.iter().map(time_of).collect::<Vec<_>>());
         let average = mean(&times);
         CommandFigures {
             mean: average,
@@ -99,13 +100,17 @@ fn median(values: &[f64]) -> f64 {
 /// Returns distances from the median in median absolute deviations (Iglewicz and Hoaglin, How to
 /// Detect and Handle Outliers, 1993).
 pub fn outlier_scores(values: &[f64]) -> Vec<f64> {
-    let middle = median(values);
-    let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-    let typical = median(&distances);
-    let typical = if typical > 0.0 { typical } else { f64::EPSILON };
+    let center = median(values);
+    let distances: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
+    let typical_distance = median(&distances);
+    let typical_distance = if typical_distance > 0.0 {
+        typical_distance
+    } else {
+        f64::EPSILON
+    };
     values
         .iter()
-        .map(|value| (value - middle) / typical)
+        .map(|value| (value - center) / typical_distance)
         .collect()
 }
 
@@ -169,9 +174,9 @@ pub struct RelativeFigures<'a> {
 }
 
 /// Returns the index of the command with the smallest mean: the first of several.
-pub fn fastest_index(all: &[CommandFigures]) -> usize {
-    let at = (0..all.len()).min_by(|&a, &b| compare_means(&all[a], &all[b]));
-    at.unwrap_or(0)
+pub fn fastest_index(figures: &[CommandFigures]) -> usize {
+    let fastest = (0..figures.len()).min_by(|&a, &b| compare_means(&figures[a], &figures[b]));
+    fastest.unwrap_or(0)
 }
 
 fn compare_means(one: &CommandFigures, other: &CommandFigures) -> Ordering {
@@ -181,12 +186,12 @@ fn compare_means(one: &CommandFigures, other: &CommandFigures) -> Ordering {
 /// Compares every command with the reference, ordered by mean if `by_time`. A mean of 0 makes
 /// ratios infinite.
 pub fn relative_to(
-    all: &[CommandFigures],
+    commands: &[CommandFigures],
     reference: usize,
     by_time: bool,
 ) -> Vec<RelativeFigures<'_>> {
-    let base = &all[reference];
-    let against = |figures| {
+    let base = &commands[reference];
+    let to_relative = |figures| {
         let figures: &CommandFigures = figures;
         let order = compare_means(figures, base);
         // A copy of the reference counts as a reference, too, as in the original.
@@ -198,19 +203,21 @@ pub fn relative_to(
             Ordering::Equal => 1.0,
             Ordering::Greater => figures.mean / base.mean,
         };
-        let share = |one: &CommandFigures| Some((one.deviation? / one.mean).powi(2));
-        let spread = share(figures)
-            .zip(share(base))
+        let relative_variance =
+            |command: &CommandFigures| Some((command.deviation? / command.mean).powi(2));
+        let variances = relative_variance(figures)
+            .zip(relative_variance(base))
             .filter(|_| figures.mean != 0.0);
         RelativeFigures {
             figures,
             ratio,
-            deviation: spread.map(|(own, other)| ratio * (own + other).sqrt()),
+            deviation: variances
+                .map(|(of_command, of_reference)| ratio * (of_command + of_reference).sqrt()),
             is_reference,
             order,
         }
     };
-    let mut rows: Vec<RelativeFigures<'_>> = all.iter().map(against).collect();
+    let mut rows: Vec<RelativeFigures<'_>> = commands.iter().map(to_relative).collect();
     if by_time {
         rows.sort_by(|a, b| compare_means(a.figures, b.figures));
     }
@@ -228,7 +235,7 @@ mod tests {
             system_s: 0.0,
             memory_bytes: 0,
             status: Some(0),
-            whole_s: real_s,
+            with_shell_s: real_s,
             block: 0,
         }
     }

@@ -32,8 +32,8 @@ const MAX_OFFSET_BYTES: usize = 4096;
 pub trait MeasureObserver {
     /// Called before the runs of a command.
     fn command_started(&mut self, number: usize) -> Result<()>;
-    /// Called with the number of completed runs and of all.
-    fn runs_completed(&mut self, done: u64, all: u64);
+    /// Called with the number of completed runs and the total number of runs.
+    fn runs_completed(&mut self, done: u64, total: u64);
     /// Called after all runs of a command.
     fn command_measured(&mut self, figures: &CommandFigures) -> Result<()>;
     /// Saves the results so far: the completed runs of each command. More will follow if `is_part`.
@@ -66,7 +66,7 @@ pub struct CommandMeasurement<'a> {
     /// Processes that commands leave behind. Processes of `--setup` and the like are kept for the
     /// following runs.
     left_behind: OrphanTracker,
-    ended: BTreeMap<String, BTreeSet<String>>,
+    killed: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl<'a> CommandMeasurement<'a> {
@@ -81,7 +81,7 @@ impl<'a> CommandMeasurement<'a> {
             offsets: Xoshiro256PlusPlus::seed_from_u64(seed),
             watch: ProcessStopwatch::default(),
             left_behind: OrphanTracker::start_tracking(),
-            ended: BTreeMap::new(),
+            killed: BTreeMap::new(),
         };
         if let CommandExecutor::Shell(argv) = &request.executor {
             let shell = argv.join(" ");
@@ -90,8 +90,9 @@ impl<'a> CommandMeasurement<'a> {
                 let timing = measuring.execute("", ExecutionKind::Around, &OutputTarget::Null);
                 times.push(timing.with_context(|| format!("cannot execute '{shell} -c \"\"'"))?);
             }
-            let mean_of =
-                |of: fn(&RunTiming) -> f64| mean(&times.iter().map(of).collect::<Vec<_>>());
+            let mean_of = |time_of: fn(&RunTiming) -> f64| {
+                mean(&times.iter().map(time_of).collect::<Vec<_>>())
+            };
             measuring.shell = ShellTimes {
                 real_s: mean_of(|timing| timing.real_s),
                 user_s: mean_of(|timing| timing.user_s),
@@ -101,22 +102,22 @@ impl<'a> CommandMeasurement<'a> {
         Ok(measuring)
     }
 
-    /// Returns sentences about processes that timed commands left behind and that were killed.
+    /// Returns messages about processes that timed commands left behind and that were killed.
     pub fn remarks_on_processes(&self) -> Vec<String> {
-        let sentence = |(line, names): (&String, &BTreeSet<String>)| {
+        let message = |(command_line, names): (&String, &BTreeSet<String>)| {
             let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
             format!(
-                "'{line}' left processes behind, which were killed after each run: {}.",
+                "'{command_line}' left processes behind, which were killed after each run: {}.",
                 quoted.join(", ")
             )
         };
-        self.ended.iter().map(sentence).collect()
+        self.killed.iter().map(message).collect()
     }
 
     /// Whether commands are measured one after the other.
     pub fn measures_in_turn(request: &HyperfineRequest) -> bool {
-        let prepares_one = request.setup.is_some() || request.cleanup.is_some();
-        request.strict || prepares_one || request.commands.len() < 2
+        let prepares_each_command = request.setup.is_some() || request.cleanup.is_some();
+        request.strict || prepares_each_command || request.commands.len() < 2
     }
 
     /// Returns the shell's share of every run, in seconds; 0 without a shell.
@@ -131,25 +132,25 @@ impl<'a> CommandMeasurement<'a> {
     /// Measures every command.
     ///
     /// # Errors
-    /// Fails if a command cannot be started, exits in a way that is not ignored, or the watcher
-    /// fails.
+    /// Fails if a command cannot be started, exits in a way that is not ignored, or the
+    /// observer fails.
     pub fn measure_all(
         &mut self,
         shuffle: &mut BlockShuffle,
-        watcher: &mut dyn MeasureObserver,
+        observer: &mut dyn MeasureObserver,
     ) -> Result<Vec<CommandFigures>> {
         if CommandMeasurement::measures_in_turn(self.request) {
-            return self.measure_in_turn(watcher);
+            return self.measure_in_turn(observer);
         }
         let mut runs: Vec<Vec<RunTiming>> = vec![Vec::new(); self.request.commands.len()];
-        let done = self.measure_in_blocks(shuffle, watcher, &mut runs);
+        let result = self.measure_in_blocks(shuffle, observer, &mut runs);
         // Results measured before a command failed are still valid.
         let figures = self.collect_figures(&runs);
-        watcher.save_results(&figures, false)?;
-        done?;
-        for (number, own) in figures.iter().enumerate() {
-            watcher.command_started(number)?;
-            watcher.command_measured(own)?;
+        observer.save_results(&figures, false)?;
+        result?;
+        for (number, command_figures) in figures.iter().enumerate() {
+            observer.command_started(number)?;
+            observer.command_measured(command_figures)?;
         }
         Ok(figures)
     }
@@ -158,33 +159,33 @@ impl<'a> CommandMeasurement<'a> {
     fn measure_in_blocks(
         &mut self,
         shuffle: &mut BlockShuffle,
-        watcher: &mut dyn MeasureObserver,
+        observer: &mut dyn MeasureObserver,
         runs: &mut [Vec<RunTiming>],
     ) -> Result<()> {
         let commands = runs.len();
         for number in 0..commands {
             self.warm_up(number)?;
         }
-        let mut left = vec![0; commands];
+        let mut remaining_runs = vec![0; commands];
         for number in shuffle.shuffle_block(commands, 1) {
             let (timing, count) = self.first_run(number)?;
             runs[number].push(timing);
-            left[number] = count - 1;
+            remaining_runs[number] = count - 1;
         }
-        let all: u64 = left.iter().sum::<u64>() + commands as u64;
-        let (mut done, mut kept) = (commands as u64, 0);
-        for (block, members) in block_members(&left, shuffle).iter().enumerate() {
+        let total: u64 = remaining_runs.iter().sum::<u64>() + commands as u64;
+        let (mut done, mut saved) = (commands as u64, 0);
+        for (block, members) in block_members(&remaining_runs, shuffle).iter().enumerate() {
             // Every save writes all results. Saving only after they grew by a sixteenth avoids cost
             // that is quadratic in the number of runs.
-            if (done - kept) * 16 >= kept {
-                watcher.save_results(&self.collect_figures(runs), true)?;
-                kept = done;
+            if (done - saved) * 16 >= saved {
+                observer.save_results(&self.collect_figures(runs), true)?;
+                saved = done;
             }
             for &number in members {
-                let at = runs[number].len() as u64;
-                runs[number].push(self.timed_run(number, at, block as u32 + 1)?.0);
+                let index = runs[number].len() as u64;
+                runs[number].push(self.timed_run(number, index, block as u32 + 1)?.0);
                 done += 1;
-                watcher.runs_completed(done, all);
+                observer.runs_completed(done, total);
             }
         }
         Ok(())
@@ -192,63 +193,67 @@ impl<'a> CommandMeasurement<'a> {
 
     /// Returns the figures of all commands that have runs.
     fn collect_figures(&self, runs: &[Vec<RunTiming>]) -> Vec<CommandFigures> {
-        let both = self.request.commands.iter().zip(runs);
-        both.filter(|(_, own)| !own.is_empty())
-            .map(|(command, own)| command_figures(command, own.clone()))
+        let commands = self.request.commands.iter().zip(runs);
+        commands
+            .filter(|(_, command_runs)| !command_runs.is_empty())
+            .map(|(command, command_runs)| command_figures(command, command_runs.clone()))
             .collect()
     }
 
     fn measure_in_turn(
         &mut self,
-        watcher: &mut dyn MeasureObserver,
+        observer: &mut dyn MeasureObserver,
     ) -> Result<Vec<CommandFigures>> {
         let mut figures = Vec::new();
         for (number, command) in self.request.commands.iter().enumerate() {
-            watcher.command_started(number)?;
+            observer.command_started(number)?;
             self.run_hook(number, self.request.setup.as_deref(), "setup")?;
             self.warm_up(number)?;
             let (first, count) = self.first_run(number)?;
             let mut runs = vec![first];
-            for at in 1..count {
-                runs.push(self.timed_run(number, at, 0)?.0);
-                watcher.runs_completed(at + 1, count);
+            for index in 1..count {
+                runs.push(self.timed_run(number, index, 0)?.0);
+                observer.runs_completed(index + 1, count);
             }
-            let own = command_figures(command, runs);
-            watcher.command_measured(&own)?;
-            figures.push(own);
-            watcher.save_results(&figures, false)?;
+            let measured = command_figures(command, runs);
+            observer.command_measured(&measured)?;
+            figures.push(measured);
+            observer.save_results(&figures, false)?;
             self.run_hook(number, self.request.cleanup.as_deref(), "cleanup")?;
         }
         Ok(figures)
     }
 
     fn warm_up(&mut self, number: usize) -> Result<()> {
-        for at in 0..self.request.warmup {
-            self.run_with_hooks(number, ExecutionKind::Warmup(at), 0)?;
+        for index in 0..self.request.warmup {
+            self.run_with_hooks(number, ExecutionKind::Warmup(index), 0)?;
         }
         Ok(())
     }
 
-    /// Performs the first run; also returns the number of runs that takes the minimum time, within
+    /// Performs the first run; also returns the number of runs that fill the minimum time, within
     /// the bounds.
     fn first_run(&mut self, number: usize) -> Result<(RunTiming, u64)> {
         let (timing, around_s) = self.timed_run(number, 0, 0)?;
-        let (fewest, most) = self.request.runs;
-        let whole_s = timing.real_s + self.shell_seconds() + around_s;
+        let (min_runs, max_runs) = self.request.runs;
+        let total_s = timing.real_s + self.shell_seconds() + around_s;
         // A command that takes no time would fit infinitely often.
-        let in_time = if whole_s > 0.0 {
-            (self.request.least_time_s / whole_s) as u64
+        let fitting_runs = if total_s > 0.0 {
+            (self.request.min_time_s / total_s) as u64
         } else {
-            fewest
+            min_runs
         };
         Ok((
             timing,
-            in_time.max(fewest).min(most.unwrap_or(u64::MAX)).max(1),
+            fitting_runs
+                .max(min_runs)
+                .min(max_runs.unwrap_or(u64::MAX))
+                .max(1),
         ))
     }
 
-    fn timed_run(&mut self, number: usize, at: u64, block: u32) -> Result<(RunTiming, f64)> {
-        self.run_with_hooks(number, ExecutionKind::Run(at), block)
+    fn timed_run(&mut self, number: usize, index: u64, block: u32) -> Result<(RunTiming, f64)> {
+        self.run_with_hooks(number, ExecutionKind::Run(index), block)
     }
 
     /// Performs one run with the steps before and after it; also returns the time of these steps in
@@ -256,34 +261,37 @@ impl<'a> CommandMeasurement<'a> {
     fn run_with_hooks(
         &mut self,
         number: usize,
-        which: ExecutionKind,
+        kind: ExecutionKind,
         block: u32,
     ) -> Result<(RunTiming, f64)> {
         let request = self.request;
-        let own = |given: &'a [String]| given.get(number).or(given.first()).map(String::as_str);
-        let before_s = self.run_hook(number, own(&request.prepare), "prepare")?;
+        let command_for =
+            |hooks: &'a [String]| hooks.get(number).or(hooks.first()).map(String::as_str);
+        let before_s = self.run_hook(number, command_for(&request.prepare), "prepare")?;
         let command = &request.commands[number];
         let line = command.command_line();
-        let timing = self.execute(&line, which, &request.outputs[number])?;
+        let timing = self.execute(&line, kind, &request.outputs[number])?;
         if let Some(fault) = describe_failure(timing.status, &request.ignored) {
             bail!(
                 "'{line}' {fault} in its {}\nhint: use '-i' to ignore this, or '--show-output' to \
                  see its output",
-                match which {
-                    ExecutionKind::Warmup(at) => format!("warm-up run number {}", at + 1),
-                    ExecutionKind::Run(at) => format!("run number {}", at + 1),
+                match kind {
+                    ExecutionKind::Warmup(index) => format!("warm-up run number {}", index + 1),
+                    ExecutionKind::Run(index) => format!("run number {}", index + 1),
                     ExecutionKind::Around => "only run".to_owned(),
                 }
             );
         }
-        let after_s = self.run_hook(number, own(&request.conclude), "conclude")?;
+        let after_s = self.run_hook(number, command_for(&request.conclude), "conclude")?;
         Ok((RunTiming { block, ..timing }, before_s + after_s))
     }
 
     /// Executes a step around runs, if there is one; returns its time in seconds.
-    fn run_hook(&mut self, number: usize, text: Option<&str>, option: &str) -> Result<f64> {
-        let Some(text) = text else { return Ok(0.0) };
-        let line = self.request.commands[number].fill_parameters(text);
+    fn run_hook(&mut self, number: usize, template: Option<&str>, option: &str) -> Result<f64> {
+        let Some(template) = template else {
+            return Ok(0.0);
+        };
+        let line = self.request.commands[number].fill_parameters(template);
         let timing = self
             .execute(&line, ExecutionKind::Around, &self.request.outputs[number])
             .with_context(|| format!("in --{option}"))?;
@@ -296,14 +304,14 @@ impl<'a> CommandMeasurement<'a> {
     fn execute(
         &mut self,
         line: &str,
-        which: ExecutionKind,
+        kind: ExecutionKind,
         output: &OutputTarget,
     ) -> Result<RunTiming> {
         let argv = match &self.request.executor {
             CommandExecutor::Pretended(_) => return Ok(pretended_timing(line)),
             CommandExecutor::Shell(shell) => {
-                let last = ["-c".to_owned(), line.to_owned()];
-                shell.iter().cloned().chain(last).collect()
+                let shell_arguments = ["-c".to_owned(), line.to_owned()];
+                shell.iter().cloned().chain(shell_arguments).collect()
             }
             CommandExecutor::Direct => {
                 shell_words::split(line).with_context(|| format!("in '{line}'"))?
@@ -320,28 +328,31 @@ impl<'a> CommandMeasurement<'a> {
             "HYPERFINE_RANDOMIZED_ENVIRONMENT_OFFSET",
             "X".repeat(offset),
         );
-        match which {
+        match kind {
             ExecutionKind::Around => {}
-            ExecutionKind::Warmup(at) => {
-                process.env("HYPERFINE_ITERATION", format!("warmup-{at}"));
+            ExecutionKind::Warmup(index) => {
+                process.env("HYPERFINE_ITERATION", format!("warmup-{index}"));
             }
-            ExecutionKind::Run(at) => {
-                process.env("HYPERFINE_ITERATION", at.to_string());
+            ExecutionKind::Run(index) => {
+                process.env("HYPERFINE_ITERATION", index.to_string());
             }
         }
         let timed = self.watch.time_process(&mut process);
         // Closes our copy of the pipe's write end; otherwise the reader never sees the end of the
         // output.
         drop(process);
-        if which == ExecutionKind::Around {
+        if kind == ExecutionKind::Around {
             self.left_behind.keep_new();
         } else {
-            let ended = self.left_behind.kill_new();
-            if !ended.is_empty() {
-                self.ended.entry(line.to_owned()).or_default().extend(ended);
+            let killed = self.left_behind.kill_new();
+            if !killed.is_empty() {
+                self.killed
+                    .entry(line.to_owned())
+                    .or_default()
+                    .extend(killed);
             }
         }
-        if let Some(drain) = drain.filter(|_| which != ExecutionKind::Around) {
+        if let Some(drain) = drain.filter(|_| kind != ExecutionKind::Around) {
             // A panic of the reader does not affect the result.
             let _ = drain.join();
         }
@@ -357,8 +368,9 @@ impl<'a> CommandMeasurement<'a> {
     ) -> Result<Option<JoinHandle<()>>> {
         match &self.request.input {
             Some(file) => {
-                let shown = file.display();
-                let file = File::open(file).with_context(|| format!("cannot read '{shown}'"))?;
+                let shown_path = file.display();
+                let file =
+                    File::open(file).with_context(|| format!("cannot read '{shown_path}'"))?;
                 process.stdin(file);
             }
             None => drop(process.stdin(Stdio::null())),
@@ -370,8 +382,9 @@ impl<'a> CommandMeasurement<'a> {
         match output {
             OutputTarget::Null | OutputTarget::Inherit => drop(process.stdout(Stdio::null())),
             OutputTarget::File(file) => {
-                let shown = file.display();
-                let file = File::create(file).with_context(|| format!("cannot write '{shown}'"))?;
+                let shown_path = file.display();
+                let file =
+                    File::create(file).with_context(|| format!("cannot write '{shown_path}'"))?;
                 process.stdout(file);
             }
             OutputTarget::Pipe => {
@@ -396,7 +409,7 @@ impl<'a> CommandMeasurement<'a> {
                 ProcessEnd::Exit(code) => Some(code),
                 _ => None,
             },
-            whole_s: seconds(timed.wall_ns),
+            with_shell_s: seconds(timed.wall_ns),
             block: 0,
         }
     }
@@ -438,25 +451,29 @@ fn pretended_timing(line: &str) -> RunTiming {
         system_s: 0.0,
         memory_bytes: 0,
         status: Some(0),
-        whole_s: pretended_seconds(line),
+        with_shell_s: pretended_seconds(line),
         block: 0,
     }
 }
 
 /// Returns the commands to run in each block, for the given number of runs of each: two of the
 /// command with the fewest runs, and a proportional share of the others.
-fn block_members(left: &[u64], shuffle: &mut BlockShuffle) -> Vec<Vec<usize>> {
-    let fewest = left.iter().copied().min().unwrap_or(0);
+fn block_members(run_counts: &[u64], shuffle: &mut BlockShuffle) -> Vec<Vec<usize>> {
+    let fewest = run_counts.iter().copied().min().unwrap_or(0);
     let count = (fewest / 2).max(1);
-    let block = |at: u64| {
-        let share = |&all: &u64| (at + 1) * all / count - at * all / count;
-        let members: Vec<usize> = left
+    let block = |index: u64| {
+        let share = |&count_of_command: &u64| {
+            (index + 1) * count_of_command / count - index * count_of_command / count
+        };
+        let members: Vec<usize> = run_counts
             .iter()
             .enumerate()
-            .flat_map(|(number, all)| std::iter::repeat_n(number, share(all) as usize))
+            .flat_map(|(number, count_of_command)| {
+                std::iter::repeat_n(number, share(count_of_command) as usize)
+            })
             .collect();
         let order = shuffle.shuffle_block(members.len(), 1);
-        order.into_iter().map(|at| members[at]).collect()
+        order.into_iter().map(|index| members[index]).collect()
     };
     (0..count).map(block).collect()
 }

@@ -61,7 +61,7 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
     }
     let seed = request.seed.unwrap_or_else(draw_seed);
     let mut measuring = CommandMeasurement::new(request, seed)?;
-    let mut shown = ConsoleObserver {
+    let mut observer = ConsoleObserver {
         request,
         console,
         look,
@@ -74,32 +74,32 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
         && request.commands.len() > 1
         && !is_silent
     {
-        shown.console.warn(
+        observer.console.warn(
             TOOL,
             "--setup and --cleanup apply to one command at a time, so the commands are measured \
              one after the other, and drift of the machine counts as a difference.",
         )?;
     }
-    let all = measuring.measure_all(&mut BlockShuffle::new(seed), &mut shown);
-    for sentence in measuring.remarks_on_processes() {
-        shown.console.warn(TOOL, &sentence)?;
+    let outcome = measuring.measure_all(&mut BlockShuffle::new(seed), &mut observer);
+    for message in measuring.remarks_on_processes() {
+        observer.console.warn(TOOL, &message)?;
     }
-    let all = all?;
+    let results = outcome?;
     if !is_silent {
-        match report::format_comparison(&all, request, look) {
-            Ok(text) => shown.console.stdout.write_all(text.as_bytes())?,
-            Err(note) => writeln!(shown.console.stderr, "{note}")?,
+        match report::format_comparison(&results, request, look) {
+            Ok(text) => observer.console.stdout.write_all(text.as_bytes())?,
+            Err(note) => writeln!(observer.console.stderr, "{note}")?,
         }
     }
     for (export, _) in request.exports.iter().filter(|(_, file)| file == "-") {
-        let text = shown.format_export(*export, &all)?;
-        write!(shown.console.stdout, "\n{text}\n")?;
+        let text = observer.format_export(*export, &results)?;
+        write!(observer.console.stdout, "\n{text}\n")?;
     }
     Ok(())
 }
 
-/// Refuses exports, and files for what commands write, that would replace each other or what
-/// commands read.
+/// Rejects exports and output files of commands that would replace each other or an input of a
+/// command.
 fn check_files(request: &HyperfineRequest) -> Result<()> {
     let exports = request.exports.iter().filter(|(_, file)| file != "-");
     let mut outputs: Vec<OutputFile> = exports
@@ -123,9 +123,11 @@ fn check_files(request: &HyperfineRequest) -> Result<()> {
         refuse_file(&outputs, input)?;
     }
     // Commands executed after the runs may read files that the runs have written.
-    let before = request.setup.iter().chain(&request.prepare);
+    let hooks_before = request.setup.iter().chain(&request.prepare);
     for command in &request.commands {
-        let lines = before.clone().map(|text| command.fill_parameters(text));
+        let lines = hooks_before
+            .clone()
+            .map(|template| command.fill_parameters(template));
         for line in lines.chain([command.command_line()]) {
             refuse_word(&outputs, &line, Path::new(""))?;
         }
@@ -159,9 +161,9 @@ struct ConsoleObserver<'a, 'c> {
 }
 
 impl ConsoleObserver<'_, '_> {
-    fn format_export(&self, export: ExportKind, all: &[CommandFigures]) -> Result<String> {
+    fn format_export(&self, export: ExportKind, figures: &[CommandFigures]) -> Result<String> {
         let by_time = self.request.sort == ResultOrder::MeanTime;
-        export::format_export(export, all, self.request.unit, by_time)
+        export::format_export(export, figures, self.request.unit, by_time)
     }
 }
 
@@ -177,18 +179,18 @@ impl MeasureObserver for ConsoleObserver<'_, '_> {
         Ok(())
     }
 
-    fn runs_completed(&mut self, done: u64, all: u64) {
+    fn runs_completed(&mut self, done: u64, total: u64) {
         if self.has_bar {
-            let end = if done == all { "\r\x1b[K" } else { "" };
+            let end = if done == total { "\r\x1b[K" } else { "" };
             // Progress is not essential.
-            let _ = write!(self.console.stderr, "\r\x1b[K  {done} of {all} runs{end}");
+            let _ = write!(self.console.stderr, "\r\x1b[K  {done} of {total} runs{end}");
         }
     }
 
-    fn command_measured(&mut self, own: &CommandFigures) -> Result<()> {
-        let warnings = report::command_warnings(own, self.request, self.shell_s);
+    fn command_measured(&mut self, figures: &CommandFigures) -> Result<()> {
+        let warnings = report::command_warnings(figures, self.request, self.shell_s);
         if !self.is_silent {
-            let text = report::format_paragraph(own, self.look);
+            let text = report::format_paragraph(figures, self.look);
             self.console.stdout.write_all(text.as_bytes())?;
             self.console.stdout.flush()?;
         }

@@ -75,10 +75,10 @@ pub fn format_paragraph(figures: &CommandFigures, look: ReportLook) -> String {
     let unit = look
         .unit
         .unwrap_or_else(|| TimeUnit::for_seconds(figures.mean));
-    let wide = |seconds: f64, paints: &[TextStyle]| {
+    let padded_time = |seconds: f64, paints: &[TextStyle]| {
         look.paint(&format!("{:>8}", unit.format_time(seconds)), paints)
     };
-    let mean = wide(figures.mean, &[Bold, Green]);
+    let mean = padded_time(figures.mean, &[Bold, Green]);
     let user = look.paint(&unit.format_time(figures.user), &[Blue]);
     let system = look.paint(&unit.format_time(figures.system), &[Blue]);
     let Some(deviation) = figures.deviation else {
@@ -92,13 +92,16 @@ pub fn format_paragraph(figures: &CommandFigures, look: ReportLook) -> String {
         look.paint("mean", &[Bold, Green]),
         look.paint("σ", &[Green]),
     );
-    let deviation = wide(deviation, &[Green]);
+    let deviation = padded_time(deviation, &[Green]);
     let (low, high) = (look.paint("min", &[Cyan]), look.paint("max", &[Purple]));
-    let (least, most) = (wide(figures.min, &[Cyan]), wide(figures.max, &[Purple]));
+    let (min, max) = (
+        padded_time(figures.min, &[Cyan]),
+        padded_time(figures.max, &[Purple]),
+    );
     let count = look.paint(&format!("{} runs", figures.runs.len()), &[Dimmed]);
     format!(
         "  Time ({word} ± {sigma}):     {mean} ± {deviation}    [User: {user}, System: {system}]\n  \
-         Range ({low} … {high}):   {least} … {most}    {count}\n"
+         Range ({low} … {high}):   {min} … {max}    {count}\n"
     )
 }
 
@@ -108,10 +111,10 @@ pub fn command_warnings(
     request: &HyperfineRequest,
     shell_s: f64,
 ) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut warnings = Vec::new();
     let in_shell = matches!(request.executor, CommandExecutor::Shell(_));
     if in_shell && figures.wall_times().any(|time| time < SHORT_TIME_S) {
-        found.push(if request.strict {
+        warnings.push(if request.strict {
             STRICT_SHORT.to_owned()
         } else {
             let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
@@ -124,7 +127,7 @@ pub fn command_warnings(
         });
     }
     if figures.runs.iter().any(|run| run.status != Some(0)) {
-        found.push(if request.strict {
+        warnings.push(if request.strict {
             "Ignoring non-zero exit code.".to_owned()
         } else {
             "Some runs exited with a non-zero status, which was ignored.".to_owned()
@@ -134,9 +137,9 @@ pub fn command_warnings(
     let scores = outlier_scores(&times);
     let (warms, prepares) = (request.warmup > 0, !request.prepare.is_empty());
     if scores[0] > OUTLIER_SCORE {
-        let first = TimeUnit::for_seconds(times[0]).format_time(times[0]);
-        found.push(if request.strict {
-            strict_slow_first(&first, warms, prepares)
+        let first_time = TimeUnit::for_seconds(times[0]).format_time(times[0]);
+        warnings.push(if request.strict {
+            strict_slow_first(&first_time, warms, prepares)
         } else {
             let hint = if warms {
                 "more of '--warmup'"
@@ -144,13 +147,13 @@ pub fn command_warnings(
                 "'--warmup 3'"
             };
             format!(
-                "The first run took {first}, much longer than the others: a cache was \
+                "The first run took {first_time}, much longer than the others: a cache was \
                  probably cold. Use {hint} to warm it first, or '--prepare' to clear it \
                  before each run."
             )
         });
     } else if scores.iter().any(|score| score.abs() > OUTLIER_SCORE) {
-        found.push(if request.strict {
+        warnings.push(if request.strict {
             strict_outliers(warms && prepares)
         } else {
             let count = scores
@@ -164,7 +167,7 @@ pub fn command_warnings(
             )
         });
     }
-    found
+    warnings
 }
 
 pub fn format_warning(text: &str, look: ReportLook) -> String {
@@ -174,23 +177,25 @@ pub fn format_warning(text: &str, look: ReportLook) -> String {
     )
 }
 
-/// Compares the commands. The reference is the first if the user named one, else the fastest.
+/// Compares the commands. If the user named a reference, it is the first command; otherwise the
+/// fastest command is the reference.
 pub fn format_comparison(
-    all: &[CommandFigures],
+    figures: &[CommandFigures],
     request: &HyperfineRequest,
     look: ReportLook,
 ) -> Result<String, String> {
-    if all.len() < 2 {
+    if figures.len() < 2 {
         return Ok(String::new());
     }
     let reference = if request.has_reference {
         0
     } else {
-        fastest_index(all)
+        fastest_index(figures)
     };
     let by_time = request.sort != ResultOrder::Command;
     if request.strict {
-        let has_zero = all[fastest_index(all)].mean == 0.0 || all[reference].mean == 0.0;
+        let has_zero =
+            figures[fastest_index(figures)].mean == 0.0 || figures[reference].mean == 0.0;
         if has_zero {
             return Err(format!(
                 "{}: {STRICT_ZERO}",
@@ -198,33 +203,37 @@ pub fn format_comparison(
             ));
         }
         return Ok(compare_by_means(
-            &relative_to(all, reference, by_time),
+            &relative_to(figures, reference, by_time),
             by_time,
             look,
         ));
     }
-    Ok(compare_by_test(all, reference, by_time, look))
+    Ok(compare_by_test(figures, reference, by_time, look))
 }
 
 /// Formats the original's comparison.
 fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLook) -> String {
     use TextStyle::{Bold, Cyan, Green, Purple};
-    let spread = |row: &RelativeFigures<'_>, width: usize| {
+    let format_deviation = |row: &RelativeFigures<'_>, width: usize| {
         row.deviation
             .map(|deviation| look.paint(&format!("{deviation:width$.2}"), &[Green]))
             .map(|painted| format!(" ± {painted}"))
     };
-    let ratio = |row: &RelativeFigures<'_>, width: usize| {
+    let format_ratio = |row: &RelativeFigures<'_>, width: usize| {
         look.paint(&format!("{:width$.2}", row.ratio), &[Bold, Green])
     };
     if !by_time {
-        let line = |row: &RelativeFigures<'_>| {
-            let deviation = spread(row, 5)
+        let format_row = |row: &RelativeFigures<'_>| {
+            let deviation = format_deviation(row, 5)
                 .filter(|_| !row.is_reference)
                 .unwrap_or_else(|| " ".repeat(8));
-            format!("  {}{deviation}  {}\n", ratio(row, 10), row.figures.title)
+            format!(
+                "  {}{deviation}  {}\n",
+                format_ratio(row, 10),
+                row.figures.title
+            )
         };
-        let lines: String = rows.iter().map(line).collect();
+        let lines: String = rows.iter().map(format_row).collect();
         return format!(
             "{}\n{lines}",
             look.paint("Relative speed comparison", &[Bold])
@@ -240,14 +249,23 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
         look.paint(best, &[Cyan])
     );
     for row in rows.iter().filter(|row| !row.is_reference) {
-        let deviation = spread(row, 0).unwrap_or_default();
+        let deviation = format_deviation(row, 0).unwrap_or_default();
         let title = look.paint(&row.figures.title, &[Purple]);
         text.push_str(&match row.order {
-            Ordering::Less => format!("{}{deviation} times slower than {title}\n", ratio(row, 8)),
+            Ordering::Less => format!(
+                "{}{deviation} times slower than {title}\n",
+                format_ratio(row, 8)
+            ),
             Ordering::Greater => {
-                format!("{}{deviation} times faster than {title}\n", ratio(row, 8))
+                format!(
+                    "{}{deviation} times faster than {title}\n",
+                    format_ratio(row, 8)
+                )
             }
-            Ordering::Equal => format!("    As fast ({}{deviation}) as {title}\n", ratio(row, 0)),
+            Ordering::Equal => format!(
+                "    As fast ({}{deviation}) as {title}\n",
+                format_ratio(row, 0)
+            ),
         });
     }
     text
@@ -263,13 +281,16 @@ struct TestedCommand<'a> {
 }
 
 fn compare_by_test(
-    all: &[CommandFigures],
+    figures: &[CommandFigures],
     reference: usize,
     by_time: bool,
     look: ReportLook,
 ) -> String {
-    let base = &all[reference];
-    let others = all.iter().enumerate().filter(|(at, _)| *at != reference);
+    let base = &figures[reference];
+    let others = figures
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| *index != reference);
     let mut rows: Vec<TestedCommand<'_>> = others
         .map(|(_, other)| test_against_reference(base, other))
         .collect();
@@ -312,26 +333,30 @@ fn test_against_reference<'a>(
         .chain(other.wall_times())
         .any(|time| time <= 0.0);
     let value = |run: &crate::hyperfine::figures::RunTiming| {
-        if has_shell { run.whole_s } else { run.real_s }
+        if has_shell {
+            run.with_shell_s
+        } else {
+            run.real_s
+        }
     };
-    let mut seen: Vec<BlockObservation> = Vec::new();
-    seen.extend(
+    let mut observations: Vec<BlockObservation> = Vec::new();
+    observations.extend(
         base.runs
             .iter()
             .map(|run| BlockObservation::baseline(value(run), run.block)),
     );
-    seen.extend(
+    observations.extend(
         other
             .runs
             .iter()
             .map(|run| BlockObservation::candidate(value(run), run.block)),
     );
-    let enough = base.runs.len().min(other.runs.len()) >= MINIMUM_PER_SIDE;
-    let test = stratified_rank(&seen).ok();
+    let has_enough_runs = base.runs.len().min(other.runs.len()) >= MINIMUM_PER_SIDE;
+    let test = stratified_rank(&observations).ok();
     TestedCommand {
         title: &other.title,
         mean: other.mean,
-        test: test.filter(|test| enough && test.n_per_side >= MINIMUM_PER_SIDE),
+        test: test.filter(|test| has_enough_runs && test.n_per_side >= MINIMUM_PER_SIDE),
         has_shell,
     }
 }
@@ -352,20 +377,20 @@ fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) 
     } else {
         ("slower", 1.0 / ratio, 1.0 / high, 1.0 / low)
     };
-    let shown = look.paint(
+    let shown_ratio = look.paint(
         &format!("{ratio:8.2}"),
         &[TextStyle::Bold, TextStyle::Green],
     );
     let range = format!("[{low:.2}, {high:.2}]{mark}");
     if is_different {
-        return format!("{shown} {range} times {word} than {title}\n");
+        return format!("{shown_ratio} {range} times {word} than {title}\n");
     }
     let verdict = if low > 1.0 / (1.0 + SAME_RATIO_TOLERANCE) && high < 1.0 + SAME_RATIO_TOLERANCE {
         "the same as"
     } else {
         "indistinguishable from"
     };
-    format!("{shown} {range} times {word}, {verdict} {title}\n")
+    format!("{shown_ratio} {range} times {word}, {verdict} {title}\n")
 }
 
 // Messages of the original, which scripts may search for.
@@ -380,7 +405,7 @@ const STRICT_ZERO: &str = "The benchmark comparison could not be computed as som
      the --shell=none/-N option. If it does not help either, you command is most likely too fast to be accurately \
      benchmarked by hyperfine.";
 
-fn strict_slow_first(first: &str, warms: bool, prepares: bool) -> String {
+fn strict_slow_first(first_time: &str, warms: bool, prepares: bool) -> String {
     let hint = match (warms, prepares) {
         (true, true) => {
             "You are already using both the '--warmup' option as well as the '--prepare' option. Consider re-running the \
@@ -402,7 +427,7 @@ fn strict_slow_first(first: &str, warms: bool, prepares: bool) -> String {
         }
     };
     format!(
-        "The first benchmarking run for this command was significantly slower than the rest ({first}). This could be caused \
+        "The first benchmarking run for this command was significantly slower than the rest ({first_time}). This could be caused \
          by (filesystem) caches that were not filled until after the first run. {hint}"
     )
 }

@@ -1,7 +1,7 @@
 //! Common parts of the three drivers: streams, scripts, and the reporting of failures.
 //!
-//! Decides the order of messages on standard error and the exit status; independent of how a result
-//! is written. Each driver owns one [`NodeDriver`] and adds its own rows.
+//! Decides the order of messages on standard error and the exit status, but not how a result is
+//! written. Each driver owns one [`NodeDriver`] and adds its own rows.
 
 use crate::arguments::ParsedArguments;
 use crate::console::{DropInConsole, EXIT_INTERRUPTED};
@@ -26,10 +26,10 @@ pub struct NodeDriver<'a> {
     /// Failures so far.
     pub failures: ChildFailures,
     planned: Vec<(String, Option<usize>)>,
-    heard_of: HashSet<String>,
+    reported: HashSet<String>,
     passes: usize,
     /// Whether several programs are compared.
-    compares: bool,
+    has_several_programs: bool,
 }
 
 impl<'a> NodeDriver<'a> {
@@ -49,9 +49,9 @@ impl<'a> NodeDriver<'a> {
             scripts: ScriptNames::new(request.scripts.iter().map(|script| &script.name)),
             failures: ChildFailures::default(),
             planned: Vec::new(),
-            heard_of: HashSet::new(),
+            reported: HashSet::new(),
             passes: request.runs as usize * request.variants.len(),
-            compares: request.variants.len() > 1,
+            has_several_programs: request.variants.len() > 1,
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a> NodeDriver<'a> {
                 }
             }
             SessionEvent::RunFinished(run) => {
-                let script = self.scripts.of_run(run).to_owned();
+                let script = self.scripts.script_of_run(run).to_owned();
                 self.mark_complete(&script);
             }
             SessionEvent::Failed(failure) => self.report_failure(failure)?,
@@ -92,11 +92,11 @@ impl<'a> NodeDriver<'a> {
     ///
     /// # Errors
     /// Fails if standard error is closed.
-    pub fn print_message(&mut self, sentence: &str) -> io::Result<()> {
+    pub fn print_message(&mut self, message: &str) -> io::Result<()> {
         if let Some(line) = &self.progress {
             line.clear();
         }
-        writeln!(self.err, "{}: {sentence}", self.tool)
+        writeln!(self.err, "{}: {message}", self.tool)
     }
 
     /// Warns that the word `test` has a meaning only for `run.js`.
@@ -124,7 +124,7 @@ impl<'a> NodeDriver<'a> {
         if let Some(line) = &self.progress {
             line.update(|progress| progress.complete_case(script));
         }
-        self.heard_of.insert(script.to_owned());
+        self.reported.insert(script.to_owned());
     }
 
     fn report_failure(&mut self, failure: &StepFailure) -> Result<()> {
@@ -132,12 +132,12 @@ impl<'a> NodeDriver<'a> {
             line.clear();
         }
         self.failures
-            .report(self.tool, failure, self.compares, self.err)?;
-        let script = self.scripts.of_failure(failure).to_owned();
+            .report(self.tool, failure, self.has_several_programs, self.err)?;
+        let script = self.scripts.script_of_failure(failure).to_owned();
         match failure.step {
             SessionStep::Run | SessionStep::Build => self.mark_complete(&script),
             SessionStep::Describe => {
-                self.heard_of.insert(script);
+                self.reported.insert(script);
             }
         }
         Ok(())
@@ -150,13 +150,13 @@ impl<'a> NodeDriver<'a> {
         {
             line.update(NodeProgress::mark_finished);
         }
-        let silent: Vec<String> = self
+        let caseless: Vec<String> = self
             .planned
             .iter()
-            .filter(|(name, cases)| *cases == Some(0) && !self.heard_of.contains(name))
+            .filter(|(name, cases)| *cases == Some(0) && !self.reported.contains(name))
             .map(|(name, _)| name.clone())
             .collect();
-        for script in silent {
+        for script in caseless {
             self.print_message(&format!("warning: '{script}' has no cases"))?;
         }
         Ok(())
@@ -178,7 +178,7 @@ pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
 #[derive(Debug, Clone, Default)]
 pub struct ScriptNames {
     names: Vec<String>,
-    of_slot: HashMap<u32, usize>,
+    script_by_slot: HashMap<u32, usize>,
 }
 
 impl ScriptNames {
@@ -186,29 +186,29 @@ impl ScriptNames {
     pub fn new(names: impl IntoIterator<Item = impl Into<String>>) -> ScriptNames {
         ScriptNames {
             names: names.into_iter().map(Into::into).collect(),
-            of_slot: HashMap::new(),
+            script_by_slot: HashMap::new(),
         }
     }
 
     /// Records the script of a slot; returns its name.
     pub fn record_slot(&mut self, slot: u32, label: &str) -> Option<&str> {
         let script = self.find_script(label)?;
-        self.of_slot.insert(slot, script);
+        self.script_by_slot.insert(slot, script);
         Some(&self.names[script])
     }
 
     /// Returns the name of the script of a result, or the reported name if the script is unknown.
-    pub fn of_run<'a>(&'a self, run: &'a Run) -> &'a str {
-        self.of_step(Some(run.slot), &run.case.benchmark)
+    pub fn script_of_run<'a>(&'a self, run: &'a Run) -> &'a str {
+        self.script_of_step(Some(run.slot), &run.case.benchmark)
     }
 
     /// Returns the name of the script of a failed step.
-    pub fn of_failure<'a>(&'a self, failure: &'a StepFailure) -> &'a str {
-        self.of_step(failure.slot, &failure.benchmark)
+    pub fn script_of_failure<'a>(&'a self, failure: &'a StepFailure) -> &'a str {
+        self.script_of_step(failure.slot, &failure.benchmark)
     }
 
-    fn of_step<'a>(&'a self, slot: Option<u32>, benchmark: &'a str) -> &'a str {
-        let begun = slot.and_then(|slot| self.of_slot.get(&slot).copied());
+    fn script_of_step<'a>(&'a self, slot: Option<u32>, benchmark: &'a str) -> &'a str {
+        let begun = slot.and_then(|slot| self.script_by_slot.get(&slot).copied());
         let script = begun.or_else(|| self.find_script(benchmark));
         script.map_or(benchmark, |script| &self.names[script])
     }
@@ -245,12 +245,12 @@ impl ChildFailures {
         names_variant: bool,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let what = failure.case.as_deref().unwrap_or(&failure.benchmark);
+        let name = failure.case.as_deref().unwrap_or(&failure.benchmark);
         let variant = match &failure.variant {
             Some(variant) if names_variant => format!(" ({variant})"),
             _ => String::new(),
         };
-        writeln!(out, "{tool}: '{what}'{variant}: {}", failure.cause)?;
+        writeln!(out, "{tool}: '{name}'{variant}: {}", failure.cause)?;
         for line in failure.stderr_tail.lines() {
             writeln!(out, "  | {line}")?;
         }
@@ -323,9 +323,18 @@ mod tests {
             names.record_slot(3, "http/server.js n=1"),
             Some("http/server.js")
         );
-        assert_eq!(names.of_run(&run(3, "http/_client.js")), "http/server.js");
-        assert_eq!(names.of_run(&run(4, "napi/string/index.js")), "napi/string");
-        assert_eq!(names.of_run(&run(5, "napi/strings.js")), "napi/strings.js");
+        assert_eq!(
+            names.script_of_run(&run(3, "http/_client.js")),
+            "http/server.js"
+        );
+        assert_eq!(
+            names.script_of_run(&run(4, "napi/string/index.js")),
+            "napi/string"
+        );
+        assert_eq!(
+            names.script_of_run(&run(5, "napi/strings.js")),
+            "napi/strings.js"
+        );
     }
 
     fn failure(cause: FailureCause) -> StepFailure {

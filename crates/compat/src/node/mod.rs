@@ -1,9 +1,9 @@
 //! Common parts of `run.js`, `compare.js` and `scatter.js` of Node.js core: their command lines,
 //! and the folder of benchmark scripts.
 //!
-//! Decides which scripts are selected, and the output before measuring; the originals use their own
-//! folder. Independent of the use of results: `node/driver.rs` follows the session. Start at
-//! [`CommandLine::run_with`].
+//! Decides which scripts are selected, and the output before measuring; the originals always use
+//! the folder that they are in. Does not deal with results: `node/driver.rs` follows the session.
+//! Start at [`CommandLine::run_with`].
 
 pub mod driver;
 pub mod progress;
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 /// Rejected command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeRefusal {
-    /// Explained by the usage, after this reason, which may be empty.
+    /// Answered with this reason, which may be empty, and the usage.
     Usage(String),
-    /// Explained by this line.
+    /// Answered with this line alone.
     Line(String),
 }
 
@@ -48,14 +48,14 @@ pub fn build_request(
     scripts: Vec<BenchmarkScript>,
     folder: Option<PathBuf>,
     variants: Vec<Variant>,
-    usual_runs: u32,
+    default_runs: u32,
 ) -> Result<ScriptsRequest, NodeRefusal> {
     let sets: Vec<(String, String)> = arguments
         .values("set")
         .map(parse_pair)
         .collect::<Result<_, _>>()?;
     let runs = match arguments.value("runs").map(str::parse) {
-        None => usual_runs,
+        None => default_runs,
         Some(Ok(runs)) if runs > 0 => runs,
         Some(_) => {
             return Err(NodeRefusal::usage(
@@ -83,15 +83,15 @@ pub fn build_request(
     })
 }
 
-fn parse_pair(word: &str) -> Result<(String, String), NodeRefusal> {
-    // The name is the shortest nonempty text: in `==1` it is `=`.
-    let first = word.chars().next().map_or(0, char::len_utf8);
-    match word[first..].find('=') {
-        Some(at) if first > 0 => Ok((
-            word[..first + at].to_owned(),
-            word[first + at + 1..].to_owned(),
+fn parse_pair(argument: &str) -> Result<(String, String), NodeRefusal> {
+    // The name is the shortest nonempty prefix: in `==1` it is `=`.
+    let first_length = argument.chars().next().map_or(0, char::len_utf8);
+    match argument[first_length..].find('=') {
+        Some(length) if first_length > 0 => Ok((
+            argument[..first_length + length].to_owned(),
+            argument[first_length + length + 1..].to_owned(),
         )),
-        _ => Err(NodeRefusal::line(format!("bad argument: {word}"))),
+        _ => Err(NodeRefusal::line(format!("bad argument: {argument}"))),
     }
 }
 
@@ -112,9 +112,9 @@ pub struct CommandLine {
     pub usage: &'static str,
     /// Additional text of `--help`: the options that the original lacks.
     pub further_usage: &'static str,
-    /// Options with a value, without dashes.
+    /// Names of the options that take a value, without dashes.
     pub valued: &'static [&'static str],
-    /// Options without a value.
+    /// Names of the options that take no value, without dashes.
     pub switches: &'static [&'static str],
 }
 
@@ -151,18 +151,16 @@ impl CommandLine {
         if arguments.is_empty() {
             return Err(NodeRefusal::usage(""));
         }
-        arguments::parse_node(arguments, self.valued, self.switches).map_err(
-            |mistake| match mistake {
-                ArgumentError::NeedsValue(word) => {
-                    NodeRefusal::usage(format!("the option '{word}' needs a value"))
-                }
-                ArgumentError::UnknownName(word)
-                | ArgumentError::UnknownLetter(_, word)
-                | ArgumentError::TakesNoValue(word) => {
-                    NodeRefusal::usage(format!("unknown option '{word}'"))
-                }
-            },
-        )
+        arguments::parse_node(arguments, self.valued, self.switches).map_err(|error| match error {
+            ArgumentError::NeedsValue(argument) => {
+                NodeRefusal::usage(format!("the option '{argument}' needs a value"))
+            }
+            ArgumentError::UnknownName(argument)
+            | ArgumentError::UnknownLetter(_, argument)
+            | ArgumentError::TakesNoValue(argument) => {
+                NodeRefusal::usage(format!("unknown option '{argument}'"))
+            }
+        })
     }
 
     fn refuse(&self, refusal: NodeRefusal, console: &mut DropInConsole<'_>) -> io::Result<i32> {
@@ -188,23 +186,23 @@ pub fn benchmark_folder(
     arguments: &ParsedArguments<'_>,
     console: &DropInConsole<'_>,
 ) -> Result<PathBuf, NodeRefusal> {
-    let named = arguments.value("dir").map(str::to_owned);
-    if let Some(named) = named.or_else(|| (console.variable)(FOLDER_VARIABLE)) {
-        let path = console.directory.join(&named);
+    let name = arguments.value("dir").map(str::to_owned);
+    if let Some(name) = name.or_else(|| (console.variable)(FOLDER_VARIABLE)) {
+        let path = console.directory.join(&name);
         let is_folder = path.is_dir();
         return is_folder
             .then_some(path)
-            .ok_or_else(|| NodeRefusal::line(format!("'{named}' is not a directory")));
+            .ok_or_else(|| NodeRefusal::line(format!("'{name}' is not a directory")));
     }
-    let here = &console.directory;
-    let mut likely = [here.clone(), here.join("benchmark")].into_iter();
-    likely
+    let directory = &console.directory;
+    let mut candidates = [directory.clone(), directory.join("benchmark")].into_iter();
+    candidates
         .find(|path| path.join("common.js").is_file())
         .ok_or_else(|| {
             NodeRefusal::line(format!(
                 "found no benchmark folder with a 'common.js' in '{}'\n\
              hint: name one with '--dir' or {FOLDER_VARIABLE}",
-                here.display()
+                directory.display()
             ))
         })
 }
@@ -221,16 +219,16 @@ pub fn select_scripts(
         NodeRefusal::line(format!("cannot read '{}': {error}", folder.display()))
     };
     // Every directory is a group, except the one for files that benchmarks read.
-    let mut every = sorted_entries(folder).map_err(unreadable)?;
-    every.retain(|name| name != "fixtures" && folder.join(name).is_dir());
-    let typed: Vec<&str> = if arguments.others.contains(&"all") {
-        every.iter().map(String::as_str).collect()
+    let mut all_groups = sorted_entries(folder).map_err(unreadable)?;
+    all_groups.retain(|name| name != "fixtures" && folder.join(name).is_dir());
+    let requested: Vec<&str> = if arguments.others.contains(&"all") {
+        all_groups.iter().map(String::as_str).collect()
     } else {
         arguments.others.clone()
     };
     let mut scripts = Vec::new();
-    for group in typed {
-        if !every.iter().any(|known| known == group) {
+    for group in requested {
+        if !all_groups.iter().any(|existing| existing == group) {
             return Err(NodeRefusal::line(format!(
                 "The \"{group}\" category does not exist."
             )));
@@ -252,10 +250,11 @@ pub fn select_scripts(
 /// Whether a file name passes: any filter admits it, then any exclusion rejects it.
 fn passes_filters(arguments: &ParsedArguments<'_>, file: &str) -> bool {
     let mut filters = arguments.values("filter").peekable();
-    let kept = filters.peek().is_none() || filters.any(|filter| file.contains(filter));
-    kept && !arguments
-        .values("exclude")
-        .any(|exclude| file.contains(exclude))
+    let is_admitted = filters.peek().is_none() || filters.any(|filter| file.contains(filter));
+    is_admitted
+        && !arguments
+            .values("exclude")
+            .any(|exclude| file.contains(exclude))
 }
 
 fn sorted_entries(path: &Path) -> io::Result<Vec<String>> {
@@ -284,7 +283,7 @@ pub fn find_script(
     let folder = absolute
         .ancestors()
         .skip(1)
-        .find(|above| above.join("common.js").is_file());
+        .find(|ancestor| ancestor.join("common.js").is_file());
     let below_folder = folder.and_then(|folder| absolute.strip_prefix(folder).ok());
     // Outside of a benchmark folder the name consists of the file and its parent folder.
     let parts = absolute.iter().count();

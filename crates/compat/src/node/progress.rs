@@ -1,7 +1,7 @@
 //! The progress line of `compare.js`.
 //!
-//! Decides its text, and when it is redrawn: at every event and every second. Independent of the
-//! source of events. Start at the test of [`NodeProgress::format_line`], which shows examples.
+//! Decides its text, and when it is redrawn: at every event and every second. Does not know where
+//! events come from. Start at the test of [`NodeProgress::format_line`], which shows examples.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -57,12 +57,12 @@ impl NodeProgress {
 
     /// Records that a case of `script` has started.
     pub fn start_case(&mut self, script: &str) {
-        if let Some(at) = self
+        if let Some(index) = self
             .scripts
             .iter()
             .position(|planned| planned.name == script)
         {
-            self.current = at;
+            self.current = index;
         }
     }
 
@@ -84,47 +84,48 @@ impl NodeProgress {
         let seconds = elapsed.as_nanos().div_ceil(1_000_000_000);
         let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
         let files = self.scripts.len();
-        let whole = |(at, script): (usize, &PlannedScript)| {
-            let over = script.cases > 0 || at < self.current || self.finished;
-            over && script.done >= script.cases * self.passes
+        let is_complete = |(index, script): (usize, &PlannedScript)| {
+            let has_ended = script.cases > 0 || index < self.current || self.finished;
+            has_ended && script.done >= script.cases * self.passes
         };
         let files_done = self
             .scripts
             .iter()
             .enumerate()
-            .map(whole)
-            .filter(|&over| over)
+            .map(is_complete)
+            .filter(|&has_ended| has_ended)
             .count();
-        let (done, cases, name) = self.scripts.get(self.current).map_or((0, 0, ""), |script| {
-            (script.done, script.cases, script.name.as_str())
-        });
+        let (executions, cases, name) =
+            self.scripts.get(self.current).map_or((0, 0, ""), |script| {
+                (script.done, script.cases, script.name.as_str())
+            });
         let runs_done = if self.finished {
             self.passes
         } else {
-            done / cases.max(1)
+            executions / cases.max(1)
         };
-        let all: f64 = self.scripts.iter().map(PlannedScript::passes_done).sum();
-        let share = if self.finished {
+        let passes_done: f64 = self.scripts.iter().map(PlannedScript::passes_done).sum();
+        let fraction = if self.finished {
             1.0
         } else {
-            all / (files * self.passes).max(1) as f64
+            passes_done / (files * self.passes).max(1) as f64
         };
         // Rounding errors must not push a sum below the whole number that it represents.
-        let percent = (share * 100.0 + 1e-9).floor();
+        let percent = (fraction * 100.0 + 1e-9).floor();
         format!(
             "[{hours:02}:{minutes:02}:{:02}|% {percent:>3}| {} files | {} runs | {} configs]: {} ",
             seconds % 60,
             format_fraction(files_done, files),
             format_fraction(runs_done, self.passes),
-            format_fraction(done % cases.max(1), cases),
+            format_fraction(executions % cases.max(1), cases),
             if self.finished { "Done\n" } else { name },
         )
     }
 }
 
-fn format_fraction(part: usize, whole: usize) -> String {
-    let total = whole.to_string();
-    format!("{part:>width$}/{total}", width = total.len())
+fn format_fraction(part: usize, total: usize) -> String {
+    let total_text = total.to_string();
+    format!("{part:>width$}/{total_text}", width = total_text.len())
 }
 
 /// Progress line on a terminal.
@@ -157,11 +158,11 @@ impl ProgressLine {
             out,
         }));
         let (stop, stopped) = mpsc::channel();
-        let seen = shared.clone();
+        let ticker_shared = shared.clone();
         let ticker = std::thread::spawn(move || {
             while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
                 // Measuring continues if the terminal is gone.
-                let _ = lock_shared(&seen).draw_line();
+                let _ = lock_shared(&ticker_shared).draw_line();
             }
         });
         ProgressLine {

@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-/// Order of texts.
+/// Order of strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextCollation {
     /// By code points.
@@ -32,7 +32,7 @@ impl TextCollation {
         }
     }
 
-    /// Sorts `items` by the text that `text` returns for each.
+    /// Sorts `items` by the string that `text` returns for each.
     pub fn sort_by_text<T>(self, items: &mut [T], text: impl Fn(&T) -> &str) {
         match self {
             TextCollation::CodePoints => items.sort_by(|a, b| text(a).cmp(text(b))),
@@ -40,7 +40,7 @@ impl TextCollation {
         }
     }
 
-    /// Compares two texts.
+    /// Compares two strings.
     pub fn compare_texts(self, a: &str, b: &str) -> Ordering {
         match self {
             TextCollation::CodePoints => a.cmp(b),
@@ -55,7 +55,7 @@ const BEFORE_DIGITS: &str = "\t\n\u{b}\u{c}\r\u{85} _-,;:!?.'\"()[]{}@*/\\&#%`^+
 /// Base letters of U+00C0 to U+00FF; `-` for characters without one.
 const LATIN_1_LETTERS: &str = "AAAAAA-CEEEEIIII-NOOOOO-OUUUUY--aaaaaa-ceeeeiiii-nooooo-ouuuuy-y";
 
-/// Three levels of a text, compared one after the other, then the text itself as a tie-breaker.
+/// Three levels of a string, compared one after the other, then the string itself as a tie-breaker.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct RootKey {
     letters: Vec<u32>,
@@ -90,8 +90,8 @@ impl RootKey {
 }
 
 fn base_letter(c: char) -> char {
-    let place = (c as usize).wrapping_sub(0xC0);
-    match LATIN_1_LETTERS.as_bytes().get(place) {
+    let index = (c as usize).wrapping_sub(0xC0);
+    match LATIN_1_LETTERS.as_bytes().get(index) {
         Some(b'-') | None => c,
         Some(&letter) => letter.into(),
     }
@@ -108,8 +108,8 @@ fn character_weight(c: char) -> Option<u32> {
         'a'..='z' | 'A'..='Z' => return Some(LETTERS + c.to_ascii_lowercase() as u32),
         _ => {}
     }
-    if let Some(place) = BEFORE_DIGITS.chars().position(|known| known == c) {
-        return Some(place as u32);
+    if let Some(index) = BEFORE_DIGITS.chars().position(|symbol| symbol == c) {
+        return Some(index as u32);
     }
     match c {
         _ if c.is_control() => None,

@@ -1,7 +1,7 @@
 //! Charts of Node.js core's R scripts, and the files that hold them.
 //!
 //! Decides what a chart shows (the same as the original's, not pixel by pixel) and the format of
-//! the file, by its extension. Independent of where the figures come from. Start at [`ChartFile`].
+//! the file, by its extension. Does not know where the figures come from. Start at [`ChartFile`].
 
 use anyhow::{Context, Result, bail};
 use speedwell_plot::{
@@ -65,16 +65,16 @@ impl ChartFile {
     /// # Errors
     /// Fails if the chart cannot be rendered, or the file cannot be written.
     pub fn save_chart(&self, chart: &AnyChart) -> Result<String> {
-        let natural = chart.natural_size();
+        let natural_size = chart.natural_size();
         let side = (SIDE_INCHES * PX_PER_INCH) as u32;
         let square = ImageSize {
             width_px: side,
             height_px: side,
         };
-        let size = if natural.height_px <= side {
+        let size = if natural_size.height_px <= side {
             square
         } else {
-            natural
+            natural_size
         };
         let bytes = match self.kind {
             ImageFormat::Svg => chart.svg(size).into_bytes(),
@@ -94,8 +94,8 @@ impl ChartFile {
     }
 }
 
-/// One case of a comparison: its name (file name, blank, configuration), then the data of `old` and
-/// of `new`.
+/// One case of a comparison: its name (file name, a space, configuration), then the data of `old`
+/// and of `new`.
 pub type ComparedCase<'a, T> = (&'a str, T, T);
 
 /// Draws the chart of `compare.R --plot`: a pair of boxes per case.

@@ -4,8 +4,8 @@
 //! rows shown. [`format_numbers`] decides how many digits a column shows: as few as give every
 //! number 7 significant ones, all with the same number of decimals, or all in scientific form if
 //! that is narrower (R's `options(digits = 7, scipen = 0)`; see `print.default` and `format`).
-//! [`RTexts`] interprets a column as `read.csv` does. Independent of the meaning of a table. Start
-//! at [`format_data_frame`].
+//! [`RTexts`] interprets a column as `read.csv` does. Does not know what a table means. Start at
+//! [`format_data_frame`].
 
 use crate::r::collation::TextCollation;
 use speedwell_report::escape_controls;
@@ -18,12 +18,12 @@ use unicode_width::UnicodeWidthChar;
 /// Maximum number of cells that R shows (`options("max.print")`).
 const MAX_PRINTED_CELLS: usize = 99_999;
 
-/// A column: its name and one text per row.
+/// A column: its name and one string per row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrameColumn {
     /// Header of the column.
     pub name: String,
-    /// Texts below the header.
+    /// Strings below the header.
     pub cells: Vec<String>,
 }
 
@@ -48,10 +48,10 @@ pub fn max_rows(columns: usize) -> usize {
 /// each with the row names. `names` may be empty for a table without row names.
 pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
-    let shown = rows.min(max_rows(columns.len()));
+    let shown_rows = rows.min(max_rows(columns.len()));
     let names: Vec<Cow<'_, str>> = names
         .iter()
-        .take(shown)
+        .take(shown_rows)
         .map(|name| escape_text(name))
         .collect();
     let name_width = names
@@ -61,17 +61,17 @@ pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize
         .unwrap_or(0);
     let columns: Vec<PrintedColumn<'_>> = columns
         .iter()
-        .map(|column| PrintedColumn::from_column(column, shown))
+        .map(|column| PrintedColumn::from_column(column, shown_rows))
         .collect();
     let mut out = String::new();
-    let mut rest = columns.as_slice();
-    while !rest.is_empty() {
-        let (block, further) = rest.split_at(block_length(rest, name_width, width));
-        print_block(&mut out, &names, name_width, block, shown);
-        rest = further;
+    let mut remaining = columns.as_slice();
+    while !remaining.is_empty() {
+        let (block, next_columns) = remaining.split_at(block_length(remaining, name_width, width));
+        print_block(&mut out, &names, name_width, block, shown_rows);
+        remaining = next_columns;
     }
-    if shown < rows {
-        let omitted = rows - shown;
+    if shown_rows < rows {
+        let omitted = rows - shown_rows;
         let _ = writeln!(
             out,
             " [ reached 'max' / getOption(\"max.print\") -- omitted {omitted} rows ]"
@@ -84,17 +84,17 @@ pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize
 struct PrintedColumn<'a> {
     name: Cow<'a, str>,
     cells: Vec<Cow<'a, str>>,
-    /// Width on the terminal, including the blank in front.
+    /// Width on the terminal, including the space in front.
     width: usize,
 }
 
 impl<'a> PrintedColumn<'a> {
-    fn from_column(column: &'a FrameColumn, shown: usize) -> PrintedColumn<'a> {
+    fn from_column(column: &'a FrameColumn, shown_rows: usize) -> PrintedColumn<'a> {
         let name = escape_text(&column.name);
         let cells: Vec<_> = column
             .cells
             .iter()
-            .take(shown)
+            .take(shown_rows)
             .map(|cell| escape_text(cell))
             .collect();
         let widest = cells
@@ -156,7 +156,7 @@ fn display_width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// Escapes a text like R's `print`, which doubles backslashes and shows control characters, even
+/// Escapes a string like R's `print`, which doubles backslashes and shows control characters, even
 /// without quotes.
 fn escape_text(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c == '\\' || c.is_control()) {
@@ -230,7 +230,7 @@ impl RoundedNumber {
     }
 }
 
-/// Formats the texts of one column, not yet padded to a common width. `None` is R's `NA`.
+/// Formats the numbers of one column, not yet padded to a common width. `None` is R's `NA`.
 pub fn format_numbers(column: &[Option<f64>]) -> Vec<String> {
     let finite = column
         .iter()
@@ -238,22 +238,23 @@ pub fn format_numbers(column: &[Option<f64>]) -> Vec<String> {
         .copied()
         .filter(|number| number.is_finite());
     let rounded: Vec<RoundedNumber> = finite.map(RoundedNumber::from_number).collect();
-    let largest = |of: fn(&RoundedNumber) -> i32| rounded.iter().map(of).max().unwrap_or(0);
-    let (left, right) = (
-        largest(RoundedNumber::integer_width),
-        largest(RoundedNumber::decimal_count),
+    let max_of =
+        |property: fn(&RoundedNumber) -> i32| rounded.iter().map(property).max().unwrap_or(0);
+    let (integer_width, decimal_count) = (
+        max_of(RoundedNumber::integer_width),
+        max_of(RoundedNumber::decimal_count),
     );
-    let fixed_width = left + right + i32::from(right > 0);
-    let decimals = largest(|number| number.digits) - 1;
-    let sign = i32::from(rounded.iter().any(|number| number.negative));
+    let fixed_width = integer_width + decimal_count + i32::from(decimal_count > 0);
+    let decimals = max_of(|number| number.digits) - 1;
+    let sign_width = i32::from(rounded.iter().any(|number| number.negative));
     let exponent_digits = if rounded.iter().any(|number| number.exponent.abs() >= 100) {
         3
     } else {
         2
     };
-    let point = i32::from(decimals > 0);
+    let point_width = i32::from(decimals > 0);
     // Sign, first digit, decimal point, decimals, `e`, sign of the exponent, exponent.
-    let scientific_width = sign + 1 + point + decimals + 2 + exponent_digits;
+    let scientific_width = sign_width + 1 + point_width + decimals + 2 + exponent_digits;
     let scientific = fixed_width > scientific_width;
     let text = |number: &Option<f64>| match *number {
         None => "NA".to_owned(),
@@ -261,7 +262,7 @@ pub fn format_numbers(column: &[Option<f64>]) -> Vec<String> {
         Some(f64::INFINITY) => "Inf".to_owned(),
         Some(f64::NEG_INFINITY) => "-Inf".to_owned(),
         Some(number) if scientific => in_scientific_form(number, decimals as usize),
-        Some(number) => format!("{number:.*}", right as usize),
+        Some(number) => format!("{number:.*}", decimal_count as usize),
     };
     column.iter().map(text).collect()
 }
@@ -275,14 +276,14 @@ fn in_scientific_form(number: f64, decimals: usize) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// Distinct texts of a column, interpreted.
+/// Distinct strings of a column, interpreted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RTexts {
-    /// All texts are whole numbers of at most 32 bits.
+    /// All strings are whole numbers of at most 32 bits.
     Integers(Vec<f64>),
-    /// All texts are numbers.
+    /// All strings are numbers.
     Reals(Vec<f64>),
-    /// Some text is not a number.
+    /// Some string is not a number.
     Words(Vec<String>),
 }
 
@@ -297,7 +298,7 @@ impl RTexts {
         }
     }
 
-    /// Returns the numbers, if all texts are numbers.
+    /// Returns the numbers, if all strings are numbers.
     pub fn as_numbers(&self) -> Option<&[f64]> {
         match self {
             RTexts::Integers(numbers) | RTexts::Reals(numbers) => Some(numbers),
@@ -305,7 +306,7 @@ impl RTexts {
         }
     }
 
-    /// Compares the texts at two indices.
+    /// Compares the strings at two indices.
     pub fn compare_at(&self, a: usize, b: usize, collation: TextCollation) -> Ordering {
         match self {
             RTexts::Integers(numbers) | RTexts::Reals(numbers) => numbers[a].total_cmp(&numbers[b]),
@@ -313,26 +314,26 @@ impl RTexts {
         }
     }
 
-    /// Formats the cells of a column with the texts at these indices.
-    pub fn format_cells(&self, places: &[usize]) -> Vec<String> {
+    /// Formats the cells of a column with the strings at these indices.
+    pub fn format_cells(&self, indices: &[usize]) -> Vec<String> {
         match self {
-            RTexts::Integers(numbers) => places
+            RTexts::Integers(numbers) => indices
                 .iter()
-                .map(|&place| javascript::format_number(numbers[place]))
+                .map(|&index| javascript::format_number(numbers[index]))
                 .collect(),
             RTexts::Reals(reals) => {
-                let column: Vec<_> = places.iter().map(|&place| Some(reals[place])).collect();
+                let column: Vec<_> = indices.iter().map(|&index| Some(reals[index])).collect();
                 format_numbers(&column)
             }
-            RTexts::Words(words) => places.iter().map(|&place| words[place].clone()).collect(),
+            RTexts::Words(words) => indices.iter().map(|&index| words[index].clone()).collect(),
         }
     }
 }
 
 fn parse_real(text: &str) -> Option<f64> {
-    // R reads `null` and `undefined` as text.
-    let word = matches!(text, "null" | "undefined");
-    if word {
+    // R reads `null` and `undefined` as strings.
+    let is_word = matches!(text, "null" | "undefined");
+    if is_word {
         None
     } else {
         javascript::parse_number(text.trim().as_bytes())

@@ -21,7 +21,7 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     .collect()
 }
 
-/// Checks for battery operation, in which the firmware may lower frequencies at will.
+/// Checks for battery operation, during which the firmware may lower frequencies at will.
 pub(crate) fn check_battery(tree: &FileTree) -> Option<CheckResult> {
     const SUPPLIES: &str = "/sys/class/power_supply";
     let state_of = |name: &String| {
@@ -41,14 +41,14 @@ pub(crate) fn check_battery(tree: &FileTree) -> Option<CheckResult> {
         true => CheckState::Bad,
         false => CheckState::Good,
     };
-    let found = states.join(", ").to_lowercase();
+    let description = states.join(", ").to_lowercase();
     Some(
-        CheckResult::new("battery", state, found)
+        CheckResult::new("battery", state, description)
             .with_remedy("connect the machine to its power supply"),
     )
 }
 
-/// A temperature sensor, with the lowest temperature that slows the machine down.
+/// A temperature sensor, with the lowest temperature at which the machine is slowed down.
 struct ThermalZone {
     name: String,
     now_c: f64,
@@ -73,21 +73,21 @@ fn check_temperature(tree: &FileTree) -> Option<CheckResult> {
             .then(b.now_c.total_cmp(&a.now_c))
     })?;
     let state = match zone.degrees_left() {
-        left if left <= 0.0 => CheckState::Bad,
-        left if left < THROTTLING_MARGIN_C => CheckState::Warning,
+        degrees_left if degrees_left <= 0.0 => CheckState::Bad,
+        degrees_left if degrees_left < THROTTLING_MARGIN_C => CheckState::Warning,
         _ => CheckState::Good,
     };
     let limit = zone
         .limit_c
         .map(|limit| format!(", throttles at {limit:.0}"));
-    let found = format!(
+    let description = format!(
         "{} at {:.0} degrees Celsius{}",
         zone.name,
         zone.now_c,
         limit.unwrap_or_default()
     );
     Some(
-        CheckResult::new("temperature", state, found)
+        CheckResult::new("temperature", state, description)
             .with_remedy("let the machine cool down, and check its fans"),
     )
 }
@@ -102,8 +102,8 @@ fn thermal_zones(tree: &FileTree) -> Vec<ThermalZone> {
         let folder = format!("{ZONES}/{zone}");
         let limits = (0..16).filter_map(|n| {
             let kind = tree.read_text(format!("{folder}/trip_point_{n}_type"))?;
-            let counts = matches!(kind.as_str(), "passive" | "hot" | "critical");
-            counts.then(|| celsius(format!("{folder}/trip_point_{n}_temp")))?
+            let is_throttling = matches!(kind.as_str(), "passive" | "hot" | "critical");
+            is_throttling.then(|| celsius(format!("{folder}/trip_point_{n}_temp")))?
         });
         Some(ThermalZone {
             now_c: celsius(format!("{folder}/temp"))?,
@@ -133,15 +133,15 @@ pub(crate) fn throttle_count(tree: &FileTree) -> Option<u64> {
 }
 
 fn check_throttling(tree: &FileTree) -> Option<CheckResult> {
-    let most = throttle_count(tree)?;
-    let state = if most == 0 {
+    let max_count = throttle_count(tree)?;
+    let state = if max_count == 0 {
         CheckState::Good
     } else {
         CheckState::Warning
     };
-    let found = format!("a core was throttled {most} times since boot");
+    let description = format!("a core was throttled {max_count} times since boot");
     Some(
-        CheckResult::new("thermal throttling", state, found)
+        CheckResult::new("thermal throttling", state, description)
             .with_remedy("let the machine cool down between sessions, or switch turbo off"),
     )
 }
@@ -168,7 +168,7 @@ const FAST_SOURCES: &[&str] = &[
 
 fn check_clock_source(tree: &FileTree) -> CheckResult {
     const NAME: &str = "clock source";
-    let Some((current, known)) = clock_source(tree) else {
+    let Some((current, available)) = clock_source(tree) else {
         return CheckResult::not_reported(NAME);
     };
     let state = if FAST_SOURCES.contains(&current.as_str()) {
@@ -176,11 +176,13 @@ fn check_clock_source(tree: &FileTree) -> CheckResult {
     } else {
         CheckState::Bad
     };
-    let remedy = match known
+    let remedy = match available
         .iter()
         .find(|name| FAST_SOURCES.contains(&name.as_str()))
     {
-        Some(better) => format!("echo {better} | sudo tee {CLOCK_FOLDER}/current_clocksource"),
+        Some(fast_source) => {
+            format!("echo {fast_source} | sudo tee {CLOCK_FOLDER}/current_clocksource")
+        }
         None => "boot with tsc=reliable, or search dmesg for why the tsc was rejected".to_owned(),
     };
     CheckResult::new(NAME, state, format!("'{current}'")).with_remedy(remedy)
@@ -234,17 +236,17 @@ fn resolution_ns() -> Option<u64> {
 /// Measures 50 times how late a sleep of 1 ms ends.
 fn measure_lateness_ns() -> Vec<f64> {
     const SLEEP: Duration = Duration::from_millis(1);
-    let once = |_| {
+    let lateness_ns = |_| {
         let begun = Instant::now();
         thread::sleep(SLEEP);
         begun.elapsed().saturating_sub(SLEEP).as_nanos() as f64
     };
-    (0..50).map(once).collect()
+    (0..50).map(lateness_ns).collect()
 }
 
 /// Judges timer lateness. The kernel may delay a timer by its slack, 50 us by default; a wake-up
-/// adds some tens more. Sample windows are delimited by such timers; above 2 ms, lateness causes a
-/// warning in any case.
+/// adds some tens of microseconds. Sample windows are delimited by such timers; above 2 ms,
+/// lateness causes a warning in any case.
 fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {
     let mut sorted = late_ns.to_vec();
     let typical_us = median(&mut sorted).unwrap_or(0.0) / 1e3;
@@ -257,8 +259,9 @@ fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {
     let slack = slack_ns
         .map(|ns| format!(", slack {} µs", ns / 1000))
         .unwrap_or_default();
-    let found = format!("a sleep ends {typical_us:.0} µs late, at worst {worst_us:.0} µs{slack}");
-    CheckResult::new("timer lateness", state, found)
+    let description =
+        format!("a sleep ends {typical_us:.0} µs late, at worst {worst_us:.0} µs{slack}");
+    CheckResult::new("timer lateness", state, description)
         .with_remedy("stop other programs; for a virtual machine, use dedicated processors")
 }
 

@@ -1,4 +1,4 @@
-//! Checks of what the system permits and does to processes: address layout, counters, open files.
+//! Checks of limits and settings that apply to processes: address layout, counters, open files.
 
 use crate::check::{CheckResult, CheckState};
 use crate::file_tree::{FileTree, find_field};
@@ -17,8 +17,8 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     ]
 }
 
-/// Randomized layouts average out over processes. A fixed layout has less variance, but its luck is
-/// mistaken for a property of the program (docs/why/statistics.md, "Run plan").
+/// Randomized layouts average out over processes. With a fixed layout, results vary less, but a
+/// lucky layout is mistaken for a property of the program (docs/why/statistics.md, "Run plan").
 fn check_address_layout(tree: &FileTree) -> CheckResult {
     const NAME: &str = "aslr";
     const SETTING: &str = "/proc/sys/kernel/randomize_va_space";
@@ -44,8 +44,8 @@ fn check_address_layout(tree: &FileTree) -> CheckResult {
     }
 }
 
-/// Capabilities that lift the limit, by number (`linux/capability.h`): the general administrator
-/// one, and the specific one since Linux 5.8.
+/// Capabilities that lift the restriction, by number (`linux/capability.h`): the general one for
+/// administrators and, since Linux 5.8, a specific one.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 
@@ -59,7 +59,7 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
         .and_then(|text| u64::from_str_radix(text, 16).ok())
         .unwrap_or(0);
     let is_lifted = capabilities & (CAP_SYS_ADMIN | CAP_PERFMON) != 0;
-    let (state, found) = match level {
+    let (state, description) = match level {
         None => {
             return CheckResult::new(NAME, CheckState::Unknown, "not supported by the kernel");
         }
@@ -77,43 +77,43 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
     } else {
         ", but without the processor's own"
     };
-    CheckResult::new(NAME, state, format!("{found}{hardware}"))
+    CheckResult::new(NAME, state, format!("{description}{hardware}"))
         .with_remedy("sudo sysctl kernel.perf_event_paranoid=1")
 }
 
 /// Every connection of a load test is an open file, on both sides.
 fn check_open_files(tree: &FileTree) -> CheckResult {
     const NAME: &str = "open files";
-    const ENOUGH: u64 = 4096;
+    const REQUIRED: u64 = 4096;
     let limits = tree.read_text("/proc/self/limits").unwrap_or_default();
     let line = limits
         .lines()
         .find_map(|line| line.strip_prefix("Max open files"));
-    let mut words = line
+    let mut fields = line
         .unwrap_or_default()
         .split_whitespace()
-        .map(|word| match word {
+        .map(|field| match field {
             "unlimited" => Some(u64::MAX),
             number => number.parse().ok(),
         });
-    let (Some(Some(soft)), Some(Some(hard))) = (words.next(), words.next()) else {
+    let (Some(Some(soft)), Some(Some(hard))) = (fields.next(), fields.next()) else {
         return CheckResult::not_reported(NAME);
     };
-    let state = if soft >= ENOUGH {
+    let state = if soft >= REQUIRED {
         CheckState::Good
     } else {
         CheckState::Warning
     };
-    let found = match soft {
+    let description = match soft {
         u64::MAX => "no limit".to_owned(),
         soft => format!("at most {soft} at once"),
     };
-    let remedy = if hard >= ENOUGH {
+    let remedy = if hard >= REQUIRED {
         format!("ulimit -n {}", hard.min(65_536))
     } else {
         "sudo prlimit --pid $$ --nofile=65536:65536".to_owned()
     };
-    CheckResult::new(NAME, state, found).with_remedy(remedy)
+    CheckResult::new(NAME, state, description).with_remedy(remedy)
 }
 
 /// Checks the free space where the results file is or will be.
@@ -152,8 +152,8 @@ fn judge_free_disk(folder: &Path, free_bytes: u64) -> CheckResult {
 
 /// Returns the bytes that a user without privileges can still write.
 fn free_bytes(folder: &Path) -> Option<u64> {
-    let answer = statvfs(folder).ok()?;
-    Some(answer.f_bavail.saturating_mul(answer.f_frsize))
+    let statistics = statvfs(folder).ok()?;
+    Some(statistics.f_bavail.saturating_mul(statistics.f_frsize))
 }
 
 /// Programs to look for, and how to install them on Debian and its derivatives.
@@ -181,7 +181,7 @@ const KNOWN_TOOLS: &[(&str, &str)] = &[
 pub(super) fn toolchain_checks(tree: &FileTree, search: &OsStr) -> Vec<CheckResult> {
     let has_apt = find_executable(tree, search, "apt").is_some();
     thread::scope(|scope| {
-        let asked: Vec<_> = KNOWN_TOOLS
+        let threads: Vec<_> = KNOWN_TOOLS
             .iter()
             .map(|(name, install)| {
                 let install = if has_apt || !install.contains(" apt ") {
@@ -192,7 +192,7 @@ pub(super) fn toolchain_checks(tree: &FileTree, search: &OsStr) -> Vec<CheckResu
                 scope.spawn(move || check_toolchain(tree, search, name, install))
             })
             .collect();
-        asked
+        threads
             .into_iter()
             .filter_map(|check| check.join().ok())
             .collect()

@@ -18,11 +18,11 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     checks
 }
 
-/// Judges a figure that is bad if large.
-fn judge_figure(figure: f64, warning: f64, bad: f64) -> CheckState {
+/// Judges a figure for which lower values are better.
+fn judge_figure(figure: f64, warning_limit: f64, bad_limit: f64) -> CheckState {
     match figure {
-        figure if figure > bad => CheckState::Bad,
-        figure if figure > warning => CheckState::Warning,
+        figure if figure > bad_limit => CheckState::Bad,
+        figure if figure > warning_limit => CheckState::Warning,
         _ => CheckState::Good,
     }
 }
@@ -49,9 +49,14 @@ fn check_pressure(tree: &FileTree, resource: PressureResource) -> CheckResult {
     let Some(percent) = activity::pressure_percent(tree, resource) else {
         return CheckResult::not_reported(name);
     };
-    let (warning, bad) = resource.limits_percent();
-    let found = format!("tasks waited in {percent:.1} % of the last 10 seconds");
-    CheckResult::new(name, judge_figure(percent, warning, bad), found).with_remedy(match resource {
+    let (warning_limit, bad_limit) = resource.limits_percent();
+    let description = format!("tasks waited in {percent:.1} % of the last 10 seconds");
+    CheckResult::new(
+        name,
+        judge_figure(percent, warning_limit, bad_limit),
+        description,
+    )
+    .with_remedy(match resource {
         PressureResource::Cpu => SHOW_BUSY_COMMAND,
         PressureResource::Memory => "ps -eo pid,pmem,rss,args --sort=-rss | head",
         PressureResource::Io => "ps -eo pid,stat,wchan:20,args | awk '$2 ~ /D/'",
@@ -64,8 +69,8 @@ fn check_steal(tree: &FileTree) -> CheckResult {
     let Some(percent) = activity::steal_percent(tree) else {
         return CheckResult::not_reported(NAME);
     };
-    let found = format!("{percent:.2} % of the processor time since boot");
-    CheckResult::new(NAME, judge_figure(percent, 0.5, 5.0), found).with_remedy(
+    let description = format!("{percent:.2} % of the processor time since boot");
+    CheckResult::new(NAME, judge_figure(percent, 0.5, 5.0), description).with_remedy(
         "move this virtual machine to a dedicated host or to a plan without shared processors",
     )
 }
@@ -79,19 +84,19 @@ fn check_free_memory(tree: &FileTree) -> CheckResult {
     let used_percent =
         100.0 - memory.available_bytes as f64 / memory.total_bytes.max(1) as f64 * 100.0;
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    let within = limit
+    let limit_note = limit
         .map(|limit| format!(", limited to {:.1} GiB", gib(limit)))
         .unwrap_or_default();
-    let found = format!(
-        "{:.1} of {:.1} GiB available{within}",
+    let description = format!(
+        "{:.1} of {:.1} GiB available{limit_note}",
         gib(memory.available_bytes),
         gib(memory.total_bytes)
     );
-    CheckResult::new(NAME, judge_figure(used_percent, 90.0, 97.0), found)
+    CheckResult::new(NAME, judge_figure(used_percent, 90.0, 97.0), description)
         .with_remedy("ps -eo pid,pmem,rss,args --sort=-rss | head")
 }
 
-/// A swapped-out page costs a benchmark a hundred thousand times more to access.
+/// Accessing a swapped-out page takes a hundred thousand times longer.
 fn check_swap(tree: &FileTree) -> CheckResult {
     const NAME: &str = "swap";
     let Some(memory) = system::memory_state(tree) else {
@@ -110,7 +115,7 @@ fn check_swap(tree: &FileTree) -> CheckResult {
 
 /// Number of measurements.
 const MEASUREMENTS: usize = 200;
-/// Approximate duration of each.
+/// Approximate duration of one measurement.
 const TARGET_NS: f64 = 1e6;
 
 pub(super) fn check_noise() -> CheckResult {
@@ -169,12 +174,12 @@ fn judge_noise(durations_ns: &[f64]) -> CheckResult {
         percent if percent > 1.0 => CheckState::Warning,
         _ => CheckState::Good,
     };
-    let found = format!(
+    let description = format!(
         "equal work of {:.2} ms varies by {variation_percent:.2} %, slowest/fastest {:.2}",
         typical / 1e6,
         slowest / fastest
     );
-    CheckResult::new("noise", state, found).with_remedy(
+    CheckResult::new("noise", state, description).with_remedy(
         "fix the other findings first; then pin the benchmark to idle processors with --pin",
     )
 }

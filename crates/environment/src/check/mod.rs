@@ -1,4 +1,4 @@
-//! Checks the machine for sources of noise, with the command that removes each.
+//! Checks the machine for sources of noise, and names the command that removes each.
 //!
 //! A check is a function that reads a tree of files, or judges values measured here, and returns a
 //! [`CheckResult`]; it is in the file of its subject under `check/` and listed in

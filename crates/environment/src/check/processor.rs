@@ -21,20 +21,20 @@ fn check_governor(tree: &FileTree) -> CheckResult {
     const NAME: &str = "cpu governor";
     let governors = processors::governors(tree);
     if governors.is_empty() {
-        let found = match system::detect_hypervisor(tree) {
+        let description = match system::detect_hypervisor(tree) {
             Some(_) => "left to the host of this virtual machine",
             None => "no frequency control available",
         };
-        return CheckResult::new(NAME, CheckState::Unknown, found);
+        return CheckResult::new(NAME, CheckState::Unknown, description);
     }
-    let fixed = governors
+    let is_fixed = governors
         .keys()
         .all(|name| name == "performance" || name == "userspace");
     let counts: Vec<String> = governors
         .iter()
         .map(|(name, count)| format!("'{name}' on {count}"))
         .collect();
-    let state = if fixed {
+    let state = if is_fixed {
         CheckState::Good
     } else {
         CheckState::Warning

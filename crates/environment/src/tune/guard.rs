@@ -1,9 +1,9 @@
-//! The guard: a process that restores the settings of a machine if the tuner did not, however that
-//! ended.
+//! The guard: a process that restores the settings of a machine if the tuner ended, in whatever
+//! way, without doing so.
 //!
-//! It is this program, started by a hidden subcommand in its own session, with a pidfd of the tuner
-//! (pidfd_open(2)) as stdin. Nothing is changed before the guard has reported that it runs. Start
-//! at [`start_guard`], whose counterpart is [`run_guard`].
+//! The guard is this program, started by a hidden subcommand in its own session, with a pidfd of
+//! the tuner (pidfd_open(2)) as stdin. Nothing is changed before the guard has reported that it
+//! runs. Start at [`start_guard`], whose counterpart is [`run_guard`].
 
 use super::journal::TuneLock;
 use super::machine::TunableMachine;
@@ -48,18 +48,18 @@ pub fn start_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<
 /// Fails if the settings cannot be restored.
 pub fn run_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<()> {
     process::install_handlers()?;
-    let own = ProcessIdentity::current_process();
-    println!("{}", serde_json::to_string(&own)?);
+    let guard = ProcessIdentity::current_process();
+    println!("{}", serde_json::to_string(&guard)?);
     stdout().flush()?;
     let deadline = limit.map(|limit| Instant::now() + limit);
     let tuner = stdin();
-    let mut waits_for = vec![PollFd::new(&tuner, PollFlags::IN)];
+    let mut events = vec![PollFd::new(&tuner, PollFlags::IN)];
     loop {
-        wait_for_event(&mut waits_for, deadline);
+        wait_for_event(&mut events, deadline);
         let lock = TuneLock::acquire(machine)?;
         let Some(journal) = lock
             .current_journal()?
-            .filter(|journal| journal.guard == own)
+            .filter(|journal| journal.guard == guard)
         else {
             return Ok(());
         };
@@ -68,7 +68,7 @@ pub fn run_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<()
         if !journal.stays || is_over {
             return journal.restore_all(&lock, false).map(drop);
         }
-        waits_for.clear();
+        events.clear();
     }
 }
 
@@ -77,9 +77,9 @@ fn wait_for_event(events: &mut [PollFd<'_>], deadline: Option<Instant>) {
     while !process::is_interrupt_requested() {
         let timeout = deadline
             .map(|end| end.saturating_duration_since(Instant::now()))
-            .map(|left| Timespec {
-                tv_sec: left.as_secs() as i64,
-                tv_nsec: i64::from(left.subsec_nanos()),
+            .map(|remaining| Timespec {
+                tv_sec: remaining.as_secs() as i64,
+                tv_nsec: i64::from(remaining.subsec_nanos()),
             });
         if poll(events, timeout.as_ref()).is_ok() {
             return;

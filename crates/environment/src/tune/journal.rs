@@ -2,7 +2,7 @@
 //! restore it.
 //!
 //! Written by one process at a time, under a lock that the kernel releases if the process dies. It
-//! is in a folder that a reboot clears, as it does the settings. It is readable by everyone,
+//! is in a folder that a reboot clears, just as it resets the settings. It is readable by everyone,
 //! because sessions record which knobs are set and usually run without root. Start at
 //! [`TuneLock::acquire`] and [`TuneJournal::restore_all`].
 
@@ -94,26 +94,26 @@ impl TuneLock<'_> {
     /// Fails if the journal's folder cannot be created or is writable by others.
     pub fn acquire(machine: &TunableMachine) -> Result<TuneLock<'_>> {
         let folder = machine.tree.resolve(JOURNAL_FOLDER);
-        let made = DirBuilder::new()
+        let created = DirBuilder::new()
             .mode(0o755)
             .recursive(true)
             .create(&folder);
-        let shown = folder.display();
-        made.with_context(|| {
-            format!("cannot create the folder '{shown}', so nothing was changed")
+        let shown_path = folder.display();
+        created.with_context(|| {
+            format!("cannot create the folder '{shown_path}', so nothing was changed")
         })?;
-        let file = File::open(&folder).with_context(|| format!("cannot open '{shown}'"))?;
+        let file = File::open(&folder).with_context(|| format!("cannot open '{shown_path}'"))?;
         let owner = file.metadata()?;
         if owner.uid() != geteuid().as_raw() || owner.mode() & 0o022 != 0 {
             bail!(
-                "'{shown}' is writable by other users, so its journal cannot be trusted\nhint: \
-                 sudo rm -r '{shown}'"
+                "'{shown_path}' is writable by other users, so its journal cannot be trusted\nhint: \
+                 sudo rm -r '{shown_path}'"
             );
         }
         // Make it readable for other users' sessions, regardless of the umask.
         file.set_permissions(Permissions::from_mode(0o755))?;
         flock(&file, FlockOperation::LockExclusive)
-            .with_context(|| format!("cannot lock '{shown}'"))?;
+            .with_context(|| format!("cannot lock '{shown_path}'"))?;
         Ok(TuneLock {
             machine,
             folder: file,
@@ -130,7 +130,7 @@ impl TuneLock<'_> {
                 self.remove_journal()?;
                 Ok(None)
             }
-            other => Ok(other),
+            journal => Ok(journal),
         }
     }
 
@@ -203,24 +203,24 @@ impl TuneJournal {
         self.boot_id != boot_id(tree)
     }
 
-    /// Describes the process that holds the machine.
+    /// Describes the process whose changes are in effect.
     pub fn holder(&self) -> String {
-        let who = format!("process {} ({})", self.tuner.pid, self.command);
+        let description = format!("process {} ({})", self.tuner.pid, self.command);
         let is_gone = |process: &ProcessIdentity| process.has_ended() == Some(true);
         match (is_gone(&self.tuner), is_gone(&self.guard)) {
-            (false, _) => who,
+            (false, _) => description,
             (true, false) if self.stays => {
-                format!("{who}, which has ended and left its settings in place")
+                format!("{description}, which has ended and left its settings in place")
             }
             (true, false) => {
-                format!("{who}, which died; its guard is restoring the settings")
+                format!("{description}, which died; its guard is restoring the settings")
             }
-            (true, true) => format!("{who}, which died together with its guard"),
+            (true, true) => format!("{description}, which died together with its guard"),
         }
     }
 
     /// Restores all settings in reverse order and removes the journal. Settings that the kernel
-    /// refuses to restore stay in it, unless `forgets`.
+    /// refuses to restore stay in the journal unless `forgets` is set.
     ///
     /// # Errors
     /// Fails if the journal cannot be written.
@@ -230,7 +230,7 @@ impl TuneJournal {
         forgets: bool,
     ) -> Result<Vec<RestoredSetting>> {
         let machine = lock.machine;
-        let mut all: Vec<RestoredSetting> = self
+        let mut settings: Vec<RestoredSetting> = self
             .entries
             .iter()
             .rev()
@@ -241,21 +241,23 @@ impl TuneJournal {
             })
             .collect();
         // Restoring a governor may have changed the turbo setting again, which was restored before.
-        for one in all
+        for setting in settings
             .iter_mut()
-            .filter(|one| one.outcome == RestoreOutcome::Done)
+            .filter(|setting| setting.outcome == RestoreOutcome::Done)
         {
-            let held = machine.current_value(&one.path);
-            if held.is_some_and(|held| !is_same(&one.path, &held, &one.old)) {
-                let again = machine.write_setting(&one.path, SettingChange::Value(&one.old));
-                one.outcome = restore_outcome(machine, again);
+            let current = machine.current_value(&setting.path);
+            if current.is_some_and(|current| !is_same(&setting.path, &current, &setting.old)) {
+                let result =
+                    machine.write_setting(&setting.path, SettingChange::Value(&setting.old));
+                setting.outcome = restore_outcome(machine, result);
             }
         }
-        let is_refused = |one: &RestoredSetting| matches!(one.outcome, RestoreOutcome::Refused(_));
-        let refused: Vec<&str> = all
+        let is_refused =
+            |setting: &RestoredSetting| matches!(setting.outcome, RestoreOutcome::Refused(_));
+        let refused: Vec<&str> = settings
             .iter()
-            .filter(|one| is_refused(one))
-            .map(|one| one.path.as_str())
+            .filter(|setting| is_refused(setting))
+            .map(|setting| setting.path.as_str())
             .collect();
         if refused.is_empty() || forgets {
             lock.remove_journal()?;
@@ -264,7 +266,7 @@ impl TuneJournal {
                 .retain(|entry| refused.contains(&entry.path.as_str()));
             lock.save_journal(&self)?;
         }
-        Ok(all)
+        Ok(settings)
     }
 
     /// Kills the guard. This is safe for the lock holder: the guard is waiting.
@@ -292,7 +294,7 @@ impl JournalEntry {
         match machine.current_value(&self.path) {
             None => "gone",
             Some(_) if self.path == TUNE_CGROUP => "set",
-            Some(held) if is_same(&self.path, &held, &self.new) => "set",
+            Some(current) if is_same(&self.path, &current, &self.new) => "set",
             Some(_) => "changed since",
         }
     }
@@ -307,15 +309,15 @@ impl JournalEntry {
                 .and_then(|()| machine.write_setting(TUNE_CGROUP, SettingChange::Remove));
             return restore_outcome(machine, removed);
         };
-        let Some(held) = machine.current_value(&self.path) else {
+        let Some(current) = machine.current_value(&self.path) else {
             return RestoreOutcome::Gone;
         };
-        if is_same(&self.path, &held, old) {
+        if is_same(&self.path, &current, old) {
             return RestoreOutcome::Done;
         }
         // If the tuner died while writing, the value that the kernel made of it is unknown.
-        if self.done && !is_same(&self.path, &held, &self.new) {
-            return RestoreOutcome::LeftAlone(held);
+        if self.done && !is_same(&self.path, &current, &self.new) {
+            return RestoreOutcome::LeftAlone(current);
         }
         restore_outcome(
             machine,
@@ -324,8 +326,8 @@ impl JournalEntry {
     }
 }
 
-fn restore_outcome(machine: &TunableMachine, done: std::io::Result<()>) -> RestoreOutcome {
-    match done {
+fn restore_outcome(machine: &TunableMachine, result: std::io::Result<()>) -> RestoreOutcome {
+    match result {
         Ok(()) => RestoreOutcome::Done,
         Err(error) => RestoreOutcome::Refused(machine.explain_refusal(&error)),
     }
@@ -335,13 +337,13 @@ fn restore_outcome(machine: &TunableMachine, done: std::io::Result<()>) -> Resto
 /// removed.
 fn move_processes_up(machine: &TunableMachine) -> std::io::Result<()> {
     let file = format!("{TUNE_CGROUP}/cgroup.procs");
-    let above = "/sys/fs/cgroup/cgroup.procs";
+    let parent = "/sys/fs/cgroup/cgroup.procs";
     let processes = machine.tree.read_text(file).unwrap_or_default();
     for process in processes.lines() {
-        match machine.write_setting(above, SettingChange::Value(process)) {
+        match machine.write_setting(parent, SettingChange::Value(process)) {
             // The process has ended.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
-            done => done?,
+            result => result?,
         }
     }
     Ok(())

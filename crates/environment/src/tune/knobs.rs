@@ -203,21 +203,21 @@ fn missing_setting<T>(machine: &TunableMachine) -> Result<T, MissingReason> {
     Err(MissingReason::Here(machine.explain_absent()))
 }
 
-fn missing_here<T>(words: impl Into<String>) -> Result<T, MissingReason> {
-    Err(MissingReason::Here(words.into()))
+fn missing_here<T>(note: impl Into<String>) -> Result<T, MissingReason> {
+    Err(MissingReason::Here(note.into()))
 }
 
 /// Filters the settings that exist.
 fn existing_settings(
     machine: &TunableMachine,
-    wishes: Vec<DesiredSetting>,
+    desired: Vec<DesiredSetting>,
 ) -> Result<Vec<DesiredSetting>, MissingReason> {
-    let there = |wish: &DesiredSetting| machine.current_value(&wish.path).is_some();
-    let there: Vec<DesiredSetting> = wishes.into_iter().filter(there).collect();
-    if there.is_empty() {
+    let existing = |setting: &DesiredSetting| machine.current_value(&setting.path).is_some();
+    let existing: Vec<DesiredSetting> = desired.into_iter().filter(existing).collect();
+    if existing.is_empty() {
         missing_setting(machine)
     } else {
-        Ok(there)
+        Ok(existing)
     }
 }
 
@@ -256,8 +256,10 @@ fn policy_settings(
     if folders.is_empty() {
         let names = machine.tree.list_names(CPU);
         let cpus = names.iter().filter(|name| is_processor(name));
-        let alive = cpus.filter(|name| is_online(&parse_cpu_list(&name[3..])));
-        folders = alive.map(|name| format!("{CPU}/{name}/cpufreq")).collect();
+        let online_names = cpus.filter(|name| is_online(&parse_cpu_list(&name[3..])));
+        folders = online_names
+            .map(|name| format!("{CPU}/{name}/cpufreq"))
+            .collect();
     }
     let wishes = folders.iter().map(|folder| DesiredSetting {
         path: format!("{folder}/{file}"),
@@ -294,8 +296,8 @@ fn minimum_frequency(
     })
 }
 
-/// With `--cpus`, switches off only the siblings of those; otherwise keeps one thread per core. The
-/// first processor cannot be switched off.
+/// With `--cpus`, switches off only the siblings of these processors; otherwise keeps one thread
+/// per core. The first processor cannot be switched off.
 fn smt_settings(
     machine: &TunableMachine,
     request: &TuneRequest,
@@ -307,7 +309,7 @@ fn smt_settings(
             .read_text(format!("{CPU}/cpu{cpu}/topology/thread_siblings_list"));
         list.map_or_else(|| vec![cpu], |list| parse_cpu_list(&list))
     };
-    let keeps: BTreeSet<u32> = match &request.cpus {
+    let kept_cpus: BTreeSet<u32> = match &request.cpus {
         None => online
             .iter()
             .filter_map(|cpu| siblings(*cpu).first().copied())
@@ -315,21 +317,23 @@ fn smt_settings(
         Some(cpus) => {
             let shared = |cpu: &u32| {
                 let threads = siblings(*cpu);
-                *cpu != 0 && !cpus.contains(cpu) && threads.iter().any(|one| cpus.contains(one))
+                *cpu != 0
+                    && !cpus.contains(cpu)
+                    && threads.iter().any(|thread| cpus.contains(thread))
             };
             online.iter().copied().filter(|cpu| !shared(cpu)).collect()
         }
     };
-    let go: Vec<u32> = online
+    let surplus: Vec<u32> = online
         .iter()
         .copied()
-        .filter(|cpu| !keeps.contains(cpu))
+        .filter(|cpu| !kept_cpus.contains(cpu))
         .collect();
     let control = format!("{CPU}/smt/control");
     match machine.current_value(&control).as_deref() {
         None | Some("notsupported" | "notimplemented") => return missing_setting(machine),
         Some("off" | "forceoff") => return missing_here("already off"),
-        Some(_) if keeps.len() < 2 => {
+        Some(_) if kept_cpus.len() < 2 => {
             return missing_here("fewer than two processors would be left");
         }
         Some(_) => {}
@@ -337,10 +341,10 @@ fn smt_settings(
     if request.cpus.is_none() {
         return Ok(vec![desired_text(control, "off")]);
     }
-    if go.is_empty() {
+    if surplus.is_empty() {
         return missing_here("no core of --cpus has a second thread that can be switched off");
     }
-    Ok(go
+    Ok(surplus
         .iter()
         .map(|cpu| desired_text(format!("{CPU}/cpu{cpu}/online"), "0"))
         .collect())
@@ -363,16 +367,16 @@ fn interrupt_settings(
     machine: &TunableMachine,
     request: &TuneRequest,
 ) -> Result<Vec<DesiredSetting>, MissingReason> {
-    let Some(own) = &request.cpus else {
+    let Some(reserved) = &request.cpus else {
         return Err(NEEDS_CPUS);
     };
     let others: Vec<u32> = online_cpus(machine)
         .into_iter()
-        .filter(|cpu| !own.contains(cpu))
+        .filter(|cpu| !reserved.contains(cpu))
         .collect();
     let list = format_cpu_list(&others);
     let names = machine.tree.list_names("/proc/irq");
-    let lines = names.iter().filter(|name| name.parse::<u32>().is_ok());
+    let interrupts = names.iter().filter(|name| name.parse::<u32>().is_ok());
     // First in the list, so that it is restarted last.
     let balancer = desired_text(IRQ_BALANCER, "inactive");
     let mut wishes: Vec<DesiredSetting> = request
@@ -385,19 +389,21 @@ fn interrupt_settings(
         &cpu_mask(&others),
     ));
     wishes.extend(
-        lines.map(|line| desired_text(format!("/proc/irq/{line}/smp_affinity_list"), &list)),
+        interrupts.map(|interrupt| {
+            desired_text(format!("/proc/irq/{interrupt}/smp_affinity_list"), &list)
+        }),
     );
     existing_settings(machine, wishes)
 }
 
 /// Formats a set of processors in hexadecimal, in groups of eight digits, as the kernel expects.
 fn cpu_mask(cpus: &[u32]) -> String {
-    let words = cpus.iter().max().map_or(1, |most| most / 32 + 1);
+    let word_count = cpus.iter().max().map_or(1, |max| max / 32 + 1);
     let word = |index: u32| {
         let bits = cpus.iter().filter(|cpu| **cpu / 32 == index);
         bits.fold(0u32, |word, cpu| word | 1 << (cpu % 32))
     };
-    let groups: Vec<String> = (0..words)
+    let groups: Vec<String> = (0..word_count)
         .rev()
         .map(|index| format!("{:08x}", word(index)))
         .collect();
@@ -411,7 +417,7 @@ fn own_cpu_settings(
     machine: &TunableMachine,
     request: &TuneRequest,
 ) -> Result<Vec<DesiredSetting>, MissingReason> {
-    let Some(own) = &request.cpus else {
+    let Some(reserved) = &request.cpus else {
         return Err(NEEDS_CPUS);
     };
     needs_command(request)?;
@@ -428,10 +434,10 @@ fn own_cpu_settings(
             path: TUNE_CGROUP.to_owned(),
             value: DesiredValue::Group,
         },
-        desired_text(file("cpuset.cpus"), &format_cpu_list(own)),
+        desired_text(file("cpuset.cpus"), &format_cpu_list(reserved)),
     ];
     // Memory of another node is slower, and the amount used varies from run to run.
-    let nodes = memory_nodes(machine, own);
+    let nodes = memory_nodes(machine, reserved);
     let is_divided = machine.tree.read_text("/sys/devices/system/node/online");
     if is_divided.is_some_and(|list| parse_cpu_list(&list).len() > 1) && !nodes.is_empty() {
         wishes.push(desired_text(file("cpuset.mems"), &format_cpu_list(&nodes)));

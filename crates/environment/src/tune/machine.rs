@@ -1,10 +1,10 @@
 //! The machine as seen and changed by `tune`; [`TunableMachine::write_setting`] is the only
 //! function in this program that writes a setting.
 //!
-//! A setting is a kernel file with one value. The kernel often shows more than it accepts (`always
-//! [madvise] never`), or in another notation, so values are compared in the form returned by
-//! [`TunableMachine::current_value`]. With a root other than `/` there is no kernel: a file
-//! `answers` defines its responses, and the tuner can be killed at a given step, to test its
+//! A setting is a kernel file with one value. The kernel often shows more than it accepts
+//! (`always [madvise] never`) or uses another notation, so values are compared in the form returned
+//! by [`TunableMachine::current_value`]. With a root other than `/`, no kernel responds: the file
+//! `answers` defines simulated responses, and the tuner can be killed at a given step, to test its
 //! robustness.
 
 use crate::file_tree::FileTree;
@@ -33,7 +33,7 @@ pub struct TunableMachine {
 #[derive(Debug)]
 struct SimulatedAnswer {
     path: String,
-    says: SimulatedResponse,
+    response: SimulatedResponse,
 }
 
 #[derive(Debug)]
@@ -161,7 +161,7 @@ impl TunableMachine {
                 switch_service(&path[SERVICE_PREFIX.len()..], value)?;
             }
             SettingChange::Value(value) => {
-                let held = match self.find_answer(path) {
+                let written_value = match self.find_answer(path) {
                     Some(SimulatedResponse::Refuses(refused)) if refused == value => {
                         return Err(Errno::INVAL.into());
                     }
@@ -171,7 +171,7 @@ impl TunableMachine {
                 let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
                 // In one call, as the kernel takes one value per call; an empty write would not
                 // reach it.
-                file.write_all(format!("{held}\n").as_bytes())?;
+                file.write_all(format!("{written_value}\n").as_bytes())?;
             }
             SettingChange::Make => fs::create_dir(file)?,
             // Files in a simulated group do not disappear with it.
@@ -179,7 +179,7 @@ impl TunableMachine {
             SettingChange::Remove => return fs::remove_dir(file),
         }
         for answer in self.answers.iter().filter(|answer| answer.path == path) {
-            if let SimulatedResponse::Also(other, value) = &answer.says {
+            if let SimulatedResponse::Also(other, value) = &answer.response {
                 fs::write(self.tree.resolve(other), format!("{value}\n"))?;
             }
         }
@@ -195,15 +195,17 @@ impl TunableMachine {
 
     /// A point at which the tuner may be killed by a test.
     pub(super) fn test_step(&self) {
-        let Some(left) = &self.steps_left else { return };
-        if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+        let Some(steps_left) = &self.steps_left else {
+            return;
+        };
+        if steps_left.fetch_sub(1, Ordering::Relaxed) == 1 {
             let _ = kill_process(getpid(), Signal::KILL);
         }
     }
 
     fn find_answer(&self, path: &str) -> Option<&SimulatedResponse> {
-        let found = self.answers.iter().find(|answer| answer.path == path);
-        found.map(|answer| &answer.says)
+        let answer = self.answers.iter().find(|answer| answer.path == path);
+        answer.map(|answer| &answer.response)
     }
 }
 
@@ -213,15 +215,15 @@ pub(super) const SERVICE_PREFIX: &str = "service:";
 /// Starts or stops a service (systemctl(1)).
 fn switch_service(service: &str, value: &str) -> io::Result<()> {
     let verb = if value == "active" { "start" } else { "stop" };
-    let done = Command::new("systemctl")
+    let output = Command::new("systemctl")
         .args([verb, service])
         .stdin(Stdio::null())
         .output()?;
-    if done.status.success() {
+    if output.status.success() {
         return Ok(());
     }
     Err(io::Error::other(
-        String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+        String::from_utf8_lossy(&output.stderr).trim().to_owned(),
     ))
 }
 
@@ -237,14 +239,14 @@ pub(super) enum SettingChange<'a> {
 /// Parses a line of `answers`: `PATH EIO`, `PATH refuses VALUE`, `PATH holds TEXT` or `PATH also
 /// PATH TEXT`.
 fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
-    let words: Vec<&str> = line.splitn(4, ' ').collect();
-    let says = match words[..] {
+    let fields: Vec<&str> = line.splitn(4, ' ').collect();
+    let response = match fields[..] {
         [_, "EACCES"] => SimulatedResponse::Error(Errno::ACCESS),
         [_, "EROFS"] => SimulatedResponse::Error(Errno::ROFS),
         [_, "EIO"] => SimulatedResponse::Error(Errno::IO),
         [_, "EBUSY"] => SimulatedResponse::Error(Errno::BUSY),
         [_, "refuses", value] => SimulatedResponse::Refuses(value.to_owned()),
-        [_, "holds", ..] => SimulatedResponse::Holds(words[2..].join(" ")),
+        [_, "holds", ..] => SimulatedResponse::Holds(fields[2..].join(" ")),
         [_, "also", other, text] => SimulatedResponse::Also(other.to_owned(), text.to_owned()),
         _ => {
             return Err(io::Error::other(format!(
@@ -253,36 +255,36 @@ fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
         }
     };
     Ok(SimulatedAnswer {
-        path: words[0].to_owned(),
-        says,
+        path: fields[0].to_owned(),
+        response,
     })
 }
 
 /// Whether two values of a setting are equal; processor masks may have leading zeros.
-pub(super) fn is_same(path: &str, one: &str, other: &str) -> bool {
+pub(super) fn is_same(path: &str, first: &str, second: &str) -> bool {
     let digits = |mask: &str| mask.replace(',', "").trim_start_matches('0').to_lowercase();
-    one == other || path.ends_with("/default_smp_affinity") && digits(one) == digits(other)
+    first == second || path.ends_with("/default_smp_affinity") && digits(first) == digits(second)
 }
 
 /// Converts a value from the kernel's output form to its input form.
-fn to_input_form(path: &str, shown: &str) -> String {
+fn to_input_form(path: &str, kernel_value: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name {
         "smp_affinity_list" | "cpuset.cpus" | "cpuset.mems" => {
-            format_cpu_list(&parse_cpu_list(shown))
+            format_cpu_list(&parse_cpu_list(kernel_value))
         }
         // It shows the enabled controllers, but accepts changes.
         "cgroup.subtree_control" => {
-            let is_on = shown
+            let is_on = kernel_value
                 .split(' ')
                 .any(|word| matches!(word, "cpuset" | "+cpuset"));
             if is_on { "+cpuset" } else { "-cpuset" }.to_owned()
         }
         _ => {
-            let chosen = shown
+            let chosen = kernel_value
                 .split_once('[')
                 .and_then(|(_, rest)| rest.split_once(']'));
-            chosen.map_or(shown, |(chosen, _)| chosen).to_owned()
+            chosen.map_or(kernel_value, |(chosen, _)| chosen).to_owned()
         }
     }
 }

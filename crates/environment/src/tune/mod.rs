@@ -109,34 +109,34 @@ fn find_knob(
     if !request.includes_knob(knob) {
         return Ok(state(KnobOutcome::OnRequest, String::new()));
     }
-    let wishes = match (knob.find)(machine, request) {
-        Ok(wishes) => wishes,
+    let desired = match (knob.find)(machine, request) {
+        Ok(desired) => desired,
         Err(MissingReason::Here(note)) => return Ok(state(KnobOutcome::Cannot, note)),
-        Err(MissingReason::Option(what)) if request.knobs.is_empty() => {
-            return Ok(state(KnobOutcome::OnRequest, format!("needs {what}")));
+        Err(MissingReason::Option(option)) if request.knobs.is_empty() => {
+            return Ok(state(KnobOutcome::OnRequest, format!("needs {option}")));
         }
-        Err(MissingReason::Option(what)) => bail!("'{}' needs {what}", knob.name),
+        Err(MissingReason::Option(option)) => bail!("'{}' needs {option}", knob.name),
     };
-    let mut found = KnobState {
-        settings: wishes
+    let mut knob_state = KnobState {
+        settings: desired
             .into_iter()
-            .map(|wish| desired_setting(machine, wish))
+            .map(|setting| desired_setting(machine, setting))
             .collect(),
         ..state(KnobOutcome::Planned, String::new())
     };
-    for index in 0..found.settings.len() {
-        let setting = &found.settings[index];
+    for index in 0..knob_state.settings.len() {
+        let setting = &knob_state.settings[index];
         let exists = setting.before.is_some();
-        let closed = machine.check_writable(&setting.path);
-        if let Err(error) = closed
+        let writable = machine.check_writable(&setting.path);
+        if let Err(error) = writable
             && setting.outcome == KnobOutcome::Planned
             && exists
         {
-            found.mark_refused(index, &machine.explain_refusal(&error));
+            knob_state.mark_refused(index, &machine.explain_refusal(&error));
         }
     }
-    found.update_outcome();
-    Ok(found)
+    knob_state.update_outcome();
+    Ok(knob_state)
 }
 
 fn desired_setting(
@@ -145,12 +145,12 @@ fn desired_setting(
 ) -> KnobSetting {
     let before = machine.current_value(&path);
     let after = value.current_text(machine);
-    let is_as_wished = match (&before, &value) {
+    let is_as_desired = match (&before, &value) {
         (Some(_), DesiredValue::Group) => true,
         (Some(before), _) => is_same(&path, before, &after),
         (None, _) => false,
     };
-    let outcome = if is_as_wished {
+    let outcome = if is_as_desired {
         KnobOutcome::Already
     } else {
         KnobOutcome::Planned
@@ -176,10 +176,10 @@ impl DesiredValue {
 }
 
 impl KnobState {
-    fn mark_refused(&mut self, index: usize, why: &str) {
+    fn mark_refused(&mut self, index: usize, reason: &str) {
         self.settings[index].outcome = KnobOutcome::Cannot;
         if self.refusal.is_empty() {
-            self.refusal = why.to_owned();
+            self.refusal = reason.to_owned();
         }
     }
 
@@ -188,22 +188,22 @@ impl KnobState {
         let count = |outcome| {
             self.settings
                 .iter()
-                .filter(|one| one.outcome == outcome)
+                .filter(|setting| setting.outcome == outcome)
                 .count()
         };
-        let (refused, all) = (count(KnobOutcome::Cannot), self.settings.len());
+        let (refused, total) = (count(KnobOutcome::Cannot), self.settings.len());
         self.outcome = match self.outcome {
             outcome @ (KnobOutcome::OnRequest | KnobOutcome::Cannot) => outcome,
             _ if count(KnobOutcome::Planned) > 0 => KnobOutcome::Planned,
             _ if count(KnobOutcome::Set) > 0 => KnobOutcome::Set,
-            _ if all > 0 && refused == all => KnobOutcome::Cannot,
-            outcome if all == 0 => outcome,
+            _ if total > 0 && refused == total => KnobOutcome::Cannot,
+            outcome if total == 0 => outcome,
             _ => KnobOutcome::Already,
         };
-        if refused == all && all > 0 {
+        if refused == total && total > 0 {
             self.note = self.refusal.clone();
         } else if refused > 0 {
-            self.note = format!("{refused} of {all}: {}", self.refusal);
+            self.note = format!("{refused} of {total}: {}", self.refusal);
         }
     }
 }
@@ -219,9 +219,9 @@ impl TunePlan {
         self.has_setting_in(&[KnobOutcome::Planned, KnobOutcome::Set, KnobOutcome::Already])
     }
 
-    fn has_setting_in(&self, stand: &[KnobOutcome]) -> bool {
+    fn has_setting_in(&self, outcomes: &[KnobOutcome]) -> bool {
         let mut settings = self.knobs.iter().flat_map(|knob| &knob.settings);
-        settings.any(|setting| stand.contains(&setting.outcome))
+        settings.any(|setting| outcomes.contains(&setting.outcome))
     }
 
     /// Changes the settings. `stays` makes them outlive this process; `limit` is the time limit of
@@ -306,7 +306,7 @@ impl KnobState {
             }
             match changed {
                 Ok(()) => setting.outcome = KnobOutcome::Set,
-                Err(why) => self.mark_refused(index, &why),
+                Err(reason) => self.mark_refused(index, &reason),
             }
         }
         self.update_outcome();
@@ -356,7 +356,7 @@ fn change_setting(
         Err(error) => Some(machine.explain_refusal(&error)),
         Ok(()) => read_back_mismatch(machine, setting),
     };
-    if let Some(why) = refusal {
+    if let Some(reason) = refusal {
         if let Some(before) = &setting.before
             && machine.current_value(&setting.path).as_ref() != Some(before)
         {
@@ -366,7 +366,7 @@ fn change_setting(
         }
         journal.entries.pop();
         lock.save_journal(journal)?;
-        return Ok(Err(why));
+        return Ok(Err(reason));
     }
     if let Some(entry) = journal.entries.last_mut() {
         entry.new = setting.after.clone();
@@ -382,19 +382,19 @@ fn read_back_mismatch(machine: &TunableMachine, setting: &mut KnobSetting) -> Op
     if setting.value == DesiredValue::Group {
         return None;
     }
-    let held = machine.current_value(&setting.path)?;
-    if is_same(&setting.path, &held, &setting.after) {
+    let current = machine.current_value(&setting.path)?;
+    if is_same(&setting.path, &current, &setting.after) {
         return None;
     }
-    let are_numbers = [&held, &setting.after]
+    let are_numbers = [&current, &setting.after]
         .iter()
         .all(|value| value.parse::<u64>().is_ok());
-    if are_numbers && setting.before.as_ref() != Some(&held) {
-        setting.after = held;
+    if are_numbers && setting.before.as_ref() != Some(&current) {
+        setting.after = current;
         return None;
     }
     Some(format!(
-        "its value is '{held}' instead of '{}'",
+        "its value is '{current}' instead of '{}'",
         setting.after
     ))
 }
@@ -468,7 +468,7 @@ pub fn plan_warnings(machine: &TunableMachine, plan: &TunePlan) -> Vec<String> {
     warnings
 }
 
-/// Thermal throttling, a threat to results that cannot be tuned.
+/// Thermal throttling, a threat to results that tuning cannot prevent.
 #[derive(Debug, Clone, Copy)]
 pub struct ThrottleCount(Option<u64>);
 
@@ -480,10 +480,10 @@ impl ThrottleCount {
 
     /// Returns a warning if throttling has occurred since.
     pub fn compare(self, machine: &TunableMachine) -> Option<String> {
-        let more = throttle_count(&machine.tree)?.checked_sub(self.0?)?;
-        (more > 0).then(|| {
+        let events = throttle_count(&machine.tree)?.checked_sub(self.0?)?;
+        (events > 0).then(|| {
             format!(
-                "A core was throttled {more} times because of its temperature: expect noisy \
+                "A core was throttled {events} times because of its temperature: expect noisy \
                      figures."
             )
         })

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_machines_ends_with_its_input_and_is_heard_when_it_ends_itself() {
+    fn a_dropped_guard_ends_and_one_that_ends_by_itself_says_why() {
         let mut guard = start_guarded("echo here; exec sleep 600");
         let mut said = [0; 5];
         let mut output = guard.shell.stdout.take().expect("it is piped");

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_an_earlier_coordinator_have_ended_and_are_none_of_ours() {
+    fn jobs_of_an_earlier_coordinator_have_ended_and_are_not_ours() {
         let begun = || {
             let folder = tempfile::tempdir().unwrap();
             let mut engine = fleet(folder.path(), "exec sleep 600");

@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_says_why_nothing_comes() {
+    fn the_queue_says_why_a_job_waits_or_ended() {
         let state = |id: &str, rows: &str| job_state_in_queue(&JobId(id.to_owned()), rows);
         let waiting = |why: &str| JobState::Waiting(why.to_owned());
         let ended = |why: &str| JobState::Ended(Some(why.to_owned()));

@@ -64,8 +64,8 @@ impl BenchmarkPart {
     }
 }
 
-/// Returns the word that replaces matches in every source, if each source has a part and they
-/// differ. If all share one pattern, the names are the same already.
+/// Returns the word that replaces matches in every source, if each source has a part and the
+/// patterns differ. If all share one pattern, the names are the same already.
 pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
     let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
     let differ = patterns.windows(2).any(|pair| pair[0] != pair[1]);

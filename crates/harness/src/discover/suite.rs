@@ -233,7 +233,7 @@ fn invalid_parameter_name(description: &BenchmarkDescription) -> Option<String> 
 }
 
 /// Rejects values that would silently be misinterpreted: an undeclared name, or text where numbers
-/// are declared (Node.js core measures NaN iterations then).
+/// are declared (with which Node.js core measures NaN iterations).
 fn check_values(
     described: &[&BenchmarkDescription],
     sets: &[(String, String)],

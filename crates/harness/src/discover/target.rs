@@ -20,8 +20,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Finds every benchmark file that one of `targets` denotes. The only place where definition files
-/// are read.
+/// Finds every benchmark file that one of `targets` denotes. This is the only place where
+/// definition files are read.
 ///
 /// # Errors
 /// See [`find_sources`].

@@ -26,7 +26,7 @@ const SERVICE_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 /// Interval for checking whether the user has interrupted.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How much later than its consequences the end of a service may be reported.
+/// A failure may be reported this long before the end of the service that caused it.
 const REPORT_DELAY: Duration = Duration::from_millis(300);
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
@@ -43,7 +43,7 @@ impl SharedServicePool {
     /// assignment. Services of a block are restarted for each (case, block).
     ///
     /// # Errors
-    /// Returns the stage that failed.
+    /// Fails with the stage that failed.
     pub(super) fn ensure_ready(
         &self,
         assignment: &mut RunAssignment,
@@ -72,7 +72,7 @@ impl SharedServicePool {
             let keeper = match slot.take_if(|keeper| is_current(keeper)) {
                 Some(keeper) => keeper,
                 None => {
-                    // Stopped first: two instances could conflict.
+                    // Stop the old services first: two instances could conflict.
                     *slot = None;
                     ServiceKeeper::start(keeping, block)?
                 }

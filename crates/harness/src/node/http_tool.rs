@@ -26,8 +26,8 @@ use std::sync::{Mutex, PoisonError};
 /// Tool name of our own generator.
 pub(super) const OWN_TOOL: &str = "speedwell";
 
-/// Our generator for an HTTP/2 server, which Node.js core's library loads only with `h2load`. Never
-/// shown.
+/// Our generator for an HTTP/2 server, which Node.js core's library loads only with `h2load`. This
+/// name is never shown.
 const OWN_HTTP2_TOOL: &str = "speedwell-http2";
 
 /// Tools for throughput, in Node.js core's order of preference.
@@ -97,8 +97,8 @@ pub(super) fn choose_tool(
     }
 }
 
-/// Uses the tool that the script names. If it is missing, our own generator replaces it, and its
-/// name is shown with the results.
+/// Uses the tool that the script names. If it is missing, it is replaced by our own generator,
+/// whose name is then shown with the results.
 fn named_by_script(
     name: &str,
     text: &str,
@@ -131,7 +131,7 @@ fn own_tool(text: &str, library: BenchmarkLibrary) -> &'static str {
 }
 
 /// Whether `http2` is the only HTTP module that a script requires. The URL does not show which
-/// protocol its server speaks.
+/// protocol the server speaks.
 fn speaks_http2(text: &str) -> bool {
     let requires = |module: &str| {
         ["'", "\""].iter().any(|quote| {
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_generator_is_the_usual_tool_but_not_of_drop_ins() {
+    fn our_own_generator_is_the_default_except_for_drop_ins() {
         let own = request(&[], DefaultLoadTool::Speedwell);
         assert_eq!(
             choose_tool(LOAD, &own, BenchmarkLibrary::NodeCore),
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_h2load_become_those_of_our_generator() {
+    fn the_options_of_h2load_become_those_of_our_generator() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
         let answer =
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_a_script_names_and_nobody_has_is_replaced() {
+    fn a_tool_that_a_script_names_is_replaced_if_it_is_not_installed() {
         let request = request(&[], DefaultLoadTool::Speedwell);
         let text = "bench.http({ benchmarker: 'autocannon' }, done)";
         let expected = match find_program("autocannon") {

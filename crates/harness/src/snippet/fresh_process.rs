@@ -189,7 +189,7 @@ fn count_instructions(
 }
 
 /// Converts the timing of one run to metrics. The first metric is the one compared: the median
-/// batch is hardly affected by other activity of the machine.
+/// batch is hardly affected by other activity on the machine.
 pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
     let case = job
         .case
@@ -236,7 +236,7 @@ fn collect_warnings(events: &EventLog, timing: &SnippetTiming) -> Vec<String> {
 }
 
 /// Warns about code that takes hardly longer than an empty iteration, unless the harness's `loaded`
-/// event excludes that a compiler has removed it.
+/// event rules out that a compiler has removed it.
 pub fn folded_warning(
     timing: &SnippetTiming,
     empty_ns: Option<f64>,

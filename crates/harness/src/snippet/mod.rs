@@ -174,7 +174,7 @@ fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
         .collect();
     files.sort();
     let arguments = ["+deterministic".to_owned(), "-o".to_owned(), ".".to_owned()];
-    // Another Erlang release has a compiler of a different path, size or time.
+    // Another Erlang release has a compiler with a different path, size or modification time.
     let data = fs::metadata(&compiler).ok();
     let identity = data.map(|data| format!("{} {:?}", data.len(), data.modified().ok()));
     GeneratedBuild {

@@ -219,8 +219,8 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
     (begin < end).then_some((begin, end, count.max(1)))
 }
 
-/// Number of intervals between `begin` and `end` in which some worker was seen: more windows would
-/// be made up.
+/// Number of intervals between `begin` and `end` in which some worker was seen: any further windows
+/// would be made up.
 fn intervals_seen(
     moving: &[&CounterPoints],
     begin: u64,
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_stopped_early_has_the_windows_it_has() {
+    fn a_run_that_was_stopped_early_keeps_the_windows_it_completed() {
         let timing = timing(&[
             "worker\tjob=a\tw=0\tt_ns=0,900\tcount=0,1\tq_ps=\tbatches=0",
             "worker\tjob=a\tw=1\tt_ns=0\tcount=0\tq_ps=\tbatches=0",
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_end_late_with_every_iteration_are_those_of_the_iterations() {
+    fn windows_shorter_than_an_iteration_last_as_long_as_one() {
         let points: CounterPoints = (0..=3).map(|at| (at * 700, at)).collect();
         let windows = interpolate_windows(&[points.clone(), points], &samples(3, 300));
         let lengths: Vec<f64> = windows.iter().map(|window| window.elapsed_ns).collect();

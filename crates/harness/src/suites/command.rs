@@ -140,8 +140,8 @@ pub fn remove_given(words: Vec<String>, given: &[String]) -> Vec<String> {
     words.into_iter().filter(is_kept).collect()
 }
 
-/// Removes options of the user that `command` sets for the target itself: a listing decides how
-/// short each benchmark is.
+/// Removes options of the user that `command` sets after the target, such as the short time of each
+/// benchmark in a listing.
 pub fn remove_decided(arguments: &[String], command: &[String]) -> Vec<String> {
     let is_target = |word: &String| ["{program}", "{file}", "{folder}"].contains(&word.as_str());
     let target = command.iter().rposition(is_target).unwrap_or_default();
@@ -174,8 +174,8 @@ fn option_name(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
 
-/// Options of a measuring run and its division: as requested by the user, else the framework's
-/// defaults, else none.
+/// Options of a measuring run. Those that divide it into samples are as requested by the user, else
+/// the framework's defaults, else none.
 pub fn run_options(adapter: &SuiteAdapter, requested: RequestedDivision) -> Vec<String> {
     let (options, defaults) = (&adapter.keys.options, &adapter.keys.usual);
     let ns = |ms: u32| u64::from(ms) * 1_000_000;
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_comes_before_what_is_usual() {
+    fn a_requested_division_replaces_the_default() {
         let go = builtin_adapter("go").unwrap();
         let defaults = ["-test.benchtime=50000000ns", "-test.count=5"];
         assert_eq!(run_options(&go, RequestedDivision::default()), defaults);

@@ -247,7 +247,8 @@ impl CaseListing<'_> {
         }
     }
 
-    /// Names a benchmark that fails or is skipped before its package is printed as if it had been.
+    /// Names a Go benchmark as if its output contained the package, which is missing if the
+    /// benchmark fails or is skipped early.
     fn with_package(&self, listed: ListedCase) -> ListedCase {
         if self.built.adapter.keys.read != ResultFormat::GoBench {
             return listed;

@@ -3,8 +3,8 @@
 //!
 //! Decides how one case is started and how its output is handled. Options of a framework are
 //! declared in `crates/harness/suites/*.toml`; `results::foreign::suites` parses its output. Start
-//! at [`FrameworkHarness`]; at [`KnownAdapters`] for how files are recognized, at `build.rs` for
-//! packages that are built first.
+//! at [`FrameworkHarness`]. [`KnownAdapters`] recognizes files; `build.rs` handles packages that
+//! are built first.
 
 mod build;
 mod command;

@@ -21,7 +21,7 @@ static BUILTIN_ADAPTERS: LazyLock<Vec<Arc<SuiteAdapter>>> = LazyLock::new(|| {
     let texts = BUILTIN_FILES
         .files()
         .filter_map(|file| file.contents_utf8());
-    // An unreadable adapter would be missing; a test reads and checks them all.
+    // An unreadable adapter is skipped, but a test ensures that there is none.
     let read = texts.filter_map(|text| SuiteAdapter::parse_checked(text).ok());
     read.flatten().map(Arc::new).collect()
 });

@@ -19,7 +19,7 @@ const MAX_DATA_BYTES: u64 = 64 << 20;
 pub enum BenchmarkNaming {
     /// A function or class has the name.
     Declared,
-    /// A literal passed to the framework is the name.
+    /// The name is a literal passed to the framework.
     Handed,
 }
 
@@ -54,8 +54,8 @@ impl SourcePool {
         tokens
     }
 
-    /// Fingerprints the source code of one benchmark. If nothing in it has the benchmark's name,
-    /// fingerprints all declarations if `or_all`.
+    /// Fingerprints the source code of one benchmark. If no declaration has the benchmark's name,
+    /// fingerprints all declarations if `or_all` is true, else none.
     pub fn fingerprint_benchmark(
         &self,
         name: &str,
@@ -162,7 +162,7 @@ impl SourcePool {
         }
     }
 
-    /// Finds statements that declare nothing but refer to a used name, such as `DATA.sort()`.
+    /// Finds statements that refer to a used name without declaring any, such as `DATA.sort()`.
     fn statements_about(&self, used: &BTreeSet<usize>) -> Vec<usize> {
         let items = used.iter().map(|index| &self.items[*index].0);
         let names: HashSet<&str> = items

@@ -14,7 +14,7 @@ pub struct SourceItem {
     pub names: Vec<String>,
     /// Tokens of the declaration.
     pub tokens: Vec<SourceToken>,
-    /// Names whose use implies its use, besides those it declares: the type of a method.
+    /// Names, besides those it declares, whose use implies its use, such as the type of a method.
     pub belongs_to: Vec<String>,
     /// Whether it takes effect without being named.
     pub is_always: bool,

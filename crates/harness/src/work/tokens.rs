@@ -180,7 +180,7 @@ impl TokenReader<'_> {
         }
     }
 
-    /// Whether a slash begins a regular expression: an operand is expected.
+    /// Whether a slash here begins a regular expression, because an operand is expected.
     fn may_be_pattern(&self) -> bool {
         self.tokens
             .last()
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_blanks_are_no_tokens() {
+    fn comments_and_white_space_are_no_tokens() {
         assert_eq!(
             token_texts("a /* b */ +c // d\n", SourceSyntax::Go),
             ["a", "+", "c"]

@@ -14,11 +14,11 @@ use std::time::Duration;
 /// Number of requests in flight up to which there are no pauses.
 const MIN_IN_FLIGHT: u64 = 16;
 
-/// An iteration that ended at least one in this many of the requests in flight is not followed by a
-/// pause.
+/// An iteration is not followed by a pause if it ended at least one in this many of the requests in
+/// flight.
 const ENDED_DIVISOR: u64 = 4;
 
-/// Upper limit of a pause: one part in this many of the median service time.
+/// Upper limit of a pause: the median service time divided by this.
 const MEDIAN_DIVISOR: u64 = 8;
 
 /// Expected responses per pause at which pausing starts, and below which it stops.

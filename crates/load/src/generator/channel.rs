@@ -173,8 +173,8 @@ impl ByteChannel {
         }
         match self.decrypt(&buffer[..read], traffic, on_data) {
             Ok(false) => state,
-            // The server's close_notify (RFC 8446, section 6.1). It may wait for ours before it
-            // closes.
+            // The server's close_notify (RFC 8446, section 6.1). The server may wait for ours
+            // before it closes.
             Ok(true) => ReadResult::End,
             Err(class) => ReadResult::Broken(class),
         }

@@ -256,7 +256,8 @@ fn watch_threads(
 ) -> Vec<std::io::Result<ThreadResult>> {
     let mut results = Vec::new();
     let mut last_ns = 0;
-    // Offset by half an interval, to avoid contention with threads that hand over.
+    // Offset by half an interval, to avoid contention with threads that are handing over their
+    // counts.
     let mut next_ns = TICK_NS + TICK_NS / 2;
     loop {
         let wait = Duration::from_nanos(next_ns.saturating_sub(clock.now_ns()));

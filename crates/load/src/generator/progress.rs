@@ -8,7 +8,7 @@ use crate::measurement::{LoadTimeline, RequestTotals, TimelineTick};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Maximum length of a timeline; beyond twice that, its intervals are merged in pairs.
+/// Target length of a timeline; when it grows past twice that, its intervals are merged in pairs.
 const MAX_INTERVALS: usize = 600;
 
 /// Progress of a load, reported about ten times per second.
@@ -18,7 +18,7 @@ pub struct ProgressReport<'a> {
     pub at_ns: u64,
     /// Whether the load is in its warm-up.
     pub is_warmup: bool,
-    /// Totals since the end of the warm-up, or since the start while within it.
+    /// Totals since the end of the warm-up, or, during the warm-up, since the start.
     pub so_far: &'a RequestTotals,
     /// Events since the last report.
     pub tick: &'a TimelineTick,
@@ -129,7 +129,7 @@ impl ProgressTracker {
         (until_ns.saturating_sub(1) / self.timeline.interval_ns) as usize
     }
 
-    /// Closes the time up to `at_ns` and returns the events since the last call.
+    /// Closes the interval that ends at `at_ns` and returns the events since the last call.
     pub fn close_interval(&mut self, at_ns: u64, warmup_ns: u64) -> TimelineTick {
         let last = self.interval_index(at_ns);
         let indexes = self.unplaced.iter().map(|(index, _)| *index).chain([last]);
@@ -250,7 +250,7 @@ impl TotalsMailbox {
         self.inside.lock().ok()?.full.take()
     }
 
-    /// Returns totals for reuse in the next exchange.
+    /// Gives totals back for reuse in the next exchange.
     pub fn give_back(&self, mut totals: Box<RequestTotals>) {
         totals.clear();
         if let Ok(mut inside) = self.inside.lock() {
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     /// Tracks an unlimited load with the given (end of interval, successful responses).
-    fn tracked(counted: &[(u64, u64)]) -> ProgressTracker {
+    fn track_progress(counted: &[(u64, u64)]) -> ProgressTracker {
         let mut tracker = ProgressTracker::new(true, None);
         for (until_ns, ok) in counted {
             let mut totals = RequestTotals::new(true);
@@ -274,7 +274,7 @@ mod tests {
         tracker
     }
 
-    fn good(tracker: ProgressTracker) -> Vec<u64> {
+    fn good_counts(tracker: ProgressTracker) -> Vec<u64> {
         let ticks = tracker.into_parts().2.ticks;
         ticks.iter().map(|tick| tick.ok).collect()
     }
@@ -288,15 +288,15 @@ mod tests {
             (TICK_NS + 1, 4),
             (TICK_NS + 9, 1),
         ];
-        let mut tracker = tracked(&counts);
+        let mut tracker = track_progress(&counts);
         let all = tracker.close_interval(TICK_NS + 9, 0);
-        assert_eq!((all.ok, good(tracker)), (55, vec![50, 5]));
+        assert_eq!((all.ok, good_counts(tracker)), (55, vec![50, 5]));
     }
 
     #[test]
-    fn an_interval_in_which_nothing_came_stands_in_the_timeline() {
-        let mut tracker = tracked(&[(TICK_NS, 7)]);
+    fn an_interval_without_responses_is_in_the_timeline() {
+        let mut tracker = track_progress(&[(TICK_NS, 7)]);
         tracker.close_interval(3 * TICK_NS, 0);
-        assert_eq!(good(tracker), [7, 0, 0]);
+        assert_eq!(good_counts(tracker), [7, 0, 0]);
     }
 }

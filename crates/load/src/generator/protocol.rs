@@ -17,7 +17,7 @@ use rustix::io::Errno;
 /// The requests of a connection, by protocol.
 #[allow(
     clippy::large_enum_variant,
-    reason = "one for each connection; the larger one is the usual one, and is used for every event"
+    reason = "there is one per connection, and the larger variant is the usual one, used for every event"
 )]
 pub(super) enum ProtocolState {
     One(Http1Requests),

@@ -13,7 +13,7 @@ use crate::outcomes::{ErrorClass, OutcomeCounts};
 /// Counts and times of a thread.
 pub(super) struct RequestRecorder<'a> {
     load: &'a LoadConfig,
-    /// Totals since the last handover, after the warm-up.
+    /// Totals after the warm-up, since totals were last handed to the main thread.
     pub totals: Box<RequestTotals>,
     /// Totals of the warm-up.
     pub warmup: Box<RequestTotals>,
@@ -164,8 +164,8 @@ impl<'a> RequestRecorder<'a> {
         );
     }
 
-    /// Records that the load ended before this request did. Such requests are counted when the
-    /// counts are closed.
+    /// Records that the load ended before this request did. Such requests are not counted here, but
+    /// when the final totals are computed.
     pub fn record_in_flight(&mut self, sent: &StartedRequest, end_ns: u64) {
         self.record_end(
             sent,

@@ -282,8 +282,8 @@ impl<'a> LoadWorker<'a> {
         }
     }
 
-    /// Enforces timeouts. Reads available data first: otherwise, a thread that was delayed itself
-    /// would consider responses late that are waiting in its sockets.
+    /// Enforces timeouts. Reads available data first: otherwise, a thread that was itself delayed
+    /// would consider responses late although they are waiting in its sockets.
     fn expire_timeouts(&mut self, now_ns: u64) -> io::Result<()> {
         // With long timeouts, this coincides with the ticks.
         self.next_timeout_check_ns =
@@ -505,7 +505,7 @@ impl LoadWorker<'_> {
     }
 }
 
-// The end of a thread: accounts for unfinished requests and closes the counts.
+// The end of a thread: accounts for unfinished requests and completes the counts.
 
 /// How a thread ended.
 #[derive(Debug, Clone, Copy)]
@@ -531,7 +531,7 @@ pub(super) struct ThreadResult {
 }
 
 impl LoadWorker<'_> {
-    /// Accounts for unfinished requests and closes the counts.
+    /// Accounts for unfinished requests and completes the counts.
     pub fn into_result(mut self, end: LoadEnd) -> ThreadResult {
         let LoadEnd {
             at_ns: end_ns,

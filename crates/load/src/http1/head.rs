@@ -89,9 +89,9 @@ impl HeadScanner {
     }
 }
 
-/// Returns the position of the next byte below 32, or 127; the length if there is none. Works on
-/// eight bytes at a time: most of a head is header values, and nothing else is checked in most of
-/// their bytes.
+/// Returns the position of the next byte that is below 32 or equals 127, or the length if there is
+/// none. Works on eight bytes at a time: most of a head is header values, and nothing else is
+/// checked in most of their bytes.
 #[inline(always)]
 fn next_control(bytes: &[u8], from: usize) -> usize {
     let rest = &bytes[from.min(bytes.len())..];
@@ -107,9 +107,9 @@ fn next_control(bytes: &[u8], from: usize) -> usize {
     from + words.len() * 8 + found
 }
 
-/// Sets the highest bit of each byte of the word that is below 32, or 127. Neither sum carries into
-/// the next byte: the highest bit of a byte of `printable` is set if its low seven bits are at
-/// least 32, and the highest bit of a byte of `delete` if they are 127.
+/// Sets the highest bit of each byte of the word that is below 32 or equals 127. Neither sum
+/// carries into the next byte: the highest bit of a byte of `printable` is set if its low seven
+/// bits are at least 32, and the highest bit of a byte of `delete` if they are 127.
 #[inline(always)]
 fn mark_controls(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_ends_at_the_first_byte_that_is_none_wherever_it_stands() {
+    fn a_token_ends_at_the_first_invalid_byte_wherever_it_stands() {
         for byte in 0..=255u8 {
             for at in 0..19 {
                 let mut line = *b"Content-Type-Is-Abc";

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn sent(parts: &RequestParts) -> String {
+    fn sent_text(parts: &RequestParts) -> String {
         String::from_utf8(Http1Request::new(parts).unwrap().bytes().to_vec()).unwrap()
     }
 
@@ -322,14 +322,15 @@ mod tests {
     }
 
     #[test]
-    fn only_methods_that_should_have_a_body_say_that_they_have_none() {
-        let of = |method| sent(&RequestParts { method, ..get() }).contains("Content-Length: 0\r\n");
+    fn only_methods_that_should_have_a_body_state_a_length_of_zero() {
+        let of =
+            |method| sent_text(&RequestParts { method, ..get() }).contains("Content-Length: 0\r\n");
         assert!(of("POST") && of("PUT") && of("PATCH"));
         assert!(!of("GET") && !of("HEAD") && !of("DELETE"));
     }
 
     #[test]
-    fn keep_alive_is_said_where_it_is_not_the_rule() {
+    fn keep_alive_is_sent_where_it_is_not_the_default() {
         let of = |version, connection| {
             let parts = RequestParts {
                 version,
@@ -338,7 +339,7 @@ mod tests {
             };
             let request = Http1Request::new(&parts).unwrap();
             assert_eq!(request.closes(), connection == ConnectionOption::Close);
-            sent(&parts)
+            sent_text(&parts)
         };
         use {ConnectionOption::*, Http1Version::*};
         assert_eq!(of(Http11, KeepAlive), "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -363,7 +364,7 @@ mod tests {
             ..get()
         };
         assert_eq!(
-            sent(&parts),
+            sent_text(&parts),
             "POST / HTTP/1.1\r\nhost: other\r\nCONNECTION: upgrade, Close\r\nContent-length: 2\r\n\r\nhi"
         );
         assert!(Http1Request::new(&parts).unwrap().closes());
@@ -424,7 +425,7 @@ mod tests {
                 target,
                 ..get()
             };
-            assert!(sent(&parts).starts_with(&format!("{method} {target} HTTP/1.1\r\n")));
+            assert!(sent_text(&parts).starts_with(&format!("{method} {target} HTTP/1.1\r\n")));
             assert_eq!(
                 Http1Request::new(&parts).unwrap().method(),
                 MethodKind::for_method(method)

@@ -61,8 +61,8 @@ impl Http2Connection {
         let old = self.peer;
         self.peer = old.apply_changes(payload, !self.has_peer_settings)?;
         self.has_peer_settings = true;
-        // Before any frame that relies on the new values: many servers apply the old ones until
-        // then.
+        // Acknowledge before any frame that relies on the new values: many servers apply the old
+        // ones until then.
         Http2Settings::push_ack(self.output.append_buffer());
         // A table size reduction must be announced in the next block (RFC 7541, section 4.2). Our
         // table is always empty, which takes one byte to announce.

@@ -7,7 +7,7 @@ pub(super) const HEAD_BYTES: usize = 9;
 
 /// The maximum payload that every peer accepts (section 6.5.2).
 pub(super) const MIN_MAX_FRAME_BYTES: u32 = 16_384;
-/// The maximum payload that a peer may announce to accept.
+/// The largest payload limit that a peer may announce.
 pub(super) const MAX_MAX_FRAME_BYTES: u32 = 16_777_215;
 /// The maximum window and the maximum stream ID (sections 5.1.1 and 6.9.1).
 pub(super) const MAX_31_BITS: u32 = 0x7fff_ffff;

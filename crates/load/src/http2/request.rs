@@ -10,7 +10,8 @@ use crate::http1::{InvalidRequest, MethodKind, RequestParts, validate_parts};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Size of a block fragment: what every peer accepts, minus one byte of reserve in the first.
+/// Size of a block fragment: what every peer accepts, minus one byte, which in the first fragment
+/// is reserved for a size update.
 const MAX_FRAGMENT_BYTES: usize = MIN_MAX_FRAME_BYTES as usize - 1;
 
 /// Scheme of the requested URL.
@@ -106,7 +107,8 @@ impl Http2Request {
         Ok(())
     }
 
-    /// Inserts frame heads before the fragments of the block, which starts after room for one.
+    /// Splits the block into fragments and inserts a frame head before each; room for the first
+    /// head already precedes the block.
     fn split_into_frames(&mut self) {
         let block_bytes = self.head.len() - HEAD_BYTES;
         let fragments = block_bytes.div_ceil(MAX_FRAGMENT_BYTES).max(1);

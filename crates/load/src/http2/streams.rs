@@ -74,7 +74,7 @@ impl StreamTable {
     }
 
     /// Inserts an entry; the one farther from home keeps its position. A lookup may therefore stop
-    /// at an entry nearer to its home than the searched one would be, and closing a gap may stop at
+    /// at an entry nearer to its home than the wanted one would be, and closing a gap may stop at
     /// an entry that is at home.
     fn insert_entry(&mut self, mut entry: TableEntry) {
         let mut index = self.home_index(entry.id);

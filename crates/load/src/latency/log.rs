@@ -134,8 +134,8 @@ pub struct LoggedHistogram {
 }
 
 impl LoggedHistogram {
-    /// The values, each with the resolution of its bin, and therefore also the mean. The caller
-    /// knows the quantity. Values above an hour are counted as beyond the range.
+    /// Returns the values at the resolution of their bins, which also limits that of the mean. The
+    /// caller must know the quantity. Values above an hour are counted as beyond the range.
     pub fn to_distribution<K: TimeQuantity>(&self) -> TimeDistribution<K> {
         let mut times = TimeDistribution::new();
         for bin in self.histogram.iter_recorded() {

@@ -355,8 +355,8 @@ impl OpenLatency {
     }
 }
 
-// The response time lies between two bounds: measured from the intended start, and that minus the
-// generator's lag.
+// The response time lies between two bounds: the time since the intended start, and that time minus
+// the generator's lag.
 
 /// Bounds that differ by at most this factor are reported as one figure.
 const AGREEMENT_FACTOR: f64 = 1.05;

@@ -371,7 +371,7 @@ fn find_bytes(text: &[u8], what: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn named(name: &str, weight: u32) -> RequestKind {
+    fn request_kind(name: &str, weight: u32) -> RequestKind {
         RequestKind {
             name: name.to_owned(),
             weight,
@@ -381,7 +381,11 @@ mod tests {
 
     #[test]
     fn kinds_follow_each_other_in_their_proportions_and_not_in_bursts() {
-        let kinds = vec![named("a", 4), named("b", 2), named("c", 2)];
+        let kinds = vec![
+            request_kind("a", 4),
+            request_kind("b", 2),
+            request_kind("c", 2),
+        ];
         let kinds = RequestKinds::new(kinds, DataTable::default()).unwrap();
         let order: Vec<u16> = (0..8).map(|index| kinds.kind_at(index)).collect();
         assert_eq!(order, [0, 1, 2, 0, 0, 1, 2, 0]);
@@ -389,13 +393,16 @@ mod tests {
 
     #[test]
     fn a_kind_without_weight_is_never_sent_and_one_is_needed() {
-        let kinds =
-            RequestKinds::new(vec![named("a", 0), named("b", 3)], DataTable::default()).unwrap();
+        let kinds = RequestKinds::new(
+            vec![request_kind("a", 0), request_kind("b", 3)],
+            DataTable::default(),
+        )
+        .unwrap();
         assert_eq!(kinds.kind_at(7), 1);
-        let none = RequestKinds::new(vec![named("a", 0)], DataTable::default());
+        let none = RequestKinds::new(vec![request_kind("a", 0)], DataTable::default());
         assert_eq!(none, Err(KindsError::None));
         let uneven = RequestKinds::new(
-            vec![named("a", 1), named("b", 1_000_003)],
+            vec![request_kind("a", 1), request_kind("b", 1_000_003)],
             DataTable::default(),
         );
         assert_eq!(uneven, Err(KindsError::Weights(1_000_004)));
@@ -423,7 +430,7 @@ mod tests {
         assert_eq!(second.headers[0].1, b"2");
         assert_eq!(second.body.unwrap(), br#"{"a":{"name":"bo"}}"#);
         let without_table =
-            RequestKinds::new(vec![named("plain {{id}}", 1)], DataTable::default()).unwrap();
+            RequestKinds::new(vec![request_kind("plain {{id}}", 1)], DataTable::default()).unwrap();
         assert!(!without_table.is_variable(0));
 
         let unknown = RequestKind {

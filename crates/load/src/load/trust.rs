@@ -156,8 +156,8 @@ impl KnownCertVerifier {
             return Err(error);
         };
         // The library checks validity dates before the issuer, and the name last (verify_cert.rs of
-        // rustls-webpki 0.103). A certificate that fails by its issuer is thus within its validity
-        // period; one that fails by its name is trusted.
+        // rustls-webpki 0.103). A certificate that fails because of its issuer is thus within its
+        // validity period; one that fails because of its name is trusted.
         let is_accepted = || {
             self.accepted
                 .iter()

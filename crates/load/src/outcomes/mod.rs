@@ -126,8 +126,8 @@ impl OutcomeCounts {
         self.interim.count_status(code);
     }
 
-    /// Closes the counts with the number of requests still in flight. The number must come from the
-    /// connections, not from these counts, which would otherwise be checked against themselves.
+    /// Completes the counts with the number of requests still in flight. The number must come from
+    /// the connections, not from these counts, which would otherwise be checked against themselves.
     pub fn close_counts(&mut self, in_flight: u64) {
         self.in_flight = in_flight;
     }
@@ -209,7 +209,7 @@ pub struct ConnectionCounts {
     pub opened: u64,
     /// Failed attempts.
     pub failed: u64,
-    /// Attempts pending when the counts were closed.
+    /// Attempts pending when the load ended.
     pub pending: u64,
     /// Requests and retries written, completely or partly.
     pub sends: u64,
@@ -359,7 +359,7 @@ impl OutcomeCounts {
         ]
     }
 
-    /// Verifies all sums that must hold once the counts are closed.
+    /// Verifies all sums that must hold once the counts are complete.
     ///
     /// # Errors
     /// Returns the sums that do not hold.

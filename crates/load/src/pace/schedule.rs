@@ -39,8 +39,8 @@ impl RateSchedule {
     /// Creates a schedule from stages.
     ///
     /// # Errors
-    /// Fails if no stage has a rate, or a ramp is too long for exact arithmetic (hours at a million
-    /// requests per second).
+    /// Fails if no stage has a rate above zero, or a ramp is too long for exact arithmetic (hours
+    /// at a million requests per second).
     pub fn new(
         stages: Vec<ScheduleStage>,
         spacing: ArrivalSpacing,
@@ -138,8 +138,9 @@ impl RateSchedule {
         loop {
             let stage = self.stages.get(position.stage)?;
             let units_in_stage = units - position.begins_units;
-            // A request that falls exactly on the end belongs to the next stage with a rate: it is
-            // due when the integral exceeds its number, which it does not during a pause.
+            // A request that falls exactly on the end belongs to the next stage with a rate above
+            // zero: it is due when the integral exceeds its number, which it does not during a
+            // pause.
             if units_in_stage < stage.total_units() {
                 return position
                     .begins_ns

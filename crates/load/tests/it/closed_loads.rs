@@ -127,7 +127,7 @@ fn no_more_than_all_clients_are_under_way() {
 }
 
 #[test]
-fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
+fn unanswered_requests_are_in_flight_at_the_end_and_cancelled_when_interrupted() {
     let silent = || Server::start(|_| Then::Hold);
     let (clock, server) = (WaitClock::movable(), silent());
     let mut load = for_ms(server.load(3, 0), 1500);

@@ -18,7 +18,7 @@ fn values(count: usize) -> Vec<u64> {
         .collect()
 }
 
-fn recorded(values: &[u64]) -> TimeDistribution<ServiceTime> {
+fn record_values(values: &[u64]) -> TimeDistribution<ServiceTime> {
     let mut times = TimeDistribution::new();
     values.iter().for_each(|ns| times.record(*ns));
     times
@@ -30,7 +30,7 @@ fn quantiles_are_those_of_the_sorted_list() {
         .into_iter()
         .filter(|ns| *ns <= MAX_RECORDABLE_NS)
         .collect();
-    let times = recorded(&sorted);
+    let times = record_values(&sorted);
     sorted.sort_unstable();
     for ppm in (0..=1_000_000).step_by(1000) {
         let rank = (sorted.len() as u64 * ppm).div_ceil(1_000_000).max(1) as usize;
@@ -51,20 +51,20 @@ fn quantiles_are_those_of_the_sorted_list() {
 
 #[test]
 fn mean_and_deviation_are_exact() {
-    let times = recorded(&[2, 4, 4, 4, 5, 5, 7, 9]);
+    let times = record_values(&[2, 4, 4, 4, 5, 5, 7, 9]);
     assert_eq!(times.mean_ns(), Some(5.0));
     // The squared differences sum to 32; a sample divides by 7.
     let deviation = times.standard_deviation_ns().unwrap();
     assert!((deviation - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
     // A nanosecond around a minute: floating point alone would give zero.
-    let near = recorded(&[60_000_000_000, 60_000_000_002]);
+    let near = record_values(&[60_000_000_000, 60_000_000_002]);
     assert!((near.standard_deviation_ns().unwrap() - 2_f64.sqrt()).abs() < 1e-12);
-    assert_eq!(recorded(&[7]).standard_deviation_ns(), None);
+    assert_eq!(record_values(&[7]).standard_deviation_ns(), None);
 }
 
 #[test]
 fn values_beyond_an_hour_are_counted_and_only_bounded() {
-    let times = recorded(&[10, 20, MAX_RECORDABLE_NS + 1, 2 * MAX_RECORDABLE_NS]);
+    let times = record_values(&[10, 20, MAX_RECORDABLE_NS + 1, 2 * MAX_RECORDABLE_NS]);
     assert_eq!((times.count(), times.count_beyond_range()), (4, 2));
     let half = times.quantile(500_000).unwrap();
     assert_eq!((half.ns, half.is_lower_bound), (20, false));
@@ -113,10 +113,10 @@ fn a_few_times_without_an_end_leave_the_median_known_and_the_tail_not() {
 #[test]
 fn merged_distributions_are_those_of_one_recording() {
     let values = values(3000);
-    let whole = recorded(&values);
+    let whole = record_values(&values);
     let [a, b, c] = [0, 1, 2].map(|part| {
         let part_values: Vec<u64> = values.iter().copied().skip(part).step_by(3).collect();
-        recorded(&part_values)
+        record_values(&part_values)
     });
     let sum = |left: &TimeDistribution<ServiceTime>, right: &TimeDistribution<ServiceTime>| {
         let mut sum = left.clone();
@@ -134,7 +134,7 @@ fn merged_distributions_are_those_of_one_recording() {
 
 #[test]
 fn the_table_of_served_percentages_is_that_of_a_known_list() {
-    let times = recorded(&(1..=200).collect::<Vec<u64>>());
+    let times = record_values(&(1..=200).collect::<Vec<u64>>());
     let rows = percent_rows_of(&times, &AB_PERCENTS);
     let reported: Vec<(u32, u64)> = rows
         .iter()
@@ -202,7 +202,7 @@ fn latencies_are_kept_apart_by_outcome_and_add_up() {
 
 #[test]
 fn a_log_is_read_back_as_it_was_written() {
-    let times = recorded(&values(5000));
+    let times = record_values(&values(5000));
     let lag: TimeDistribution<SendLag> = TimeDistribution::new();
     let rows = [
         HistogramLogRow::new("ok", 0, 1_000_000_000, &times),
@@ -228,7 +228,7 @@ fn a_log_is_read_back_as_it_was_written() {
     let again: TimeDistribution<ServiceTime> = read[0].to_distribution();
     assert_eq!(again.count(), times.count() - times.count_beyond_range());
     // Values in the same bin are equal to a histogram.
-    let inside = recorded(
+    let inside = record_values(
         &values(5000)
             .into_iter()
             .filter(|ns| *ns <= MAX_RECORDABLE_NS)
@@ -270,7 +270,7 @@ fn a_log_of_another_program_is_read() {
 
 #[test]
 fn broken_logs_are_told_by_what_is_broken() {
-    let times = recorded(&[1, 2, 3]);
+    let times = record_values(&[1, 2, 3]);
     let blank = write_log(0, &[HistogramLogRow::new("two words", 0, 1, &times)]);
     assert_eq!(
         blank,

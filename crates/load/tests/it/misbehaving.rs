@@ -20,7 +20,7 @@ fn only(outcome: &Outcome) -> ResponseSummary {
 }
 
 #[track_caller]
-fn broken(stream: &str, error: ResponseError) {
+fn expect_broken(stream: &str, error: ResponseError) {
     let outcome = get(stream);
     assert_eq!(outcome.ending, Err(error), "{stream:?}");
 }
@@ -99,7 +99,7 @@ fn early_hints_are_no_response() {
     )));
     assert_eq!((summary.status, summary.interim), (200, 3));
     assert_eq!(summary.body_bytes, 2);
-    broken(
+    expect_broken(
         "HTTP/1.1 101 Switching Protocols\r\n\r\n",
         ResponseError::Switched,
     );
@@ -185,8 +185,8 @@ fn what_is_not_http_is_known_at_its_first_byte() {
     let mut reply = ResponseReader::default();
     reply.expect_response(MethodKind::Body);
     assert_eq!(reply.feed(b"S"), Err(ResponseError::NotHttp));
-    broken("SSH-2.0-OpenSSH_9.2\r\n", ResponseError::NotHttp);
-    broken("\r\nHTTP/1.1 200 OK\r\n\r\n", ResponseError::NotHttp);
+    expect_broken("SSH-2.0-OpenSSH_9.2\r\n", ResponseError::NotHttp);
+    expect_broken("\r\nHTTP/1.1 200 OK\r\n\r\n", ResponseError::NotHttp);
     for line in [
         "HTTP/2 200",
         "HTTP/1.1 20",
@@ -198,7 +198,7 @@ fn what_is_not_http_is_known_at_its_first_byte() {
         "HTTP/1.1\t200 OK",
         "HTTP/",
     ] {
-        broken(&format!("{line}\r\n\r\n"), ResponseError::StatusLine);
+        expect_broken(&format!("{line}\r\n\r\n"), ResponseError::StatusLine);
     }
     assert_eq!(only(&get("HTTP/1.1 204\r\n\r\n")).status, 204);
 }
@@ -220,12 +220,12 @@ fn malformed_fields_are_errors_and_folded_ones_are_not() {
         "Content-Length: 5,",
         "Transfer-Encoding: chunked, chunked",
     ] {
-        broken(
+        expect_broken(
             &format!("HTTP/1.1 200 OK\r\nA: b\r\n{field}\r\n\r\n"),
             ResponseError::Header,
         );
     }
-    broken(
+    expect_broken(
         "HTTP/1.1 200 OK\r\n leading: blank\r\n\r\n",
         ResponseError::Header,
     );
@@ -250,7 +250,7 @@ fn lengths_may_be_repeated_and_may_not_differ() {
         "Content-Length: 2\r\nContent-Length: 3",
         "Content-Length: 2, 3",
     ] {
-        broken(
+        expect_broken(
             &format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nok"),
             ResponseError::LengthConflict,
         );
@@ -290,7 +290,7 @@ fn malformed_chunks_are_errors() {
         ";a\r\n",
         "0x5\r\n",
     ] {
-        broken(
+        expect_broken(
             &format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}"),
             ResponseError::Chunk,
         );
@@ -299,7 +299,7 @@ fn malformed_chunks_are_errors() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;{}",
         "a".repeat(1 << 15)
     );
-    broken(&endless, ResponseError::Chunk);
+    expect_broken(&endless, ResponseError::Chunk);
 }
 
 #[test]
@@ -313,12 +313,12 @@ fn bare_line_feeds_end_lines_as_they_do_for_curl() {
 #[test]
 fn a_head_without_end_is_refused_at_the_limit() {
     let line = "HTTP/1.1 200 OK\r\n";
-    broken(
+    expect_broken(
         &format!("{line}A: {}", "x".repeat(10_000)),
         ResponseError::HeadTooLarge,
     );
     let fields = |count| format!("{line}{}\r\n", "A: b\r\n".repeat(count));
-    broken(&fields(13), ResponseError::HeadTooLarge);
+    expect_broken(&fields(13), ResponseError::HeadTooLarge);
     assert!(matches!(
         get(&fields(12)).ending,
         Ok(ResponseEnd::Complete(_))
@@ -328,7 +328,7 @@ fn a_head_without_end_is_refused_at_the_limit() {
     assert!(
         matches!(get(&head(600)).ending, Ok(ResponseEnd::Complete(all)) if all.head_bytes == 600)
     );
-    broken(&head(601), ResponseError::HeadTooLarge);
+    expect_broken(&head(601), ResponseError::HeadTooLarge);
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn statuses(outcomes: &OutcomeCounts) -> (u64, u64) {
 }
 
 /// Attempts for which no request was written, as by a late generator in an open load.
-fn unsent(outcomes: &OutcomeCounts) -> u64 {
+fn count_unsent(outcomes: &OutcomeCounts) -> u64 {
     let row = outcomes.rows().find(|row| row.name == "unsent");
     row.unwrap().count
 }
@@ -194,7 +194,7 @@ fn ten_loads_are_counted_as_nginx_counts_them() {
         assert_eq!(ours, theirs, "load {at}: {rows:?}");
         assert_eq!(all - handled - 1, ours.0 + ours.1, "load {at}");
         // Pipelined requests after the last response of a connection are lost.
-        let unanswered = outcomes.attempts() - unsent(outcomes) - ours.0 - ours.1;
+        let unanswered = outcomes.attempts() - count_unsent(outcomes) - ours.0 - ours.1;
         assert!(
             unanswered == 0 || load.streams_per_connection > 1,
             "load {at}: {rows:?}"

@@ -24,7 +24,11 @@ fn at_rate(load: LoadConfig, rate: f64, spacing: ArrivalSpacing) -> LoadConfig {
 
 /// Runs a load on a clock that advances by a millisecond at a time, calling `before` each time so
 /// that the test can wait for something, until the load has ended.
-fn moved_by(clock: WaitClock, load: &LoadConfig, mut before: impl FnMut(u64)) -> LoadMeasurement {
+fn run_on_moving_clock(
+    clock: WaitClock,
+    load: &LoadConfig,
+    mut before: impl FnMut(u64),
+) -> LoadMeasurement {
     carry_out_beside(clock, load, |has_ended| {
         for ms in (0..).take_while(|_| !has_ended()) {
             before(ms);
@@ -42,7 +46,7 @@ fn a_constant_rate_is_kept_and_the_last_request_is_as_punctual_as_the_first() {
         2000.0,
         ArrivalSpacing::Even,
     );
-    let measured = moved_by(WaitClock::movable(), &load, |_| ());
+    let measured = run_on_moving_clock(WaitClock::movable(), &load, |_| ());
     let outcomes = &measured.totals.outcomes;
     assert_eq!(outcomes.attempts(), 2000);
     assert_eq!(server.seen(), outcomes.succeeded());
@@ -57,14 +61,14 @@ fn random_arrivals_come_as_often_as_asked_for() {
         2000.0,
         ArrivalSpacing::Poisson { seed: 3 },
     );
-    let measured = moved_by(WaitClock::movable(), &load, |_| ());
+    let measured = run_on_moving_clock(WaitClock::movable(), &load, |_| ());
     // 1000 expected, with a standard deviation of 32.
     let attempts = measured.totals.outcomes.attempts();
     assert!((872..=1128).contains(&attempts), "{attempts}");
 }
 
 /// A server that stalls for 300 ms after its first 400 ms, and the times of its responses.
-fn stalling() -> (Server, Arc<Mutex<Vec<Instant>>>) {
+fn stalling_server() -> (Server, Arc<Mutex<Vec<Instant>>>) {
     let first = OnceLock::new();
     let answered = Arc::new(Mutex::new(Vec::new()));
     let log = answered.clone();
@@ -81,8 +85,8 @@ fn stalling() -> (Server, Arc<Mutex<Vec<Instant>>>) {
     (server, answered)
 }
 
-/// 90th percentile of the wait, from the instants at which a rate of one per millisecond makes
-/// requests due to the server's own response times.
+/// True 90th percentile of the wait from when each request is due, at one per millisecond, until
+/// the server responds by its own clock.
 fn truth_p90(answered: &[Instant]) -> f64 {
     let due = |at: usize| Duration::from_millis(at as u64);
     let begin = (0..answered.len()).map(|at| answered[at] - due(at));
@@ -100,7 +104,7 @@ fn a_stall_of_the_server_is_in_the_response_time_and_not_in_the_service_time() {
 }
 
 fn load_through_a_stall() -> Result<(), String> {
-    let (server, answered) = stalling();
+    let (server, answered) = stalling_server();
     let mut load = at_rate(
         for_ms(server.load(2, 0), 1500),
         1000.0,
@@ -146,7 +150,7 @@ fn load_through_a_stall() -> Result<(), String> {
 }
 
 /// A server whose responses take 50 ms of the clock; counts requests started and answered.
-fn slow(clock: WaitClock) -> (Server, [Arc<AtomicU64>; 2]) {
+fn slow_server(clock: WaitClock) -> (Server, [Arc<AtomicU64>; 2]) {
     let counts: [Arc<AtomicU64>; 2] = Default::default();
     let [begun, answered] = counts.clone();
     let server = Server::start(move |mut request| {
@@ -164,9 +168,9 @@ fn slow(clock: WaitClock) -> (Server, [Arc<AtomicU64>; 2]) {
 fn connections_grow_with_the_load_up_to_the_limit() {
     // 200/s at 50 ms each means ten at once.
     let clock = WaitClock::movable();
-    let (server, [begun, answered]) = slow(clock);
+    let (server, [begun, answered]) = slow_server(clock);
     let load = at_rate(for_ms(server.load(1, 0), 500), 200.0, ArrivalSpacing::Even);
-    let measured = moved_by(clock, &load, |ms| {
+    let measured = run_on_moving_clock(clock, &load, |ms| {
         // Time advances once due requests have arrived and served ones have been answered.
         let due = (ms / 5 + 1).min(100);
         wait_until(|| begun.load(Ordering::SeqCst) >= due);
@@ -178,10 +182,10 @@ fn connections_grow_with_the_load_up_to_the_limit() {
     assert!(!measured.reached_max_connections);
 
     let clock = WaitClock::movable();
-    let (server, _) = slow(clock);
+    let (server, _) = slow_server(clock);
     let mut load = at_rate(for_ms(server.load(1, 0), 500), 200.0, ArrivalSpacing::Even);
     load.max_connections = 2;
-    let measured = moved_by(clock, &load, |_| ());
+    let measured = run_on_moving_clock(clock, &load, |_| ());
     assert!(measured.reached_max_connections);
     assert_eq!(measured.max_connections, 2);
     let outcomes = &measured.totals.outcomes;

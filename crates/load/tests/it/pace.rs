@@ -121,7 +121,7 @@ fn poisson_arrivals_have_the_mean_and_the_variance_of_their_rate() {
 }
 
 /// Integral of the rate up to a time, as a sum over short steps.
-fn integrated(stages: &[ScheduleStage], at_ns: u64) -> f64 {
+fn integral(stages: &[ScheduleStage], at_ns: u64) -> f64 {
     let step_ns = 10_000;
     let mut sum = 0.0;
     let mut begin_ns = 0;
@@ -157,7 +157,7 @@ fn ramps_follow_the_integral_of_their_rate() {
     // 2000 while rising, 2000 constant, 1500 while falling, none in the pause, 100.
     assert_eq!(all.len(), 5600);
     for due in all.iter().step_by(97) {
-        let passed = integrated(&stages, due.at_ns);
+        let passed = integral(&stages, due.at_ns);
         let behind = due.index as f64 - passed;
         // At 1000/s a microsecond is a thousandth of a request.
         assert!(behind.abs() < 0.001, "{due:?} at {passed}");

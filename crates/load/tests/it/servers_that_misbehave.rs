@@ -292,7 +292,7 @@ fn does_not_spin(measured: &LoadMeasurement) {
 }
 
 #[test]
-fn a_connection_that_does_not_come_about_runs_into_its_limit() {
+fn a_connection_that_is_never_established_runs_into_its_limit() {
     // A backlog of one without accepts: the kernel silently drops further attempts.
     let listener = rustix::net::socket(
         rustix::net::AddressFamily::INET,
@@ -372,7 +372,7 @@ fn a_malformed_chunk_and_a_malformed_header_have_names_of_their_own() {
 }
 
 #[test]
-fn bytes_behind_an_answer_put_it_in_doubt() {
+fn bytes_after_an_answer_put_it_in_doubt() {
     let (rows, _) = every_second(|mut request| {
         request.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngoodHTTP/1.1 200 OK\r\n");
         Then::Hold

@@ -84,7 +84,7 @@ fn open(pause: std::ops::Range<u64>) -> OpenLatency {
 }
 
 /// Sorted response times of 20 000 users that arrive every 500 us.
-fn truth() -> Vec<u64> {
+fn true_times() -> Vec<u64> {
     let mut server = Server::default();
     let mut times: Vec<u64> = (0..20_000)
         .map(|user| server.serve(user * 500_000) - user * 500_000)
@@ -101,7 +101,7 @@ fn ms(ns: u64) -> f64 {
 fn response_times_are_the_truth_and_service_times_hide_the_stall() {
     let latency = open(0..0);
     let ok = latency.requests.get(RequestOutcome::Ok).unwrap();
-    let truth = truth();
+    let truth = true_times();
     assert_eq!(ok.response.count(), 20_000);
     for ppm in [500_000, 900_000, 950_000, 990_000, 999_000, 1_000_000_u32] {
         let rank = (20_000 * u64::from(ppm)).div_ceil(1_000_000) as usize;
@@ -125,7 +125,7 @@ fn response_times_are_the_truth_and_service_times_hide_the_stall() {
 }
 
 #[test]
-fn lag_behind_busy_connections_is_the_servers_and_any_other_the_generators() {
+fn lag_caused_by_busy_connections_is_the_servers_and_any_other_the_generators() {
     let all = AchievedCounts {
         due: 20_000,
         sent: 20_000,

@@ -72,7 +72,7 @@ fn a_refused_stream_is_no_reset() {
 }
 
 #[test]
-fn a_server_that_goes_away_is_connected_to_again_and_what_it_left_is_told() {
+fn a_server_that_goes_away_is_connected_to_again_and_unanswered_streams_are_counted() {
     // Each connection answers its first three streams, announces the end, and closes.
     let server = start(|mut stream| {
         if stream.id <= 5 {
@@ -99,7 +99,7 @@ fn a_server_that_goes_away_is_connected_to_again_and_what_it_left_is_told() {
 }
 
 #[test]
-fn a_stream_behind_the_last_that_is_answered_was_not_begun() {
+fn a_stream_that_goaway_excludes_has_a_class_of_its_own() {
     // Each connection answers two streams and excludes the third by GOAWAY.
     let server = start(|mut stream| match stream.id {
         5 => {
@@ -149,7 +149,7 @@ fn a_broken_rule_ends_the_connection_and_its_streams_with_a_name() {
 }
 
 #[test]
-fn a_server_of_http_1_is_no_server_of_http_2() {
+fn an_answer_in_http_1_is_a_protocol_error() {
     let server = deaf();
     let load = LoadConfig {
         http: HttpVersion::Two { table_bytes: 0 },

@@ -19,20 +19,20 @@ use std::sync::atomic::AtomicBool;
 
 /// Files with an authority, a server certificate for 127.0.0.1 and `known.test`, and a client
 /// certificate.
-struct Papers {
+struct TestCertificates {
     folder: PathBuf,
 }
 
-impl Papers {
-    fn new(name: &str) -> Papers {
+impl TestCertificates {
+    fn new(name: &str) -> TestCertificates {
         let folder =
             std::env::temp_dir().join(format!("speedwell-tls-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let papers = Papers { folder };
+        let files = TestCertificates { folder };
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        std::fs::write(papers.file("ca.pem"), authority.pem()).unwrap();
+        std::fs::write(files.file("ca.pem"), authority.pem()).unwrap();
         for (name, purpose) in [
             ("server", ExtendedKeyUsagePurpose::ServerAuth),
             ("client", ExtendedKeyUsagePurpose::ClientAuth),
@@ -43,10 +43,10 @@ impl Papers {
             params.distinguished_name.push(DnType::CommonName, name);
             let key = KeyPair::generate().unwrap();
             let signed = params.signed_by(&key, &authority).unwrap();
-            std::fs::write(papers.file(&format!("{name}.pem")), signed.pem()).unwrap();
-            std::fs::write(papers.file(&format!("{name}.key")), key.serialize_pem()).unwrap();
+            std::fs::write(files.file(&format!("{name}.pem")), signed.pem()).unwrap();
+            std::fs::write(files.file(&format!("{name}.key")), key.serialize_pem()).unwrap();
         }
-        papers
+        files
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -83,7 +83,7 @@ impl Papers {
     }
 }
 
-impl Drop for Papers {
+impl Drop for TestCertificates {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -133,9 +133,9 @@ fn load(address: SocketAddr, tls: TlsOptions) -> LoadConfig {
 
 #[test]
 fn a_server_whose_authority_is_known_is_trusted_and_others_are_not() {
-    let papers = Papers::new("trust");
-    let address = serve(papers.server_config(false, &[]));
-    let measured = carry_out(&load(address, papers.trusted()));
+    let files = TestCertificates::new("trust");
+    let address = serve(files.server_config(false, &[]));
+    let measured = carry_out(&load(address, files.trusted()));
     assert_eq!(rows(&measured), [("ok", 40)]);
     assert_eq!(measured.totals.outcomes.connections.opened, 2);
     let anyone = TlsOptions {
@@ -143,18 +143,18 @@ fn a_server_whose_authority_is_known_is_trusted_and_others_are_not() {
         ..TlsOptions::default()
     };
     assert_eq!(rows(&carry_out(&load(address, anyone))), [("ok", 40)]);
-    let other = Papers::new("other");
+    let other = TestCertificates::new("other");
     let strangers = carry_out(&load(address, other.trusted()));
     assert_eq!(rows(&strangers), [("tls.verify", 40)]);
 }
 
 #[test]
 fn the_name_is_checked_and_may_be_given() {
-    let papers = Papers::new("name");
-    let address = serve(papers.server_config(false, &[]));
+    let files = TestCertificates::new("name");
+    let address = serve(files.server_config(false, &[]));
     let named = |name: &str| TlsOptions {
         server_name: Some(name.to_owned()),
-        ..papers.trusted()
+        ..files.trusted()
     };
     let known = carry_out(&load(address, named("known.test")));
     assert_eq!(rows(&known), [("ok", 40)]);
@@ -165,13 +165,13 @@ fn the_name_is_checked_and_may_be_given() {
 /// A server with a self-signed certificate as made by `openssl req -x509`: an authority used by a
 /// server.
 struct SelfSigned {
-    papers: Papers,
+    files: TestCertificates,
     address: SocketAddr,
 }
 
 impl SelfSigned {
     fn new(name: &str, change: impl FnOnce(&mut CertificateParams)) -> SelfSigned {
-        let papers = Papers::new(name);
+        let files = TestCertificates::new(name);
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         params
@@ -180,14 +180,14 @@ impl SelfSigned {
         change(&mut params);
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
-        std::fs::write(papers.file("server.pem"), certificate.pem()).unwrap();
-        std::fs::write(papers.file("server.key"), key.serialize_pem()).unwrap();
-        let address = serve(papers.server_config(false, &[]));
-        SelfSigned { papers, address }
+        std::fs::write(files.file("server.pem"), certificate.pem()).unwrap();
+        std::fs::write(files.file("server.key"), key.serialize_pem()).unwrap();
+        let address = serve(files.server_config(false, &[]));
+        SelfSigned { files, address }
     }
 
     fn trusting(&self, file: &str) -> LoadConfig {
-        let trust = TrustSource::Authority(self.papers.file(file));
+        let trust = TrustSource::Authority(self.files.file(file));
         let tls = TlsOptions {
             trust,
             ..TlsOptions::default()
@@ -232,10 +232,10 @@ fn a_self_signed_certificate_is_trusted_when_it_is_named_itself() {
         assert_eq!(rows(&measured), [("tls.verify", 40)]);
     }
     // A certificate signed by another authority can be trusted itself, too.
-    let papers = Papers::new("pinned");
-    let address = serve(papers.server_config(false, &[]));
+    let files = TestCertificates::new("pinned");
+    let address = serve(files.server_config(false, &[]));
     let pinned = TlsOptions {
-        trust: TrustSource::Authority(papers.file("server.pem")),
+        trust: TrustSource::Authority(files.file("server.pem")),
         ..TlsOptions::default()
     };
     assert_eq!(rows(&carry_out(&load(address, pinned))), [("ok", 40)]);
@@ -281,8 +281,11 @@ fn a_probe_says_why_a_certificate_is_refused() {
         message.ends_with("it is self-signed ('b.test') and not trusted"),
         "{message}"
     );
-    let (papers, strangers) = (Papers::new("issuer"), Papers::new("strangers"));
-    let address = serve(papers.server_config(false, &[]));
+    let (files, strangers) = (
+        TestCertificates::new("issuer"),
+        TestCertificates::new("strangers"),
+    );
+    let address = serve(files.server_config(false, &[]));
     let message = refusal(&load(address, strangers.trusted()));
     assert!(
         message.ends_with(
@@ -291,12 +294,12 @@ fn a_probe_says_why_a_certificate_is_refused() {
         "{message}"
     );
     let unrelated = SelfSigned::new("unrelated", |_| {});
-    let trust = TrustSource::Authority(unrelated.papers.file("server.pem"));
+    let trust = TrustSource::Authority(unrelated.files.file("server.pem"));
     let message = refusal(&load(
         address,
         TlsOptions {
             trust,
-            ..papers.trusted()
+            ..files.trusted()
         },
     ));
     assert!(
@@ -307,17 +310,17 @@ fn a_probe_says_why_a_certificate_is_refused() {
 
 #[test]
 fn a_client_shows_its_certificate_when_it_is_asked_for_one() {
-    let papers = Papers::new("client");
-    let address = serve(papers.server_config(true, &[]));
+    let files = TestCertificates::new("client");
+    let address = serve(files.server_config(true, &[]));
     let shown = TlsOptions {
         identity: Some(ClientIdentity {
-            certificates: papers.file("client.pem"),
-            key: papers.file("client.key"),
+            certificates: files.file("client.pem"),
+            key: files.file("client.key"),
         }),
-        ..papers.trusted()
+        ..files.trusted()
     };
     assert_eq!(rows(&carry_out(&load(address, shown))), [("ok", 40)]);
-    let measured = carry_out(&load(address, papers.trusted()));
+    let measured = carry_out(&load(address, files.trusted()));
     assert_eq!(
         measured.totals.outcomes.succeeded(),
         0,
@@ -329,10 +332,10 @@ fn a_client_shows_its_certificate_when_it_is_asked_for_one() {
 
 #[test]
 fn a_server_that_does_not_agree_to_http_2_is_told_by_name() {
-    let papers = Papers::new("alpn");
+    let files = TestCertificates::new("alpn");
     for protocols in [&[][..], &[&b"http/1.1"[..]]] {
-        let address = serve(papers.server_config(false, protocols));
-        let mut load = load(address, papers.trusted());
+        let address = serve(files.server_config(false, protocols));
+        let mut load = load(address, files.trusted());
         load.http = HttpVersion::Two { table_bytes: 0 };
         assert_eq!(rows(&carry_out(&load)), [("tls.alpn", 40)], "{protocols:?}");
     }
@@ -340,9 +343,9 @@ fn a_server_that_does_not_agree_to_http_2_is_told_by_name() {
 
 #[test]
 fn what_is_not_tls_breaks_the_handshake() {
-    let papers = Papers::new("plain");
+    let files = TestCertificates::new("plain");
     let plain = Server::start(|mut asked| asked.answer("200 OK", "good"));
-    let not_tls = load(plain.address, papers.trusted());
+    let not_tls = load(plain.address, files.trusted());
     // The TLS greeting contains no end of a head, so that server waits; the next one responds.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -351,7 +354,7 @@ fn what_is_not_tls_breaks_the_handshake() {
             let _ = socket.unwrap().write_all(b"SSH-2.0-OpenSSH_9.2\r\n");
         }
     });
-    let measured = carry_out(&load(address, papers.trusted()));
+    let measured = carry_out(&load(address, files.trusted()));
     assert_eq!(rows(&measured), [("tls.handshake", 40)]);
     let mut waiting = not_tls;
     waiting.rules.timeouts.connect_ns = Some(50_000_000);
@@ -380,25 +383,25 @@ fn serve_once(
 
 #[test]
 fn tls_that_breaks_after_the_handshake_is_no_handshake_that_failed() {
-    let papers = Papers::new("record");
-    let config = papers.server_config(false, &[]);
+    let files = TestCertificates::new("record");
+    let config = files.server_config(false, &[]);
     // An application data record encrypted with an unknown key.
     let address = serve_once(config, b"", |_, socket| {
         let _ = socket.write_all(b"\x17\x03\x03\x00\x20this is no ciphertext of ours, no");
     });
-    let measured = carry_out(&load(address, papers.trusted()));
+    let measured = carry_out(&load(address, files.trusted()));
     assert_eq!(rows(&measured), [("tls.record", 40)]);
     assert_eq!(measured.totals.outcomes.connections.failed, 0);
 }
 
 #[test]
 fn a_body_until_the_end_is_whole_only_when_tls_says_goodbye() {
-    let papers = Papers::new("cut");
-    let config = papers.server_config(false, &[]);
+    let files = TestCertificates::new("cut");
+    let config = files.server_config(false, &[]);
     const ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\n\r\nhello";
     let cut = serve_once(config.clone(), ANSWER, |_, _| {});
     assert_eq!(
-        rows(&carry_out(&load(cut, papers.trusted()))),
+        rows(&carry_out(&load(cut, files.trusted()))),
         [("tls.truncated", 40)]
     );
     let polite = serve_once(config.clone(), ANSWER, |tls, socket| {
@@ -406,23 +409,20 @@ fn a_body_until_the_end_is_whole_only_when_tls_says_goodbye() {
         let _ = tls.complete_io(socket);
     });
     assert_eq!(
-        rows(&carry_out(&load(polite, papers.trusted()))),
+        rows(&carry_out(&load(polite, files.trusted()))),
         [("ok", 40)]
     );
     // Content-Length alone determines completeness.
     let stated = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngood";
     let rude = serve_once(config, stated, |_, _| {});
-    assert_eq!(
-        rows(&carry_out(&load(rude, papers.trusted()))),
-        [("ok", 40)]
-    );
+    assert_eq!(rows(&carry_out(&load(rude, files.trusted()))), [("ok", 40)]);
 }
 
 #[test]
 fn a_probe_tells_what_was_agreed() {
-    let papers = Papers::new("probe");
-    let address = serve(papers.server_config(false, &[b"http/1.1"]));
-    let load = load(address, papers.trusted());
+    let files = TestCertificates::new("probe");
+    let address = serve(files.server_config(false, &[b"http/1.1"]));
+    let load = load(address, files.trusted());
     let probe = generator::send_probe(&load, &AtomicBool::new(false)).unwrap();
     let tls = probe.tls.unwrap();
     assert_eq!(tls.version, "TLSv1.3");
@@ -430,7 +430,7 @@ fn a_probe_tells_what_was_agreed() {
     assert_eq!(tls.group.as_deref(), Some("X25519"));
     assert_eq!(tls.alpn.as_deref(), Some("http/1.1"));
     let missing = TlsOptions {
-        trust: TrustSource::Authority(papers.file("nothing.pem")),
+        trust: TrustSource::Authority(files.file("nothing.pem")),
         ..TlsOptions::default()
     };
     let error = missing

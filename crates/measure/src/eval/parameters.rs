@@ -60,8 +60,8 @@ impl DecimalNumber {
     }
 }
 
-/// Numbers from `first` to `last`, inclusive, in steps of `step`, by default 1. The first is
-/// written as typed, the others with as many places as a sum of the first and steps has.
+/// Numbers from `first` to `last`, inclusive, in steps of `step`, by default 1. The first number
+/// keeps its decimal places; the others have as many as `first` or `step`, whichever has more.
 ///
 /// # Errors
 /// Fails if a word is not a number, the range is empty, the step is not positive, or there are more

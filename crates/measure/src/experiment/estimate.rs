@@ -61,7 +61,7 @@ fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Opt
 /// Estimates the loads of all runs, without a trial; `None` if there are none.
 ///
 /// # Errors
-/// Fails if the definition was read by another version with a different grammar.
+/// Fails if the definition was stored by another version, whose grammar differs.
 pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEstimate>> {
     let untimed = vec![Some(0); plan.jobs.len() * plan.variants.len()];
     estimate_from_trial(plan, &untimed)
@@ -72,7 +72,7 @@ pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEst
 /// all variants of a job, then the next job.
 ///
 /// # Errors
-/// Fails if the definition was read by another version with a different grammar.
+/// Fails if the definition was stored by another version, whose grammar differs.
 pub fn estimate_from_trial(
     plan: &SessionPlan,
     lived_ns: &[Option<u64>],

@@ -114,7 +114,7 @@ pub fn reattach_session(
     Ok((ended, shard_statuses(store, number, statuses)?))
 }
 
-/// The session's machines, with its folders there.
+/// The session's machines, with the session's folder on each.
 fn session_machines(
     session: &Session,
     fleet_machines: &[FleetMachine],

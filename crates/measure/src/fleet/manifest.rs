@@ -19,7 +19,7 @@ const SYSTEM_FOLDERS: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/
 /// Rejects plans that cannot be measured on other machines, before anything is sent.
 ///
 /// # Errors
-/// Names the obstacle and what to do about it.
+/// Fails with a message that names the obstacle and what to do about it.
 pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.design.experiment.is_none()
@@ -40,7 +40,7 @@ pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
     );
     ensure!(
         plan.design.counting.is_none(),
-        "--machines divides time measurements; instruction counts are the same on every machine\nhint: \
+        "--machines distributes time measurements, but instruction counts are the same on every machine\nhint: \
          leave out --machines"
     );
     ensure!(
@@ -125,7 +125,7 @@ struct PlanFolders {
     /// Folders to send: projects, and folders of files outside any project.
     sent: BTreeSet<PathBuf>,
     /// All folders named in the plan. Some, like the folder that groups are named after, contain
-    /// files that are not sent; only their names are rewritten.
+    /// files that are not sent; only their paths in the plan are rewritten.
     named: BTreeSet<PathBuf>,
 }
 
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     /// Returns what is sent for `file`, and where it lies on a machine.
-    fn sent(folder: &Path, file: &str, root: &str, directory: &str) -> Vec<(String, String)> {
+    fn sent_paths(folder: &Path, file: &str, root: &str, directory: &str) -> Vec<(String, String)> {
         let mut folders = PlanFolders::default();
         let (root, directory) = (folder.join(root), folder.join(directory));
         folders.add_file(&folder.join(file), [&root, &directory]);
@@ -267,12 +267,12 @@ mod tests {
         let folder = folder.path();
         fs::create_dir_all(folder.join("around/bench/inner")).unwrap();
         // Groups are named after the folder, so the file's root is the parent folder.
-        let alone = sent(folder, "around/bench/b.js", "around", "around/bench");
+        let alone = sent_paths(folder, "around/bench/b.js", "around", "around/bench");
         assert_eq!(alone, pairs(&[("around/bench", "files/0/bench")]));
-        let alone = sent(folder, "around/bench/b.js", "around/bench", "around/bench");
+        let alone = sent_paths(folder, "around/bench/b.js", "around/bench", "around/bench");
         assert_eq!(alone, pairs(&[("around/bench", "files/0")]));
         fs::write(folder.join("around/speedwell.toml"), "").unwrap();
-        let in_project = sent(
+        let in_project = sent_paths(
             folder,
             "around/bench/inner/b.js",
             "around/bench",
@@ -280,7 +280,7 @@ mod tests {
         );
         assert_eq!(in_project, pairs(&[("around", "files/0")]));
         fs::create_dir(folder.join("around/bench/.git")).unwrap();
-        let nearest = sent(folder, "around/bench/inner/b.js", "around/bench", "around");
+        let nearest = sent_paths(folder, "around/bench/inner/b.js", "around/bench", "around");
         assert_eq!(nearest, pairs(&[("around/bench", "files/0/bench")]));
     }
 }

@@ -65,8 +65,8 @@ pub struct FleetRequest {
 /// Measures the plan on other machines and reads the session back.
 ///
 /// # Errors
-/// Fails if the plan cannot be sent, no machine is fit, or the store or the engine fails. Failing
-/// benchmarks and lost machines are recorded in the session.
+/// Fails if the plan cannot be sent, no machine is usable, or the store or the engine fails.
+/// Failing benchmarks and lost machines are recorded in the session.
 pub fn measure_on_fleet(
     plans: PreparedPlan,
     fleet: &FleetRequest,

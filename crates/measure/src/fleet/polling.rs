@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longer_nothing_happens_the_more_rarely_it_is_looked_and_asked() {
+    fn polls_and_queries_become_rarer_while_nothing_happens() {
         let begin = Instant::now();
         let at = |ms: u64| begin + Duration::from_millis(ms);
         let mut rhythm = PollBackoff::new(begin, Duration::from_secs(5));

@@ -1,5 +1,5 @@
-//! Handles workers that the engine reports dead and whose shard has a new attempt. One that is
-//! still alive finishes its current block before it notices.
+//! Handles workers that the engine reports dead and whose shard has a new attempt. Such a worker
+//! may still be alive; it then finishes its current block before it notices.
 //!
 //! With a machine lock, the replacement starts after the presumed-dead worker exits and takes over
 //! its blocks: [`earlier_blocks`]. Without a lock both may run; blocks of the old attempt are then

@@ -75,8 +75,8 @@ fn remove_old_sessions(session: &Path) {
     }
 }
 
-/// Lines of stdin, read by a thread. Their end is the end of our lease and interrupts the
-/// measurement.
+/// Lines of stdin, read by a thread. When stdin ends, so does our lease, and the measurement is
+/// interrupted.
 fn read_requests() -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -96,7 +96,7 @@ fn run_attempt(
     mut copy: Option<Box<dyn Write + Send>>,
 ) -> anyhow::Result<()> {
     let mut attempt: Option<(SessionPlan, SpoolWriter)> = None;
-    // Create the spool early if the wait is long, so that it can be reported.
+    // If the wait is long, create the spool early, so that the wait can be reported.
     let lock = wait_for_machine(folder, &mut |sentence| {
         if attempt.is_none() {
             attempt = Some(begin_attempt(folder, request, copy.take())?);

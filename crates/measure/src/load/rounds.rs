@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 /// Options for HTTP loads.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
-    /// The load of every address; when a level or rate is visited, it replaces the one given here.
+    /// The load of every address; a visit of a level or rate replaces the one given here.
     pub specs: Vec<LoadSpec>,
     /// What to search for.
     pub mode: LoadMode,

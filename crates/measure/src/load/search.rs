@@ -1,7 +1,7 @@
 //! Loads at several levels of concurrency or at several rates.
 //!
-//! Carries out one visit after the other. The levels come from a list, or `analysis` picks the next
-//! one. Start at [`run_visits`].
+//! Carries out one visit, a load at one level or rate, after the other. The levels come from a
+//! list, or `analysis` picks the next one. Start at [`run_visits`].
 
 use super::machines::LoadGenerators;
 use super::rounds::{LoadEvent, LoadMode, LoadRequest, plan_turns, run_one_load};

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheduler_chooses_itself_where_no_choice_is_in_the_way() {
+    fn a_scheduler_chooses_machines_where_any_choice_works() {
         let known = [
             machine("a", &["server"]),
             machine("b", &["load"]),

@@ -181,7 +181,7 @@ impl PlacedSession {
         let number = self.number;
         ensure!(
             was_allocated || measuring != MeasuringProcess::Elsewhere,
-            "session @{number} is measured by a process of another machine\nhint: end it there, with Ctrl-C"
+            "session @{number} is measured by a process on another machine\nhint: end it there, with Ctrl-C"
         );
         ensure!(
             was_allocated || matches!(measuring, MeasuringProcess::Here(_)),

@@ -1,6 +1,6 @@
 //! What an experiment holds from its first run to its last: the scheduler's job, if there is one,
-//! and a lock on each machine. The lease lasts for the whole experiment: exclusive users are not
-//! starved and no run blocks halfway. Start at [`MachineLease`].
+//! and a lock on each machine. The lease lasts for the whole experiment, so that no run blocks
+//! halfway and exclusive users are not starved. Start at [`MachineLease`].
 
 use super::connection::RoleConnection;
 use super::resend_missing;

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// Poll interval for reasons to end a load.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long after its consequences the end of a service may be noticed.
+/// A failure may be noticed this long before the end of the service that caused it.
 const SERVICE_END_DELAY: Duration = Duration::from_millis(300);
 
 /// Performs a run, on this machine or on those where its roles are placed.

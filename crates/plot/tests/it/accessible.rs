@@ -40,7 +40,7 @@ fn every_chart_has_a_role_a_name_and_a_description() {
 }
 
 #[test]
-fn names_with_markup_and_control_letters_stay_what_they_are() {
+fn names_with_markup_and_control_characters_stay_what_they_are() {
     let label = "a<b> & \"c\" 'd' </svg>\u{0}\u{1b}[31m";
     let chart = AnyChart::Box(boxes(&[label], &["<script>", "]]>"], 3));
     let svg = chart.svg(ImageSize::default());
@@ -55,7 +55,7 @@ fn names_with_markup_and_control_letters_stay_what_they_are() {
 }
 
 #[test]
-fn letters_of_the_world_are_kept() {
+fn characters_of_any_script_are_kept() {
     let chart = AnyChart::Box(boxes(&["Größe", "語", "Ελληνικά → ∞", "🚀"], &["x"], 3));
     let svg = chart.svg(ImageSize::default());
     for name in ["Größe", "語", "Ελληνικά → ∞", "🚀"] {

@@ -11,7 +11,7 @@ use speedwell_plot::{
 use std::collections::HashSet;
 
 /// Renders the chart at this width and its natural height.
-fn drawn(chart: &TrendChart, width_px: u32) -> String {
+fn draw(chart: &TrendChart, width_px: u32) -> String {
     as_file(&AnyChart::Trend(chart.clone()).svg_on_page(width_px, "c"))
 }
 
@@ -76,7 +76,7 @@ fn every_state() -> TrendChart {
 fn every_change_has_its_words_and_is_reached_by_a_key() {
     let chart = every_state();
     for width in [360, 960, 1280] {
-        let svg = drawn(&chart, width);
+        let svg = draw(&chart, width);
         let document = Document::parse(&svg).unwrap();
         let reached = marks(&document, "g", "change");
         assert_eq!(reached.len(), chart.changes.len());
@@ -99,7 +99,7 @@ fn every_change_has_its_words_and_is_reached_by_a_key() {
 
 #[test]
 fn states_differ_in_shape() {
-    let shapes = shapes(&drawn(&every_state(), 960));
+    let shapes = shapes(&draw(&every_state(), 960));
     // Whether a change was refuted by runs or by later points is shown by words only.
     let different: HashSet<_> = shapes.iter().collect();
     assert_eq!((shapes.len(), different.len()), (6, 5), "{shapes:?}");
@@ -109,7 +109,7 @@ fn states_differ_in_shape() {
 /// through.
 #[test]
 fn a_point_on_its_level_can_be_pointed_at() {
-    let svg = drawn(&every_state(), 800);
+    let svg = draw(&every_state(), 800);
     let document = Document::parse(&svg).unwrap();
     let mut groups = document
         .descendants()
@@ -130,7 +130,7 @@ fn a_point_on_its_level_can_be_pointed_at() {
 #[test]
 fn a_drift_is_a_dashed_line_from_level_to_level() {
     let mut chart = trend(&["old"], 60);
-    let count = |chart: &TrendChart| drawn(chart, 960).matches("class=\"slope\"").count();
+    let count = |chart: &TrendChart| draw(chart, 960).matches("class=\"slope\"").count();
     assert_eq!(count(&chart), 0);
     chart.changes[0].is_drift = true;
     assert_eq!(count(&chart), 1);
@@ -150,7 +150,7 @@ fn a_point_says_in_attributes_what_its_tooltip_says() {
     let mut chart = trend(&["lab-3", "gh-ubuntu"], 60);
     chart.points[8].at = ChartPoint::with_interval(8.0, 26_705.5, 26_475.0, 26_806.25);
     chart.points[9].at = ChartPoint::with_interval(9.0, 26_705.5, 26_475.0, 26_806.25);
-    let svg = drawn(&chart, 960);
+    let svg = draw(&chart, 960);
     let document = Document::parse(&svg).unwrap();
     let points = marks(&document, "use", "point");
     let point = points
@@ -176,11 +176,11 @@ fn a_point_says_in_attributes_what_its_tooltip_says() {
 }
 
 #[test]
-fn a_terse_course_shows_the_same_and_says_nothing_of_its_points() {
+fn a_terse_trend_shows_the_same_and_says_nothing_of_its_points() {
     let mut chart = trend(&["old"], 60);
-    let full = drawn(&chart, 960);
+    let full = draw(&chart, 960);
     chart.detail = TrendDetail::Nothing;
-    let terse = drawn(&chart, 960);
+    let terse = draw(&chart, 960);
     assert_same_places(&vertices(&terse), &places(&full));
     assert!(full.contains("data-revision") && !terse.contains("data-revision"));
     assert_eq!(texts(&terse), texts(&full));
@@ -244,7 +244,7 @@ fn with_tooltips_alone_a_point_says_the_same_in_half_of_the_text() {
         detail: TrendDetail::Tooltips,
         ..full.clone()
     };
-    let (full_svg, brief_svg) = (drawn(&full, 960), drawn(&brief, 960));
+    let (full_svg, brief_svg) = (draw(&full, 960), draw(&brief, 960));
     let tooltips = |svg: &str| -> Vec<String> {
         let document = Document::parse(svg).unwrap();
         let marks = document
@@ -265,14 +265,14 @@ fn with_tooltips_alone_a_point_says_the_same_in_half_of_the_text() {
         detail,
         ..trend(&["only"], 60)
     };
-    let said = |detail| tooltips(&drawn(&one(detail), 960))[0].contains("only");
+    let said = |detail| tooltips(&draw(&one(detail), 960))[0].contains("only");
     assert!(said(TrendDetail::Full) && !said(TrendDetail::Tooltips));
 }
 
 #[test]
 fn machines_differ_in_their_marker_and_have_no_colour_of_a_verdict() {
     let chart = trend(&["a", "b", "c", "d", "e"], 60);
-    let svg = drawn(&chart, 960);
+    let svg = draw(&chart, 960);
     let document = Document::parse(&svg).unwrap();
     let shape = |id: usize| {
         let id = format!("c-point{id}");
@@ -300,7 +300,7 @@ fn machines_differ_in_their_marker_and_have_no_colour_of_a_verdict() {
 
 #[test]
 fn what_was_not_committed_is_hollow() {
-    let svg = drawn(&trend(&["old"], 60), 960);
+    let svg = draw(&trend(&["old"], 60), 960);
     let document = Document::parse(&svg).unwrap();
     let aside = marks(&document, "g", "points aside");
     assert_eq!(aside.len(), 1);
@@ -336,14 +336,14 @@ fn rising(count: usize) -> TrendChart {
 
 #[test]
 fn up_to_a_thousand_points_each_is_drawn() {
-    let svg = drawn(&rising(1000), 960);
+    let svg = draw(&rising(1000), 960);
     assert_eq!(svg.matches("class=\"point\"").count(), 1000);
     assert!(!svg.contains("median"));
 }
 
 #[test]
 fn more_points_are_drawn_as_buckets_which_the_chart_says() {
-    let svg = drawn(&rising(4000), 960);
+    let svg = draw(&rising(4000), 960);
     let said = texts(&svg).join(" ");
     let wanted = "4,000 points: each mark is the median of up to 10, its bar their range";
     assert!(said.contains(wanted), "{said}");
@@ -373,7 +373,7 @@ fn one_wild_point_is_an_arrow_and_two_are_a_level() {
         for at in wild {
             chart.points[*at].at = ChartPoint::new(*at as f64, 9_000.0);
         }
-        let svg = drawn(&chart, 960);
+        let svg = draw(&chart, 960);
         (
             svg.matches("class=\"stray\"").count(),
             texts(&svg).join(" ").contains("beyond the axis"),
@@ -391,11 +391,11 @@ fn one_wild_point_is_an_arrow_and_two_are_a_level() {
 }
 
 #[test]
-fn a_wide_interval_does_not_flatten_the_course() {
+fn a_wide_interval_does_not_flatten_the_trend() {
     let height = |half: f64| {
         let mut chart = trend(&["old"], 60);
         chart.points[7].at = ChartPoint::with_interval(7.0, 100.0, 100.0 - half, 100.0 + half);
-        let svg = drawn(&chart, 960);
+        let svg = draw(&chart, 960);
         let document = Document::parse(&svg).unwrap();
         let y: Vec<f64> = marks(&document, "line", "level")
             .into_iter()
@@ -408,7 +408,7 @@ fn a_wide_interval_does_not_flatten_the_course() {
 
 #[test]
 fn notes_are_lines_and_failures_are_crosses() {
-    let svg = drawn(&trend(&["old"], 60), 960);
+    let svg = draw(&trend(&["old"], 60), 960);
     let document = Document::parse(&svg).unwrap();
     let said = |class: &str, tag: &str| -> Vec<String> {
         marks(&document, tag, class)
@@ -434,9 +434,9 @@ fn notes_are_lines_and_failures_are_crosses() {
 #[test]
 fn the_line_that_was_left_goes_on_dotted() {
     let mut chart = trend(&["old"], 60);
-    let dotted = |chart: &TrendChart| drawn(chart, 960).matches("class=\"continuation\"").count();
+    let dotted = |chart: &TrendChart| draw(chart, 960).matches("class=\"continuation\"").count();
     assert_eq!(dotted(&chart), 1);
-    assert!(texts(&drawn(&chart, 960)).contains(&"main, after the branch".to_owned()));
+    assert!(texts(&draw(&chart, 960)).contains(&"main, after the branch".to_owned()));
     chart.continuation = None;
     assert_eq!(dotted(&chart), 0);
 }
@@ -444,7 +444,7 @@ fn the_line_that_was_left_goes_on_dotted() {
 #[test]
 fn the_newest_and_the_oldest_revision_are_always_named() {
     for width in [300, 500, 900] {
-        let written = texts(&drawn(&trend(&["old"], 60), width));
+        let written = texts(&draw(&trend(&["old"], 60), width));
         for revision in ["00a1b2c3d4", "00a1b9e4e9"] {
             assert!(
                 written.contains(&revision.to_owned()),
@@ -457,7 +457,7 @@ fn the_newest_and_the_oldest_revision_are_always_named() {
 #[test]
 fn whoever_does_not_see_it_hears_every_change() {
     let chart = every_state();
-    let svg = drawn(&chart, 960);
+    let svg = draw(&chart, 960);
     let document = Document::parse(&svg).unwrap();
     let root = document.root_element();
     assert_eq!(

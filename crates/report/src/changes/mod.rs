@@ -24,7 +24,7 @@ use speedwell_model::{
 /// The machine-readable name of the tables.
 const CHANGES_TABLE: &str = "changes";
 
-/// Maximum number of changes that Markdown shows unfolded.
+/// Markdown collapses longer tables of changes.
 const MAX_UNFOLDED_CHANGES: usize = 20;
 
 /// Reports the changes that pass `is_shown`: established ones first, each kind in line order.
@@ -165,7 +165,7 @@ fn history_lines<'a>(
 }
 
 /// The table of these changes. Markdown is usually embedded in comments and summaries, so a long
-/// table is folded there.
+/// table is collapsed there.
 fn changes_block(lines: &[SeriesChange<'_>], output: &OutputOptions) -> ReportBlock {
     let table =
         ReportBlock::Table(change_columns().build_table(CHANGES_TABLE, &shown_changes(lines)));
@@ -312,7 +312,7 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     notes.extend(split_series_notes(history));
     if history.unplaced_points > 0 {
         notes.push(format!(
-            "{} of no revision on this line {} left out.",
+            "{} {} left out, belonging to no revision on this line.",
             format_count(history.unplaced_points, "point", "points"),
             if history.unplaced_points == 1 {
                 "is"
@@ -354,12 +354,12 @@ fn split_series_notes(history: &ProjectHistory) -> Vec<String> {
     notes
 }
 
-/// `in 'ns', where less is better`.
+/// `in 'ns' (less is better)`.
 fn metric_phrase(metric: &Metric) -> String {
     let better = match metric.better {
         MetricDirection::Higher => "more is better",
         MetricDirection::Lower => "less is better",
-        MetricDirection::Unknown => "the good direction is unknown",
+        MetricDirection::Unknown => "the preferred direction is unknown",
     };
     match &*metric.unit {
         "" => format!("without a unit ({better})"),

@@ -61,7 +61,7 @@ fn from_zero(series: &SeriesTrend, change: &RecordedChange) -> Option<String> {
     is_infinite.then(|| levels.unwrap_or_else(|| "from 0".to_owned()))
 }
 
-/// A line's contents, without references to its source.
+/// The contents of a [`SeriesChange`], without references to its source.
 pub(crate) struct ShownChange {
     pub number: i64,
     pub verdict: Verdict,

@@ -147,8 +147,8 @@ fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
     )
 }
 
-/// Histograms of the values: a panel per case, a sheet per metric and [`MAX_PANELS_PER_SHEET`]
-/// cases.
+/// Histograms of the values: a panel per case, and a sheet of each metric for every
+/// [`MAX_PANELS_PER_SHEET`] cases.
 pub fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let draw = |panel: &MetricPanel<'_>| {
         let series = |name: &str, summary: Option<&&CaseSummary>| plot::HistogramSeries {

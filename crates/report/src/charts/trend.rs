@@ -240,7 +240,7 @@ impl<'a> TrendDrawing<'a> {
         self.machines.iter().position(|other| *other == number)
     }
 
-    /// A level within the range of its points; one per machine if several measured.
+    /// A level within the range of its points; one per machine if several machines measured it.
     fn draw_levels(&self, level: &SeriesLevel) -> Vec<plot::TrendLevel> {
         let level_segment = |machine: Option<u32>, value: &IntervalEstimate| {
             let is_measured_on =
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn in_time_a_revision_is_never_before_the_one_that_it_follows() {
+    fn on_a_time_axis_a_revision_is_never_before_the_one_that_it_follows() {
         let stops = [
             (0, Some(100)),
             (1, Some(300)),
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_points_each_mark_says_how_far_they_reach() {
+    fn with_very_many_points_each_mark_says_how_far_they_reach() {
         let points = |count: u32| -> Vec<TrendPoint> {
             (0..count)
                 .map(|place| {
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_in_which_nothing_is_looked_for_says_why() {
+    fn a_point_that_is_left_out_of_the_search_says_why() {
         let mut session = point(0);
         assert_eq!(exclusion_reason(&session), "");
         session.point.kind = PointKind::Confirm;

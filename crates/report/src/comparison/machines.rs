@@ -193,7 +193,8 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
     }
 }
 
-/// `On other machines like these 4 (EPYC, ...): change +3.1 % [+1.2, +5.0]; 9 more would halve this interval.`
+/// `On other machines like these 4 (EPYC, ...): change +3.1 % [+1.2, +5.0] (95 % interval over
+/// machines); 9 more would halve the interval.`
 fn expectation_note(population: &MachinePopulation, comparison: &CandidateComparison) -> String {
     format!(
         "On other machines like these {} ({}): change {} ({} interval over machines); {} more would halve the interval.",
@@ -285,7 +286,7 @@ mod tests {
     ];
 
     /// Findings from four machines with four blocks each; `factors` scale the new variant.
-    fn found(factors: [f64; 4]) -> AnalysisFindings {
+    fn simulated_findings(factors: [f64; 4]) -> AnalysisFindings {
         let value = move |variant: &str, number: u32| {
             let factor = if variant == "new" {
                 factors[(number / 8) as usize]
@@ -316,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_row_says_how_far_the_machines_differ_and_why_its_verdict_was_taken_back() {
-        let findings = found([0.9, 0.9, 0.9, 1.05]);
+        let findings = simulated_findings([0.9, 0.9, 0.9, 1.05]);
         let shown = text(&findings, Verbosity::Normal);
         assert!(shown.contains("over machines"), "{shown}");
         assert!(

@@ -86,7 +86,7 @@ impl VerdictLine<'_> {
         self.row.differs && self.comparison.metric.better == MetricDirection::Unknown
     }
 
-    /// The change in percent; a change from zero shows the new figure.
+    /// The change in percent; a change from zero shows both figures.
     fn change_text(&self) -> String {
         match self.row.change {
             Some(change) => format_change(&change),
@@ -183,7 +183,7 @@ fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     })
 }
 
-/// Half the width of a bounded interval on the log scale: a share of either side.
+/// Half the width of a bounded interval on the log scale, as a share of either side's figure.
 fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
     let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
     (half > 0.0 && half.is_finite()).then_some(half)

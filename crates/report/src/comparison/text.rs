@@ -237,7 +237,8 @@ pub fn comparison_caption(
 }
 
 /// The explanations below all tables, each given once: the method, and what the cases without an
-/// answer lack. Verbose output adds what experts know and pages list among the circumstances.
+/// answer lack. Verbose output adds details that experts know, and that pages list among the
+/// circumstances.
 pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosity) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons
@@ -269,7 +270,7 @@ fn method_note(comparison: &CandidateComparison) -> String {
     if comparison.rows.iter().all(|row| row.is_exact) {
         return format!(
             "Method: instructions of user code, the same count in every run; a change within \
-             {delta} counts as the same. They do not include waiting, system calls, caches and \
+             {delta} counts as the same. They do not include waiting, system calls, caches or \
              branches."
         );
     }

@@ -10,7 +10,7 @@ use speedwell_analysis::{CandidateComparison, CaseComparison};
 use speedwell_model::{IntervalEstimate, Verdict};
 use speedwell_suite::experiment::{Experiment, is_repetition};
 
-/// Minimum change that is given as a factor: "3.5 times" is easier to grasp than "+250 %".
+/// Minimum change that is given as a factor: "by a factor of 3.5" is easier to grasp than "+250 %".
 const MIN_CHANGE_AS_FACTOR: f64 = 1.0;
 
 /// One sentence per comparison of a group, then the result of the control.
@@ -116,7 +116,7 @@ fn instructions_note(group: &GroupFindings, comparison: &CandidateComparison) ->
     let parts = verdict_clauses(counts, &rows, comparison.rows.len());
     (!parts.is_empty()).then(|| {
         format!(
-            "; where that is unclear, {} say: {}",
+            "; where the verdict is unclear, the counts of {} show: {}",
             counts.metric.name.replace('_', " "),
             parts.join(", ")
         )
@@ -173,7 +173,7 @@ fn size_text(rows: &[&CaseComparison]) -> String {
             format!(", {}", format_change_interval(only))
         }
         [only] => format!(
-            ", {} times as much [{}, {}]",
+            ", by a factor of {} [{}, {}]",
             format_factor(only.value),
             format_factor(only.low),
             format_factor(only.high)
@@ -182,7 +182,7 @@ fn size_text(rows: &[&CaseComparison]) -> String {
             format!(", {} to {}", format_change(first), format_change(last))
         }
         [first, .., last] => format!(
-            ", {} to {} times as much",
+            ", by factors of {} to {}",
             format_factor(first.value),
             format_factor(last.value)
         ),

@@ -14,8 +14,9 @@ use std::sync::Arc;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// The chart ends at the first of these percentages that the slowest requests do not dominate: on a
-/// linear axis, a starved 1 % would flatten everything else. Their times are given as text.
+/// The chart ends at the first of these percentages up to which the slowest requests do not
+/// dominate it: on a linear axis, a starved 1 % would flatten everything else. Their times are
+/// given as text.
 const END_PERCENTAGES: [u32; 4] = [98, 97, 95, 90];
 
 /// A time above this multiple of the time at 90 % dominates the chart.
@@ -146,7 +147,7 @@ impl<'a> ServedPicture<'a> {
         });
         let longest: Vec<String> = longest.collect();
         let subtitle = format!(
-            "{}; up to {end} %, the slowest request in ms: {}",
+            "{}; shown up to {end} %; slowest request in ms: {}",
             self.subject,
             longest.join(", ")
         );
@@ -179,7 +180,7 @@ impl<'a> ServedPicture<'a> {
             plot::ChartAxis::nines("percentage of the requests"),
             plot::ChartAxis::log10("served within, ms"),
         );
-        let title = "Percentage served, the slow ones";
+        let title = "Percentage served, slowest requests";
         self.draw_lines(title, self.subject.clone(), axes, 50..=99)
     }
 
@@ -263,7 +264,7 @@ pub fn curves_by_case<'a>(
     cases
 }
 
-/// The position of a variant in the file; the control follows its origin.
+/// The position of a variant in the file; the control follows the variant that it repeats.
 fn variant_order(experiment: &Experiment, name: &str) -> (usize, bool) {
     let origin = repeated_variant(name);
     let position = experiment
@@ -322,7 +323,7 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
         caption: vec![
             case.to_owned(),
             format!(
-                "percentage of the requests served within, in {}, medians of the runs: {labels}",
+                "percentage of the requests served within the given time, in {}; medians of the runs: {labels}",
                 scale.symbol
             ),
         ],
@@ -332,7 +333,8 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
     }
 }
 
-/// The requests in flight, needed with every latency: different loads are not comparable.
+/// The requests in flight, which belong to every latency: latencies at different loads are not
+/// comparable.
 fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
     let parts: Vec<String> = curves
         .iter()
@@ -451,7 +453,7 @@ requests = 10
         let about = line_chart(&by_variant[1]).subtitle.clone().unwrap();
         assert_eq!(
             about,
-            "new (with a cache); up to 98 %, the slowest request in ms: web page=home 100, web page=cart 300"
+            "new (with a cache); shown up to 98 %; slowest request in ms: web page=home 100, web page=cart 300"
         );
         assert_eq!(
             draw_tail(&group(), ChartSeries::Cases, &experiment).len(),

@@ -2,8 +2,8 @@
 //! requests served within a time, charts.
 //!
 //! Decides on content and order: the answer, with its chart and tables, then everything else,
-//! folded where the format allows; the experiment file selects the outputs. Tables of changes come
-//! from `comparison/`. Start at [`report_experiment`].
+//! collapsed where the format allows; the experiment file selects the outputs. Tables of changes
+//! come from `comparison/`. Start at [`report_experiment`].
 
 mod claims;
 mod factors;
@@ -72,8 +72,8 @@ pub fn report_experiment(
     document
 }
 
-/// Splits the charts into leading ones and others: leading are the changes in each group's main
-/// metric, otherwise the first chart that the file lists.
+/// Splits the charts into leading ones and others: the changes in each group's main metric lead or,
+/// without any, the first chart that the file lists.
 fn leading_first(
     charts: Vec<ReportChart>,
     found: &ExperimentFindings,
@@ -125,7 +125,8 @@ fn requested_outputs(experiment: &Experiment) -> Vec<&str> {
     }
 }
 
-/// Whether to draw flame graphs: the file lists them, or it lists no charts, or they are requested.
+/// Whether to draw flame graphs: if the file lists them, if it lists no charts, or if they are
+/// requested.
 fn draws_flames(experiment: &Experiment, output: &OutputOptions) -> bool {
     let mut charts = experiment.outputs.iter().filter_map(|output| match output {
         Wanted::Chart { name, .. } => Some(name),
@@ -173,7 +174,8 @@ fn add_tables(
     document.attach_data("comparisons", Value::Array(compared));
 }
 
-/// Notes below the tables of an experiment, such as the method, with the number of their tables.
+/// Notes below the tables of an experiment, such as the method, each with the number of tables that
+/// it applies to.
 #[derive(Default)]
 struct SharedNotes(Vec<(String, usize)>);
 

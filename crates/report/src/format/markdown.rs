@@ -1,5 +1,5 @@
-//! Documents in GitHub Flavored Markdown, for pull requests and notes: the answer first, then the
-//! threats to it, then the figures; reference matter is folded.
+//! Documents in GitHub Flavored Markdown, for pull requests and notes: the answer first, then
+//! warnings that cast doubt on it, then the figures; reference material is collapsed.
 //!
 //! Start at [`Markdown`]; [`write_table`] writes tables, [`escape_markdown`] escapes markup in
 //! names.
@@ -69,7 +69,7 @@ impl MarkdownPage<'_> {
                 self.write_line(&format!("**{}**", escape_markdown(text)))
             }
             ReportBlock::Paragraph(text) => self.write_line(&escape_markdown(text)),
-            // `blocks` writes these in groups. The cases of a gallery are pictures.
+            // `write_blocks` writes notes and warnings in groups. Galleries contain only pictures.
             ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Gallery(_) => {}
             ReportBlock::List(items) => {
                 for item in items {
@@ -154,10 +154,10 @@ impl MarkdownPage<'_> {
     }
 }
 
-/// Maximum number of rows of a table shown unfolded; the largest changes of longer tables are
-/// listed above them.
+/// Tables with more rows than this are collapsed; their largest changes are listed above them.
 const MAX_UNFOLDED_ROWS: usize = 20;
-/// Columns of a higher order are omitted: a comment is narrow, and the page and the CSV have them.
+/// Columns that are more expendable than this are omitted: a comment is narrow, and the page and
+/// the CSV file have them.
 const MAX_EXPENDABLE: u8 = 4;
 
 /// Appends `table`, with rows up to about `budget` characters, and returns how many it used.
@@ -184,7 +184,7 @@ pub fn write_table(table: &ReportTable, budget: usize, out: &mut String) -> usiz
     let used_chars = write_rows(table, &shown, &shown_rows, out);
     if shown_rows.len() < rows {
         out.push_str(
-            "\nThe other rows do not fit into a comment; a report.html or report.csv has all of them.\n",
+            "\nThe other rows do not fit into a comment; -o report.html or -o report.csv writes all of them.\n",
         );
     }
     for (index, footnote) in table.footnotes.iter().enumerate() {
@@ -200,7 +200,8 @@ pub fn write_table(table: &ReportTable, budget: usize, out: &mut String) -> usiz
     used_chars
 }
 
-/// Numbers of the rows with cells that fit, most urgent first.
+/// Indexes, among the rows with cells, of those that fit into `budget`; the most urgent rows take
+/// precedence.
 fn fitting_rows(table: &ReportTable, shown: &[usize], budget: usize) -> HashSet<usize> {
     let cells: Vec<&Vec<ReportCell>> = table.cell_rows().collect();
     let mut remaining = budget;

@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    fn rendered(format: &dyn RenderDocument) -> String {
+    fn render_document(format: &dyn RenderDocument) -> String {
         let mut out = Vec::new();
         format.render(&document(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn a_document_in_asciidoc_has_its_answer_first_and_a_table_whose_cells_stay_apart() {
         assert_eq!(
-            rendered(&AsciiDoc),
+            render_document(&AsciiDoc),
             "*new is faster.*\n\nWARNING: the load was 3.2\n\n\
              [cols=\"<,>\",options=\"header\"]\n|===\n| case | a{vbar}b\n| *eval/sh* | \n\
              | `+q=\"a\\|b\"+` | [+6.9, +9.6]\n| `+n=1+` | 2\n| half {asterisk}done{asterisk} | \n|===\n\n\
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn a_document_in_org_quotes_what_would_begin_a_heading() {
         assert_eq!(
-            rendered(&Org),
+            render_document(&Org),
             "*new is faster.*\n\n#+begin_quote\nWarning: the load was 3.2\n#+end_quote\n\n\
              | case | a\\vert{}b |\n|---+---|\n| *eval/sh* |  |\n\
              | q=\u{200b}\"a\\vert{}b\" | [\u{200b}+6.9, +9.6] |\n| ~n=1~ | 2 |\n| half *\u{200b}done* |  |\n\n\

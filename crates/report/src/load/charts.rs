@@ -134,7 +134,9 @@ fn merged_subtitle(loads: &[LoadFindings<'_>]) -> String {
         .map(|load| load.run.measured.timeline.ticks.len());
     match ticks.max().unwrap_or(0).div_ceil(MAX_POINTS) {
         0 | 1 => String::new(),
-        several => format!("{several} intervals a point, with the greatest of their times"),
+        several => {
+            format!("each point covers {several} intervals, with the greatest of their times")
+        }
     }
 }
 

@@ -25,8 +25,8 @@ use speedwell_analysis::load::{
     DriftMetric, LoadFindings, LoadRemark, RemarkSeverity, TimedQuantity,
 };
 
-/// Maximum number of loads shown with their details unfolded; if there are more, their rows give
-/// the comparison.
+/// If there are more loads than this, their details are collapsed: their rows are enough to compare
+/// them.
 const MAX_UNFOLDED_LOADS: usize = 4;
 
 /// The note for closed loads, which have no schedule.
@@ -38,8 +38,8 @@ const CLOSED_NOTE: &str = "service: from sending a request to the last byte of i
 /// The note for open loads, which have a schedule.
 const OPEN_NOTE: &str = "response: from the time a request was due to the last byte of its \
     response, which is how long users would have waited; unfinished requests count with their age, \
-    marked ≥. service: from sending on. lag: from the time a request was due to its sending, for \
-    any reason. The upper end of a range (14.1-15.9 ms) counts from when requests were due; the \
+    marked ≥. service: from when a request was sent. lag: from when it was due until it was sent, \
+    for any reason. The upper end of a range (14.1-15.9 ms) counts from when requests were due; the \
     lower end excludes the lateness of the generator itself.";
 
 /// Builds the report of loads.

@@ -105,7 +105,7 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
 
 fn levels_note(levels: &ConcurrencySeries) -> String {
     let unit = if levels.is_windowed {
-        "windows of one load per level, which exclude differences between loads"
+        "time windows of a single load per level, so they exclude differences between loads"
     } else {
         "the visits of all levels together"
     };

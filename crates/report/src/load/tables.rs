@@ -1,7 +1,7 @@
 //! The tables of loads: a row per load, outcomes and statuses, percentiles, times.
 //!
-//! Each starts with its entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`]
-//! and [`times_table`].
+//! Each has its own entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`] and
+//! [`times_table`].
 
 use crate::document::ReportBlock;
 use crate::figure::{Uncertainty, decimal_place, format_number, format_share};
@@ -181,8 +181,8 @@ fn low_quantile(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
     low_ns(load.quantile(quantity, group, ppm)).map(Value::from)
 }
 
-/// Outcome and status tables. Folded if every request succeeded in the same way, as they then tell
-/// people nothing new.
+/// Outcome and status tables. Collapsed if every request succeeded in the same way, as they then
+/// tell people nothing new.
 pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<ReportBlock> {
     let counts = &load.run.measured.totals.outcomes;
     let tables = [outcome_table(load, counts), status_table(load, counts)]

@@ -1,5 +1,5 @@
-//! Load tests in words: the answer in a sentence, formatted times and rates, and remarks that
-//! explain what these mean for the figures.
+//! Load tests in words: the answer in a sentence, formatted times and rates, and the remarks, with
+//! what they mean for the figures.
 //!
 //! Start at [`loads_headline`] and [`remark_sentence`].
 

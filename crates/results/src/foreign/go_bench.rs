@@ -212,7 +212,7 @@ fn to_direction(is_higher: bool) -> MetricDirection {
 
 /// Returns the case of a benchmark, given its name without GOMAXPROCS: `BenchmarkJoin/n=8`.
 ///
-/// Parts `key=value` of a sub-benchmark are parameters, and so is GOMAXPROCS if known.
+/// Parts `key=value` of a sub-benchmark's name are parameters, and so is GOMAXPROCS if known.
 pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>) -> Case {
     let mut benchmark = String::new();
     let mut values: Vec<(String, ParameterValue)> = Vec::new();
@@ -339,8 +339,8 @@ impl ProcessorSuffixes {
     }
 }
 
-/// Splits the name of a result, given the name announced before it; `None` if it is another
-/// benchmark.
+/// Splits the name of a result, given the name announced before it; `None` if the result is of
+/// another benchmark.
 pub fn split_announced_name<'n>(announced: &str, name: &'n str) -> Option<(&'n str, u32)> {
     if name == announced {
         return Some((name, 1));

@@ -101,7 +101,7 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
             .find_map(|line| line.strip_prefix("Running ")?.split_once(" @ "))
             .map(|(_, url)| url.trim().to_owned()),
         bytes_per_second: first_word("Transfer/sec:").and_then(parse_bytes),
-        // Only wrk2 names its histogram, and it always has a rate.
+        // Only wrk2 names its histogram, and wrk2 always sends at a fixed rate.
         has_fixed_rate: output.contains("HdrHistogram"),
         ..HttpOutput::default()
     };
@@ -121,7 +121,7 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
         "mean",
         stats.first().and_then(|text| parse_milliseconds(text)),
     );
-    // wrk2 repeats its percentiles uncorrected under a second headline; use the first ones.
+    // wrk2 repeats its percentiles uncorrected under a second heading; use the first ones.
     for line in output.lines() {
         if let [percent, time] = line.split_whitespace().collect::<Vec<_>>()[..]
             && let Some(percent) = percent.strip_suffix('%')

@@ -139,8 +139,8 @@ fn explain_error(error: serde_json::Error) -> Error {
         anyhow!("{error}\nhint: is the file cut short?")
     } else if error.to_string().starts_with("trailing characters") {
         anyhow!(
-            "{error}\nhint: does the file contain several JSON documents? save each to its own file; pass several files of \
-             one side as A.json,B.json"
+            "{error}\nhint: does the file contain several JSON documents? save each to its own file; to compare several \
+             files as one side, pass them as A.json,B.json"
         )
     } else {
         error.into()
@@ -342,7 +342,7 @@ impl<'a> JsonNode<'a> {
         self.value.as_bool() == Some(true)
     }
 
-    /// Returns whether the value is null: absent, or a non-finite number.
+    /// Returns whether the value is null, which stands for a missing value or a non-finite number.
     pub fn is_null(&self) -> bool {
         self.value.is_null()
     }

@@ -1,11 +1,11 @@
 //! Reports of ApacheBench: its text, also pasted with collapsed whitespace, or its HTML (`-w`), one
 //! or several in a file.
 //!
-//! Decides where a report begins and what its lines mean, wherever the text comes from.
-//! A line is recognized by the words before its colon, because pasted reports have lost their
-//! columns. Start at [`read`], or at [`read_percentages`] and [`read_requests`] for the tables that
-//! ab writes to files (`-e`, `-g`), which do not name the address. It matches the lines of httpd
-//! 2.2 and 2.4, support/ab.c.
+//! Decides where a report begins and what its lines mean, wherever the text comes from. A line is
+//! recognized by the words before its colon, because pasted reports have lost their columns. Start
+//! at [`read`], or at [`read_percentages`] and [`read_requests`] for the tables that ab writes to
+//! files (`-e`, `-g`), which do not name the address. The lines are those of httpd 2.2 and 2.4
+//! (support/ab.c).
 
 use crate::foreign::file_beginning;
 use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
@@ -269,7 +269,7 @@ impl AbReport {
         };
         self.has_total |= *row == "latency";
         for (column, ms) in columns.iter().zip(numbers) {
-            // The percentile table repeats these figures of Total, unless it was not requested.
+            // The percentile table, unless it is switched off, repeats these figures of Total.
             if *row == "latency" && ["median", "max"].contains(column) {
                 continue;
             }

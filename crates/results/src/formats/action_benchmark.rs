@@ -147,7 +147,7 @@ impl EntriesReader<'_> {
         let is_own_choice = *self.directions == MetricDirections::default();
         remarks.extend(self.rates.into_iter().filter(|_| is_own_choice).map(|tool| {
             format!(
-                "for rates of '{tool}', more is better; github-action-benchmark itself assumes less"
+                "for rates of '{tool}', more is better; github-action-benchmark itself prefers less"
             )
         }));
         warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));

@@ -517,7 +517,7 @@ impl AsvReader<'_> {
         true
     }
 
-    /// Returns the command that measures it again.
+    /// Returns the command that measures the benchmark again.
     fn replay_command(&self, benchmark: &str) -> String {
         let pattern = quote(&format!("^{benchmark}\\b"));
         format!(

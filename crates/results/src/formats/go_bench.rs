@@ -1,8 +1,8 @@
 //! Output of `go test -bench`, as read by benchstat, also with `-json`.
 //!
 //! Decides which lines belong together, and how other lines are reported. Lines of one benchmark
-//! (`-count`) come from one process; each becomes a run with that note, as for google/benchmark.
-//! Start at [`read`].
+//! (`-count`) come from one process; each becomes a run with a note on this, as for
+//! google/benchmark. Start at [`read`].
 
 use crate::foreign::file_beginning;
 use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
@@ -33,7 +33,7 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// Reads the whole output. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the text has no results, or an event that wraps it is invalid.
+/// Fails if the text has no results, or an event that wraps part of it is invalid.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let output = if line::is_events(bytes) {
         line::output_of_events(bytes)?.into()
@@ -70,7 +70,7 @@ struct GoOutputParser<'a> {
     begun: Option<&'a str>,
     /// Benchmark announced by `-v`, whose results follow.
     announced: Option<&'a str>,
-    /// Inside a panic, which prints the stacks of all goroutines up to the end of the package.
+    /// Whether a panic is printing the stacks of all goroutines, up to the end of the package.
     is_in_panic: bool,
     /// Whether indented lines explain the last entry.
     explains_entry: bool,
@@ -181,8 +181,9 @@ impl<'a> GoOutputParser<'a> {
 
     fn abandon_pending(&mut self) {
         if let Some(name) = self.begun.take() {
-            let cause =
-                failure_cause("has no result: it did not finish, or its own output hides it");
+            let cause = failure_cause(
+                "has no result: it did not finish, or its own output hides the result",
+            );
             self.push_entry(name, GoBenchOutcome::Stopped(cause));
         }
     }
@@ -286,8 +287,8 @@ fn processors_by_package<'a>(
         .collect()
 }
 
-/// Adds all entries to a session. `directions` holds the good direction of each unit, where the
-/// text states one. Returns messages for the user.
+/// Adds all entries to a session. `directions` holds whether higher is better, for the units for
+/// which the text states it. Returns messages for the user.
 fn add_entries(
     entries: Vec<GoBenchEntry<'_>>,
     directions: &HashMap<&str, bool>,

@@ -41,7 +41,7 @@ fn detect_tool(text: &str) -> Option<&'static str> {
 
 /// Returns whether the data are autocannon JSON.
 pub fn recognizes_autocannon(file: &JsonContent<'_>) -> bool {
-    // `sampleInt` was added in 2020.
+    // Without `sampleInt`, which only versions since 2020 write.
     ["connections", "pipelining", "non2xx", "latency", "requests"]
         .iter()
         .all(|key| file.has_key(1, key))

@@ -1,8 +1,7 @@
 //! Results of `hyperfine --export-json`.
 //!
-//! Decides how rows are mapped: each measured time is one process and thus one run. Start
-//! at [`read`]. The format is described in hyperfine's README
-//! ("JSON"); unknown keys are ignored.
+//! Decides how rows are mapped: each measured time is one process and thus one run. Start at
+//! [`read`]. The format is described in hyperfine's README ("JSON"); unknown keys are ignored.
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;

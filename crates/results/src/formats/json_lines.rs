@@ -517,7 +517,7 @@ pub(crate) struct RunLine<'a> {
 struct ProfileLine<'a> {
     #[serde(borrow)]
     pub benchmark: Cow<'a, str>,
-    /// As in a run.
+    /// As in [`RunLine`].
     #[serde(default)]
     pub parameters: Cow<'a, [(String, ParameterValue)]>,
     #[serde(borrow)]

@@ -21,7 +21,8 @@ use std::path::Path;
 /// Cell separators, in the order in which they are tried until a header has the required columns.
 const SEPARATORS: [char; 3] = [',', ';', '\t'];
 
-/// Names of the time and the revision column, in lower case; the first one in the header is used.
+/// Names of the time and the revision column, in lower case. The first one that the header has is
+/// used.
 const TIME_COLUMNS: [&str; 4] = ["time", "date", "timestamp", "datetime"];
 const COMMIT_COLUMNS: [&str; 7] = [
     "commit",
@@ -119,7 +120,7 @@ fn build_sessions(
         imported.add_run(point.case, process);
     }
     let sessions = sessions_of_file.into_sessions(label);
-    sessions.context("has a header but no results")
+    sessions.context("it has a header but no results")
 }
 
 /// Returns the benchmark name if no column states it: the file name without extension.
@@ -430,7 +431,8 @@ impl TableReader {
     }
 }
 
-/// Accepted time formats: with time zone; without (UTC); dates only are handled separately.
+/// Accepted time formats, with a time zone or without (then UTC). Dates alone are handled
+/// separately.
 const FORMATS_WITH_ZONE: [&str; 4] = [
     "%Y-%m-%d %H:%M:%S %z",
     "%Y-%m-%d %H:%M:%S%.f%:z",
@@ -483,7 +485,7 @@ pub fn parse_time(input: &str) -> Option<i64> {
     Some(moment.as_millisecond())
 }
 
-/// Iterator over the rows of a table. Cells may be in double quotes, which are doubled inside.
+/// Iterator over the rows of a table. Cells may be in double quotes; a quote inside is doubled.
 struct RowIterator<'a> {
     rest: &'a str,
     line: usize,
@@ -499,7 +501,7 @@ impl<'a> RowIterator<'a> {
         }
     }
 
-    /// Parses the next row, which is not blank.
+    /// Parses the next row, which must not be blank.
     fn parse_row(&mut self) -> Result<TableRow> {
         let line = self.line;
         let mut cells = Vec::new();
@@ -685,7 +687,7 @@ mod tests {
             error_text("time,commit,ops\nsoon,c2,5\n")
                 .starts_with("line 2: cannot parse time 'soon'")
         );
-        assert!(error_text("time,commit,ops\n").starts_with("has a header but no results"));
+        assert!(error_text("time,commit,ops\n").starts_with("it has a header but no results"));
     }
 
     fn read_column(text: &str) -> (Vec<Option<f64>>, Vec<String>) {

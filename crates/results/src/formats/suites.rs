@@ -1,4 +1,4 @@
-//! Result files of benchmark frameworks for one process: pytest-benchmark JSON and vitest, XML
+//! Result files of benchmark frameworks for one process: JSON of pytest-benchmark and vitest, XML
 //! of Catch2.
 //!
 //! Decides that each benchmark in such a file is one run, because one process executed it. The

@@ -1,9 +1,9 @@
-//! The spool: line-oriented log that a fleet machine writes while it measures.
+//! The spool: the line-oriented log that a fleet machine writes while it measures.
 //!
-//! One attempt at one shard writes a spool; it is read while it grows. Only complete blocks count:
-//! each ends with a line that carries the checksum of its lines, and is synced to disk before the
-//! next run starts. Lines that are torn, damaged or foreign to the shard are dropped and reported.
-//! Start at [`SpoolWriter`], which writes, and [`SpoolReader`].
+//! One attempt at one shard (the work that a machine gets at once) writes a spool, which is read
+//! while it grows. Only complete blocks count: each ends with a line that carries the checksum of
+//! its lines, and is synced to disk before the next run starts. Lines that are torn, damaged or
+//! foreign to the shard are dropped and reported. Start at [`SpoolWriter`] and [`SpoolReader`].
 
 mod read;
 mod write;

@@ -20,7 +20,7 @@ pub struct AttemptEnd {
     /// Number of cases that the attempt decided; absent in spools of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<u32>,
-    /// Why part of the shard was not measured, if so.
+    /// Why part of the shard was not measured; `None` if all of it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -47,8 +47,8 @@ pub struct SpoolWriter {
 }
 
 impl SpoolWriter {
-    /// Creates a spool at `path`, mirrored to `copy`. `jobs` gives the index in the whole plan and
-    /// the label of each case of the attempt's plan.
+    /// Creates a spool at `path`, mirrored to `copy`. For each case of the attempt's plan, `jobs`
+    /// gives its index in the whole plan and its label.
     ///
     /// # Errors
     /// Fails if the file exists already or cannot be written.
@@ -93,8 +93,8 @@ impl SpoolWriter {
         self.write_line(&SpoolLine::Warning(Cow::Borrowed(sentence)))
     }
 
-    /// Ends the spool. `reason` says why part of the shard was not measured, if so. An `.ended`
-    /// file, created atomically next to the spool, marks it as complete.
+    /// Ends the spool. `reason` says why part of the shard was not measured; it is `None` if all
+    /// of it was. An `.ended` file, created atomically next to the spool, marks it as complete.
     ///
     /// # Errors
     /// Fails if the file cannot be written.

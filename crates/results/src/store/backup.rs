@@ -3,7 +3,7 @@
 //! A backup consists of what [`json_lines`](crate::formats::json_lines) writes for every session,
 //! interleaved with lines for data outside sessions: token digests, triage, lines of revisions,
 //! deletions. So any program that reads sessions can read a backup, and so can later versions.
-//! Derived data, points and detector states, is left out. The last line counts projects and
+//! Derived data (points and detector states) is left out. The last line counts projects and
 //! sessions, so that a file that was cut between two sessions is detected. Start at
 //! [`Store::write_backup`]; the kinds of lines are [`BackupLine`].
 

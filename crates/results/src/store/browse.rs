@@ -257,7 +257,8 @@ impl Store {
         Ok(found.unwrap_or(0))
     }
 
-    /// Returns the start times of the sessions since then, in milliseconds since the Unix epoch.
+    /// Returns the start times of the sessions since this time, in milliseconds since the Unix
+    /// epoch.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -329,7 +330,7 @@ impl Store {
         })
     }
 
-    /// Returns the names of branches and of tags, of each the 200 most recently measured.
+    /// Returns the names of branches and of tags: the 200 most recently measured of each.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -144,7 +144,7 @@ impl<'s> SessionByCases<'s> {
         self.total_runs() > LARGE_SESSION
     }
 
-    /// Loads the session like [`Store::load_session`], restricted to these cases.
+    /// Loads the session like [`Store::load_session`], restricted to the retained cases.
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
@@ -161,7 +161,7 @@ impl<'s> SessionByCases<'s> {
         })
     }
 
-    /// Passes the runs of these cases to `visit` in order of execution, one at a time.
+    /// Passes the runs of the retained cases to `visit` in order of execution, one at a time.
     ///
     /// # Errors
     /// Fails on database errors, if the database holds data that this version cannot read, or if

@@ -1,5 +1,5 @@
-//! Deleted sessions. A tombstone remains, so that a later push of the session is rejected, and for
-//! some days also its lines, so that the deletion can be undone.
+//! Deleted sessions. A tombstone remains, so that a later push of the session is rejected. For some
+//! days, it keeps the lines of the session, so that the deletion can be undone.
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};

@@ -200,8 +200,8 @@ impl Store {
     }
 
     /// Returns a revision by its number, with its position on the line of `branch`. A revision that
-    /// is not on the line (it was rebased or squashed) gets the position of the only one there with
-    /// the same tree.
+    /// is not on the line (it was rebased or squashed) gets the position of the one there with the
+    /// same tree, if there is exactly one.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -223,8 +223,8 @@ impl Store {
         branch: &str,
         numbers: &[i64],
     ) -> anyhow::Result<Vec<(i64, PlacedRevision)>> {
-        // Join from the revisions with the same tree: starting from the line, each revision off the
-        // line would scan all of it.
+        // Join from the revisions with the same tree: joining from the line would scan all of it
+        // for each revision off the line.
         let sql = sql!(
             "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
                  (SELECT position FROM line WHERE line.revision = known.number

@@ -329,8 +329,8 @@ impl SessionMerger<'_> {
         })
     }
 
-    /// Sets runs of slots aside, because their case restarted on another machine: they remain
-    /// stored, but no analysis reads them.
+    /// Sets the runs of these slots aside, because their case restarted on another machine: they
+    /// remain stored, but no analysis reads them.
     ///
     /// # Errors
     /// Fails on database errors.

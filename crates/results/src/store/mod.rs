@@ -82,7 +82,7 @@ pub use uploads::{IncompleteUpload, SessionDigest, UploadSender, UploadStatus, c
 pub struct Store {
     database: Database,
     path: PathBuf,
-    /// Keeps the temporary copy alive that is read instead of a read-only file.
+    /// Keeps alive the temporary copy that is read instead of a read-only file.
     _copy: Option<ScratchFolder>,
 }
 

@@ -1,6 +1,6 @@
 //! Outbox: sessions to upload, their destinations and the state of each upload.
 //!
-//! A row stays until its session was sent: only the server's confirmation makes it `sent`. Several
+//! A row stays at least until its session is sent, which only the server can confirm. Several
 //! processes may send at once; each claims a row for a limited time, so that a killed process does
 //! not block it for long. The transfer itself is implemented elsewhere. Start at
 //! [`Store::queue_upload`].

@@ -12,7 +12,7 @@ use speedwell_model::{HistoryPoint, PointKind};
 
 /// Shorter series are not cached: reading and searching them from the beginning is as fast.
 const MIN_CACHED_POINTS: usize = 128;
-/// A pack is rebuilt once at least one in this number of points is outside it.
+/// A pack is rebuilt once at least one point in this many is outside it.
 const LOOSE_SHARE_DIVISOR: usize = 16;
 
 /// Marks a missing number: a quiet NaN with a payload that no arithmetic produces.
@@ -40,7 +40,8 @@ struct PointPack {
 }
 
 impl SearchCache {
-    /// Adds the detector states of a series with this number of points, one for each work.
+    /// Adds the detector states of a series with this number of points, one for each digest of
+    /// [work](HistoryPoint::work).
     pub fn add_detector_states(&mut self, series: i64, points: usize, states: Vec<Vec<u8>>) {
         if points >= MIN_CACHED_POINTS {
             self.detector_states.push((series, states));
@@ -125,7 +126,7 @@ impl Store {
         })
     }
 
-    /// Returns the detector states of a series along a branch, one for each work.
+    /// Returns the detector states of a series along a branch, one for each digest of work.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -203,9 +204,8 @@ fn store_pack(file: &Database, pack: &PointPack) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Packs points: the works, each preceded by its length and terminated by a length of 0, then
-/// [`WORDS_PER_POINT`] words per point. `None` if there are too many works or one with an empty
-/// name.
+/// Packs points: the distinct digests of work, each preceded by its length; a length of 0; then
+/// [`WORDS_PER_POINT`] words per point. `None` if there are too many digests, or one is empty.
 fn encode_points(points: &[StoredPoint]) -> Option<Vec<u8>> {
     let mut works: Vec<&str> = Vec::new();
     let mut words = Vec::with_capacity(points.len() * WORDS_PER_POINT);

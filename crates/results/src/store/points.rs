@@ -1,4 +1,4 @@
-//! Points: one summary per session and series, stored so that a trend reads no runs.
+//! Points: one summary per session and series, stored so that runs need not be read for a trend.
 //!
 //! Points are derived from sessions. A session without points gets them when its history is first
 //! queried.
@@ -137,8 +137,8 @@ impl Store {
         })
     }
 
-    /// Returns case, metric and revision of every point of a machine that change detection
-    /// considers.
+    /// Returns case, metric and revision of every point that this machine measured and change
+    /// detection considers.
     ///
     /// # Errors
     /// Fails on database errors.

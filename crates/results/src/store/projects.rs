@@ -112,7 +112,7 @@ impl Store {
     /// Returns the path or address of a project's tables, for [`Store::open`].
     ///
     /// # Errors
-    /// Fails if the query for the schema of the server's address fails.
+    /// Fails if the schema of the server's address cannot be queried.
     pub fn project_path(&self, project: &StoredProject) -> anyhow::Result<PathBuf> {
         if project.number == 1 {
             return Ok(self.path.clone());

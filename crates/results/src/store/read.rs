@@ -1,4 +1,4 @@
-//! Loads a session; round-trips exactly.
+//! Loads sessions, exactly as they were stored.
 
 use super::Store;
 use super::database::{
@@ -29,7 +29,7 @@ impl Store {
         read.map_err(|error| self.to_user_error(error))
     }
 
-    /// Loads a session without its runs; there may be millions.
+    /// Loads a session without its runs, of which there may be millions.
     ///
     /// # Errors
     /// Fails like [`Store::load_session`].

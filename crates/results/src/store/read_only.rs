@@ -1,4 +1,4 @@
-//! Reads a results file that cannot be written: one of another user, on a read-only mount, in an
+//! Reads a results file that cannot be written: one of another user, on a read-only mount, or in an
 //! archive.
 //!
 //! A database with write-ahead logging needs auxiliary files even for reading, and one of an
@@ -15,12 +15,12 @@ use speedwell_process::ScratchFolder;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How often to copy a file that changes during the copy.
+/// How many times to try to copy a file that changes during the copy.
 const COPY_ATTEMPTS: usize = 5;
 
 impl Store {
     /// Opens the results file at `path` for reading. A read-only file is read in place or from a
-    /// copy; any other is opened as by [`Store::open`].
+    /// copy; any other is opened with [`Store::open`].
     ///
     /// # Errors
     /// Fails like [`Store::open`], or if the file cannot be read.

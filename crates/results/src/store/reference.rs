@@ -201,7 +201,7 @@ impl Store {
         self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// Returns the revisions of the last `most` sessions, each with its tree if known.
+    /// Returns the revisions of the last `max_count` sessions, each with its tree if known.
     ///
     /// # Errors
     /// Fails on database errors.

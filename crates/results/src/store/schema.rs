@@ -15,7 +15,7 @@ use anyhow::bail;
 pub(super) struct SchemaStep {
     /// SQL for SQLite.
     pub text: &'static str,
-    /// How PostgreSQL differs, apart from types and other dialect.
+    /// How PostgreSQL differs, apart from type names and other differences of dialect.
     pub differs: PostgresVariant,
 }
 
@@ -66,8 +66,8 @@ pub(super) const STEPS: &[SchemaStep] = &[
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
-/// whole and appended only at its end. So storing a run touches two pages: its rows mark the slot
-/// as done, and only the rare slot without rows needs a row in another table.
+/// whole and appended only at its end. So storing a run touches two pages. Its rows themselves mark
+/// the slot as done; only the rare slot without rows needs a row in another table.
 const FIRST: SchemaStep = SchemaStep::same(include_str!("steps/1-sessions.sql"));
 
 /// Counts of false alarms when a machine is compared with itself. The verdict follows from the
@@ -102,18 +102,18 @@ const BUILDS: SchemaStep = SchemaStep::same(include_str!("steps/8-builds.sql"));
 /// Kernel counters of each run, and the rule by which it was rejected.
 const DISTURBANCE: SchemaStep = SchemaStep::same(include_str!("steps/9-disturbance.sql"));
 
-/// History: one point per session and series, the lines of revisions the points lie on, and the
-/// changes found there. Points and detector states are derived from sessions; triage, renames and
-/// notes are user input.
+/// History: one point per session and series, the lines on which the revisions of the points lie,
+/// and the changes found there. Points and detector states are derived from sessions; triage,
+/// renames and notes are user input.
 const HISTORY: SchemaStep = SchemaStep {
     text: include_str!("steps/10-history.sql"),
     // PostgreSQL's sequence does not advance for a row inserted with an explicit number.
     differs: PostgresVariant::And("ALTER TABLE project ALTER COLUMN number RESTART WITH 2;"),
 };
 
-/// Tables of a team server: tokens and the audit log, sessions that are being uploaded, queued for
-/// upload or deleted, posted comments. Each project has its own set of all tables; tokens and their
-/// audit log exist only in the first set.
+/// Tables of a team server: tokens and the audit log; sessions that are being uploaded, queued for
+/// upload, or deleted; and posted comments. Each project has its own set of all tables; tokens and
+/// their audit log exist only in the first set.
 const SERVER: SchemaStep = SchemaStep::same(include_str!("steps/11-server.sql"));
 
 /// Sessions on several machines: the machines, the parcels assigned to each, and the origin of
@@ -144,7 +144,8 @@ const LOOKS: SchemaStep = SchemaStep {
     differs: PostgresVariant::Instead(include_str!("steps/16-looks.postgres.sql")),
 };
 
-/// Counts runs per statement on PostgreSQL. SQLite counts row by row just as fast.
+/// On PostgreSQL, counts runs once per statement instead of once per row. SQLite counts row by row
+/// just as fast.
 const COUNTS_TOGETHER: SchemaStep = SchemaStep {
     text: "",
     differs: PostgresVariant::Instead(include_str!("steps/17-counts.postgres.sql")),
@@ -167,7 +168,7 @@ pub(super) fn supported_version(kind: DatabaseOwner) -> anyhow::Result<usize> {
         DatabaseOwner::Ours(version) => Ok(version),
         DatabaseOwner::Newer(version) => bail!(
             "it was written by a newer speedwell (format {version}; this one reads up to {})\n\
-             hint: update speedwell, or choose another one with --db FILE",
+             hint: update speedwell, or choose another file with --db FILE",
             STEPS.len()
         ),
         DatabaseOwner::Foreign => {

@@ -309,7 +309,8 @@ impl TokenRow {
     /// Parses the lists. An unknown scope of a later version grants nothing.
     fn into_token(self) -> anyhow::Result<StoredToken> {
         let list = |text: &Option<String>| text.as_deref().map(parse_json).transpose();
-        let scopes: Vec<String> = parse_json(&self.scopes).context("a token's scopes")?;
+        let scopes: Vec<String> =
+            parse_json(&self.scopes).context("cannot read the scopes of a token")?;
         Ok(StoredToken {
             scopes: scopes
                 .iter()

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Time to wait for a proof once the target is ready: it may write shortly after it listens.
+/// Time to wait for a proof once the target is ready: a target may write it shortly after it begins
+/// to listen.
 const PROOF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Interval for polling a proof.
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_waited_for_until_patience_ends_and_one_at_the_exit_is_not() {
+    fn a_proof_is_waited_for_until_its_timeout_and_one_at_the_exit_is_not() {
         let proof = |at_exit| VariantProof {
             place: ProofSource::Http("/version".to_owned()),
             pattern: "^v2$".to_owned(),
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!(checked(false, 4), Ok(()));
         let reason = checked(false, 100).unwrap_err();
         assert!(reason.contains("did not take effect"), "{reason}");
-        assert_eq!(asked.get(), 5, "the last look is behind its end");
+        assert_eq!(asked.get(), 5, "the last request is sent after the timeout");
         assert!(checked(true, 2).is_err() && asked.get() == 1);
     }
 }

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_target_has_the_first_and_the_load_the_last_of_those_that_can_be_used() {
+    fn the_target_has_the_first_usable_processors_and_the_load_the_last() {
         let usable: CpuSet = "2-5,8".parse().unwrap();
         let shares = |target, load| ProcessorShares { target, load };
         let known = |(target, load): (CpuSet, CpuSet)| [String::from(target), String::from(load)];
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_is_not_there_is_remarked() {
+    fn shares_beyond_the_processors_are_noted() {
         let mut done = RunReport::default();
         assert_eq!(divide_processors(None, &mut done), None);
         assert_eq!(done.performed.notes, [""; 0]);

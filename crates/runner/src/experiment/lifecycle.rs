@@ -234,7 +234,7 @@ impl<'a> ServerLifecycle<'a> {
             children.difference(children_before).count(),
         );
         let reason =
-            format!("{lost} of its children exited during the load, {new} new ones started");
+            format!("{lost} of its children exited during the load, and {new} new ones started");
         Err(stage_failure(RunStage::Alive, reason))
     }
 

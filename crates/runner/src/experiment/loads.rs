@@ -176,10 +176,10 @@ fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
     }
 }
 
-/// Maximum difference of two consecutive seconds of a steady server, in percent.
+/// Maximum difference between two consecutive seconds of a steady server, in percent.
 const STEADY_PERCENT: f64 = 5.0;
 
-/// Success statuses, which every load expects.
+/// Success statuses, which a load expects by default.
 const SUCCESS_STATUSES: (u16, u16) = (200, 299);
 
 /// Interval for polling a server under load.
@@ -245,8 +245,8 @@ impl ServerLifecycle<'_> {
         Ok((load_session(&run).map_err(load_error)?, Some(run)))
     }
 
-    /// The load, addressed to this server. Expects the statuses of the verification, unless that
-    /// requests another path.
+    /// The load, addressed to this server. Expects the same statuses as the verification, unless
+    /// the latter requests another path.
     fn load_spec(&self) -> LoadSpec {
         let mut spec = self.serving.load.spec.clone();
         spec.url.clone_from(&self.url);

@@ -1,4 +1,4 @@
-//! Names, units and directions of a run's metrics, even if the run ended early.
+//! Assembles the metrics of a run, with name, unit and direction, even if the run ended early.
 
 use crate::profile::FinishedRecording;
 use speedwell_environment::IntervalUsage;

@@ -67,7 +67,8 @@ impl RunProfiler {
     /// Starts recording a server, if this is the requested moment.
     ///
     /// # Errors
-    /// Fails if only perf can record a running program, and it is unavailable.
+    /// Fails if V8's profiler was requested or perf is unavailable: only perf can record a running
+    /// program.
     pub fn attach(
         &self,
         service: &ServiceProcess,

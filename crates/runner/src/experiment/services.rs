@@ -191,10 +191,10 @@ pub fn run_shared_services(
     result.and(stop_result)
 }
 
-/// Waits until the process is interrupted or something is lost.
+/// Waits until the process is interrupted or `find_loss` finds a failure.
 ///
 /// # Errors
-/// Returns the failure from `find_loss`.
+/// Returns that failure.
 pub fn wait_for_loss(find_loss: impl Fn() -> Option<StageFailure>) -> StageResult<()> {
     while !process::is_interrupt_requested() {
         if let Some(failure) = find_loss() {
@@ -209,7 +209,7 @@ fn port_placeholder(port: u16) -> PlaceholderValue {
     ("port".to_owned(), port.to_string())
 }
 
-/// Builds a command with the directory and environment of the service.
+/// Builds a readiness command with the directory and environment of the service.
 fn ready_command(
     service_spec: &ProcessSpec,
     command: &[String],

@@ -1,5 +1,5 @@
-//! Builds the command for a [`TargetProgram`]: expands its arguments and applies changes of
-//! variables.
+//! Builds the command for a [`TargetProgram`]: expands its arguments and applies the changes to
+//! environment variables.
 
 use rustix::process::Signal;
 use speedwell_model::assignment::{EnvVarChange, TargetProgram};

@@ -54,8 +54,8 @@ fn wait_until(at_ns: i64) -> i64 {
         match u64::try_from(remaining_ns.saturating_sub(SPIN_NS)) {
             Ok(sleep_ns @ 1..) => std::thread::sleep(Duration::from_nanos(sleep_ns)),
             _ if remaining_ns <= 0 => {
-                // Lets other waiters on this processor notice the moment before this generator
-                // delays them.
+                // Lets other waiters on this processor notice that the time has come before this
+                // generator delays them.
                 std::thread::yield_now();
                 return now_ns;
             }
@@ -78,7 +78,7 @@ mod tests {
     use super::{now_ns, wait_until};
 
     #[test]
-    fn nobody_begins_before_the_moment_and_one_that_is_over_is_not_waited_for() {
+    fn nobody_begins_before_the_agreed_time_and_a_past_time_is_not_waited_for() {
         let at_ns = now_ns() + 5_000_000;
         let began_ns = wait_until(at_ns);
         assert!(began_ns >= at_ns && now_ns() >= began_ns);

@@ -1,8 +1,8 @@
 //! Builds what the generator executes from a [`LoadSpec`]: fills in defaults, reads files and
 //! resolves names.
 //!
-//! Decides which options contradict each other. A drop-in builds the types of `crates/load` itself.
-//! Start at [`build_job`].
+//! Decides which options contradict each other. The replacements for other tools (`crates/compat`)
+//! build the types of `crates/load` themselves. Start at [`build_job`].
 
 use super::{TargetUrl, requests, target};
 use anyhow::ensure;
@@ -48,7 +48,7 @@ pub const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 /// Default request timeout, and the drain time of loads without one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Default limit of connections in an open load.
+/// Default limit on connections in an open load.
 const DEFAULT_MAX_CONNECTIONS: u32 = 1000;
 
 /// Builds the load that a specification describes; `part` is the share of this generator process.

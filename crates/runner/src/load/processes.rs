@@ -1,7 +1,8 @@
-//! Sends one load from several generator processes, started together and summed at the end.
+//! Sends one load from several generator processes, which start together and whose results are
+//! summed at the end.
 //!
 //! The protocol is line-based. A worker receives its [`WorkerAssignment`] as JSON and answers
-//! `ready`; it receives `go`, or `start NS` by its clock, and answers `began NS`, then
+//! `ready`; it receives `go`, or `start NS` with a time of its clock, and answers `began NS`, then
 //! `at SNAPSHOT` periodically, and `measured MEASURED` at the end; `stop` ends it early. If a
 //! worker dies, its part is lost and the others' results are kept. Start at [`run_workers`];
 //! [`run_worker`] is the worker's side.
@@ -49,7 +50,7 @@ pub struct WorkerAssignment {
     pub index: u32,
     /// Total number of workers.
     pub of: u32,
-    /// Number of workers that it represents, beginning with its own index.
+    /// Number of workers that this one stands for, beginning with its own index.
     #[serde(default = "one")]
     pub count: u32,
 }
@@ -472,7 +473,7 @@ pub fn send_load(
 
 pub(super) fn enter_real_time() -> anyhow::Result<RealTimeGuard> {
     RealTimeGuard::raise_priority().context(
-        "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE or a \
-         limit: 'ulimit -r' of at least 10",
+        "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE, or \
+         a limit ('ulimit -r') of at least 10",
     )
 }

@@ -58,7 +58,8 @@ impl PreparedLoad {
         notify: &mut dyn FnMut(LoadNotice),
     ) -> anyhow::Result<PreparedLoad> {
         if job.spec.rt {
-            // Fails before anything is started if not permitted; the generator requests it again.
+            // Fails before anything is started if real-time priority is not permitted; the
+            // generator requests it again.
             drop(processes::enter_real_time()?);
         }
         let addresses = &job.load.target.addresses;

@@ -500,8 +500,8 @@ pub fn format_address(address: &ServerAddress) -> String {
 }
 
 /// Drops addresses that refuse connections if others accept: 'localhost' has IPv4 and IPv6
-/// addresses, and many servers listen on one. Returns a warning about dropped addresses, unless all
-/// are local.
+/// addresses, and many servers listen on only one of them. Returns a warning about dropped
+/// addresses, unless all are local.
 pub(super) fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
     if load.target.addresses.len() < 2 {
         return None;
@@ -632,7 +632,7 @@ mod url_tests {
     }
 
     #[test]
-    fn what_is_usual_may_be_left_out() {
+    fn scheme_path_and_default_port_may_be_left_out() {
         let full = url("http://localhost:8080/a?b=c#d");
         assert_eq!((full.host.as_str(), full.port), ("localhost", 8080));
         assert_eq!(full.path, "/a?b=c");
@@ -682,7 +682,7 @@ mod url_tests {
     }
 
     #[test]
-    fn a_path_is_made_fit_to_be_sent_and_blanks_stay() {
+    fn a_path_is_made_fit_to_be_sent_and_placeholders_stay() {
         assert_eq!(url("http://h/a b/ä").path, "/a%20b/%C3%A4");
         assert_eq!(url("http://h/{{ id }}/x y").path, "/{{ id }}/x%20y");
     }

@@ -1,4 +1,4 @@
-//! Attaches perf to a running program, to record from a command until it is stopped.
+//! Attaches perf to a running program and records it until the recording is stopped.
 //!
 //! perf is controlled through two named pipes, for commands and acknowledgments (perf-record(1),
 //! `--control`), so it is known when recording has really begun.
@@ -131,7 +131,7 @@ pub struct FinishedRecording {
 
 impl FinishedRecording {
     /// Reads the recording. Call this after the program has ended, so that reading disturbs no
-    /// measurement and files its runtime wrote for perf are removed.
+    /// measurement, and files that its runtime wrote for perf can be removed.
     ///
     /// # Errors
     /// Fails if nothing was recorded, or it cannot be read.

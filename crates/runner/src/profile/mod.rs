@@ -73,8 +73,8 @@ impl ProfileRecorder {
         }
     }
 
-    /// Records a program from its start, or from `skip` later on, to its end. A failing program is
-    /// reported in the outcome, not as an error.
+    /// Records a program to its end, beginning with its start or `skip` after it. A failing program
+    /// is reported in the outcome, not as an error.
     ///
     /// # Errors
     /// Fails if no tool can record it, or it wrote no samples.
@@ -161,7 +161,7 @@ fn describe_unrecorded(program: &str, outcome: &ProcessOutcome) -> String {
     }
 }
 
-/// Folder to which displayed paths are relative: the program's.
+/// Folder to which displayed paths are relative: the program's working directory.
 fn working_folder(spec: &ProcessSpec) -> PathBuf {
     let folder = spec
         .directory

@@ -48,7 +48,7 @@ pub fn perf_record_command(perf: &Path, scratch: &ScratchFolder) -> ProcessSpec 
         .args([scratch.path(DATA_FILE).to_string_lossy()])
 }
 
-/// Wraps a program to be recorded from its start, or from `skip` later on, to its end.
+/// Wraps a program to be recorded to its end, beginning with its start or `skip` after it.
 pub fn wrap_with_perf(
     perf: &Path,
     scratch: &ScratchFolder,
@@ -121,8 +121,8 @@ pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result
         bail!("perf wrote no recording");
     }
     let text = scratch.path("stacks.txt");
-    // A shell redirects, because stacks of minutes exceed the captured output. --no-inline: looking
-    // up inlined functions in debugging information takes minutes.
+    // A shell redirects the output, because stacks recorded over minutes exceed what is captured.
+    // --no-inline: looking up inlined functions in debugging information takes minutes.
     let script = "exec \"$0\" script -i \"$1\" --no-inline \
                   --fields comm,pid,tid,time,event,ip,sym,dso,period > \"$2\"";
     let arguments = [perf, &data, &text].map(|path| path.to_string_lossy().into_owned());

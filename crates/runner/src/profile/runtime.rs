@@ -90,14 +90,14 @@ pub fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<St
     }
     let Some(profile) = merged else {
         bail!(
-            "Node.js wrote no recording: it does so when it ends by itself, and not when it is killed"
+            "Node.js wrote no recording: it writes one when it ends by itself, not when it is killed"
         );
     };
     Ok(profile)
 }
 
-/// Notes on a recording by V8's profiler, used because perf is unavailable, which cannot skip the
-/// beginning.
+/// Notes on a recording by V8's profiler: it is used because perf is unavailable, and it cannot
+/// skip the beginning.
 pub fn fallback_notes(perf_problem: &str, skip: Duration) -> Vec<String> {
     let mut remarks = vec![format!("V8's profiler was used because {perf_problem}.")];
     if !skip.is_zero() {

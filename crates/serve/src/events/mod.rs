@@ -59,7 +59,7 @@ struct HubState {
     has_ended: bool,
 }
 
-/// Reference from a stopper to a hub that does not keep the hub alive.
+/// A stopper's reference to a hub; it does not keep the hub alive.
 struct WeakHub(Weak<Mutex<HubState>>);
 
 impl StopListener for WeakHub {
@@ -202,8 +202,8 @@ impl EventHub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns the stream of one viewer as the response of a handler: [`EventHub::add_viewer`] for
-    /// handlers that can produce the initial events without waiting.
+    /// Returns the stream of one viewer as the response of a handler. Like
+    /// [`EventHub::add_viewer`], for handlers that can produce the initial events without waiting.
     pub fn stream_response(
         &self,
         headers: &HeaderMap,

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::time::Instant;
 
 /// Returns what the viewer receives now, without waiting.
-fn now(viewer: &mut EventViewer) -> Poll<Option<String>> {
+fn receive_now(viewer: &mut EventViewer) -> Poll<Option<String>> {
     let mut cx = Context::from_waker(Waker::noop());
     viewer
         .poll_text(&mut cx)
@@ -16,7 +16,7 @@ fn now(viewer: &mut EventViewer) -> Poll<Option<String>> {
 }
 
 /// Reconnects as a viewer that has seen event `seen`; it is shown `first` if it starts anew.
-fn back(hub: &EventHub, seen: u64, first: ServerEvent) -> EventViewer {
+fn reconnect(hub: &EventHub, seen: u64, first: ServerEvent) -> EventViewer {
     let id = HeaderValue::from(seen);
     let mut viewer = hub.add_viewer(&HeaderMap::from_iter([(LAST_EVENT_ID, id)]));
     if viewer.needs_initial_events() {
@@ -27,7 +27,7 @@ fn back(hub: &EventHub, seen: u64, first: ServerEvent) -> EventViewer {
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-fn ready(text: &str) -> Poll<Option<String>> {
+fn ready_text(text: &str) -> Poll<Option<String>> {
     Poll::Ready(Some(text.to_owned()))
 }
 
@@ -45,8 +45,11 @@ async fn an_event_reaches_all_that_watch() {
     assert_eq!(hub.count_viewers(), 2);
     hub.send_event(event(1));
     for viewer in &mut viewers {
-        assert_eq!(now(viewer), ready("event: n\nid: 1\ndata: 1\n\n"));
-        assert_eq!(now(viewer), Poll::Pending);
+        assert_eq!(
+            receive_now(viewer),
+            ready_text("event: n\nid: 1\ndata: 1\n\n")
+        );
+        assert_eq!(receive_now(viewer), Poll::Pending);
     }
     drop(viewers);
     assert_eq!(hub.count_viewers(), 0);
@@ -58,7 +61,7 @@ async fn no_line_of_the_data_becomes_a_field() {
     let mut viewer = hub.add_viewer(&HeaderMap::new());
     hub.send_event(ServerEvent::new("a\nid: 9", "one\ntwo\r\nthree\rid: 8"));
     let sent = "event: a\nid: 7\ndata: one\ndata: two\ndata: three\ndata: id: 8\n\n";
-    assert_eq!(now(&mut viewer), ready(sent));
+    assert_eq!(receive_now(&mut viewer), ready_text(sent));
 }
 
 #[tokio::test]
@@ -67,31 +70,31 @@ async fn a_viewer_that_comes_back_gets_what_it_has_missed_and_nothing_twice() {
     for number in 1..=3 {
         hub.send_event(event(number));
     }
-    let mut viewer = back(&hub, 1, event(0));
+    let mut viewer = reconnect(&hub, 1, event(0));
     assert_eq!(
-        now(&mut viewer),
-        ready("event: n\nid: 2\ndata: 2\n\nevent: n\nid: 3\ndata: 3\n\n")
+        receive_now(&mut viewer),
+        ready_text("event: n\nid: 2\ndata: 2\n\nevent: n\nid: 3\ndata: 3\n\n")
     );
-    let mut up_to_date = back(&hub, 3, event(0));
-    assert_eq!(now(&mut up_to_date), Poll::Pending);
+    let mut up_to_date = reconnect(&hub, 3, event(0));
+    assert_eq!(receive_now(&mut up_to_date), Poll::Pending);
 }
 
 #[tokio::test]
-async fn who_was_away_for_too_long_or_elsewhere_begins_anew() {
+async fn a_viewer_that_was_away_for_too_long_or_elsewhere_begins_anew() {
     let hub = EventHub::starting_at(10);
     for number in 11..=10 + MAX_REPLAYED_EVENTS as u64 + 5 {
         hub.send_event(event(number));
     }
     let newest = 10 + MAX_REPLAYED_EVENTS as u64 + 5;
-    let anew = ready(&format!("event: all\nid: {newest}\ndata: x\n\n"));
+    let anew = ready_text(&format!("event: all\nid: {newest}\ndata: x\n\n"));
     for seen in [0, 14, newest + 1, u64::MAX] {
-        let mut viewer = back(&hub, seen, ServerEvent::new("all", "x"));
-        assert_eq!(now(&mut viewer), anew, "{seen}");
+        let mut viewer = reconnect(&hub, seen, ServerEvent::new("all", "x"));
+        assert_eq!(receive_now(&mut viewer), anew, "{seen}");
     }
     assert!(hub.add_viewer(&HeaderMap::new()).needs_initial_events());
-    let mut viewer = back(&hub, 15, ServerEvent::new("all", "x"));
+    let mut viewer = reconnect(&hub, 15, ServerEvent::new("all", "x"));
     assert!(
-        matches!(now(&mut viewer), Poll::Ready(Some(text)) if text.starts_with("event: n\nid: 16\n"))
+        matches!(receive_now(&mut viewer), Poll::Ready(Some(text)) if text.starts_with("event: n\nid: 16\n"))
     );
 }
 
@@ -99,23 +102,28 @@ async fn who_was_away_for_too_long_or_elsewhere_begins_anew() {
 async fn ids_of_an_earlier_process_are_known_to_be_gone() {
     let earlier = EventHub::starting_at(1 << 40);
     let id = earlier.send_event(ServerEvent::new("n", ""));
-    let mut viewer = back(&EventHub::new(), id, ServerEvent::new("all", "x"));
-    assert!(matches!(now(&mut viewer), Poll::Ready(Some(text)) if text.starts_with("event: all")));
+    let mut viewer = reconnect(&EventHub::new(), id, ServerEvent::new("all", "x"));
+    assert!(
+        matches!(receive_now(&mut viewer), Poll::Ready(Some(text)) if text.starts_with("event: all"))
+    );
 }
 
 #[tokio::test]
-async fn a_place_is_sent_once() {
+async fn an_event_number_is_sent_once() {
     let hub = EventHub::starting_at(4);
     let mut viewer = hub.add_viewer(&HeaderMap::new());
     for number in [3, 4, 5, 5, 2] {
         hub.send_event(event(number));
     }
-    assert_eq!(now(&mut viewer), ready("event: n\nid: 5\ndata: 5\n\n"));
-    assert_eq!(now(&mut viewer), Poll::Pending);
+    assert_eq!(
+        receive_now(&mut viewer),
+        ready_text("event: n\nid: 5\ndata: 5\n\n")
+    );
+    assert_eq!(receive_now(&mut viewer), Poll::Pending);
 }
 
 #[tokio::test]
-async fn who_is_more_than_64_events_behind_is_cut_off() {
+async fn a_viewer_more_than_64_events_behind_is_cut_off() {
     let hub = EventHub::starting_at(0);
     let (mut slow, mut quick) = (
         hub.add_viewer(&HeaderMap::new()),
@@ -123,12 +131,12 @@ async fn who_is_more_than_64_events_behind_is_cut_off() {
     );
     for number in 1..=64 {
         hub.send_event(event(number));
-        assert!(now(&mut quick).is_ready());
+        assert!(receive_now(&mut quick).is_ready());
     }
     assert_eq!(hub.count_viewers(), 2, "64 behind is allowed");
     hub.send_event(event(65));
-    assert_eq!(now(&mut slow), Poll::Ready(None));
-    assert!(now(&mut quick).is_ready());
+    assert_eq!(receive_now(&mut slow), Poll::Ready(None));
+    assert!(receive_now(&mut quick).is_ready());
     assert_eq!(hub.count_viewers(), 1);
 }
 
@@ -162,11 +170,14 @@ async fn the_end_of_the_server_is_the_last_event() {
     hub.send_event(event(1));
     stopper.stop();
     let rest = "event: n\nid: 1\ndata: 1\n\nevent: over\ndata: \n\n";
-    assert_eq!(now(&mut viewer), ready(rest));
-    assert_eq!(now(&mut viewer), Poll::Ready(None));
+    assert_eq!(receive_now(&mut viewer), ready_text(rest));
+    assert_eq!(receive_now(&mut viewer), Poll::Ready(None));
     let mut late = hub.add_viewer(&HeaderMap::new());
-    assert_eq!(now(&mut late), ready("event: over\ndata: \n\n"));
-    assert_eq!(now(&mut late), Poll::Ready(None));
+    assert_eq!(
+        receive_now(&mut late),
+        ready_text("event: over\ndata: \n\n")
+    );
+    assert_eq!(receive_now(&mut late), Poll::Ready(None));
 }
 
 /// A handler may create a viewer while it reads a store, on a thread outside the server's runtime.

@@ -46,7 +46,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///     let viewer = hub.add_viewer(&headers);
 ///     let mut first = Vec::new();
 ///     if viewer.needs_initial_events() {
-///         // What happens while the store is read comes after it.
+///         // Events sent while the store is read come after this one.
 ///         first.push(ServerEvent::new("all", readers.run(|| "what the store says").await?));
 ///     }
 ///     Ok(viewer.into_stream_response(&first))

@@ -134,7 +134,7 @@ fn other_packings_are_not_known() {
 }
 
 #[test]
-fn who_asks_first_is_refused_before_sending() {
+fn a_client_that_asks_first_is_refused_before_sending() {
     let served = TestServer::start_local();
     let mut wire = served.connect();
     let host = served.address();

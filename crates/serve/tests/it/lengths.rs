@@ -41,7 +41,7 @@ const UNCLEAR: [(&str, &str); 21] = [
 ];
 
 #[test]
-fn nothing_is_smuggled_in_behind_an_unclear_end() {
+fn nothing_is_smuggled_in_after_an_unclear_end() {
     let served = TestServer::start_local();
     let host = served.address();
     for (fields, body) in UNCLEAR {
@@ -77,7 +77,7 @@ fn a_length_that_is_too_short_ends_the_connection_with_the_next_request() {
 }
 
 #[test]
-fn a_body_that_ends_before_its_length_is_no_body() {
+fn a_body_that_ends_before_its_length_is_refused() {
     let served = TestServer::start_local();
     for path in ["/read", "/pieces"] {
         let mut wire = served.connect();

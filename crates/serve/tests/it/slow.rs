@@ -15,7 +15,7 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(100);
 
 #[test]
-fn who_says_nothing_is_not_waited_for() {
+fn a_client_that_says_nothing_is_not_waited_for() {
     let served = TestServer::start_with_limits(ServerLimits {
         head_timeout: SHORT,
         ..test_limits()
@@ -117,7 +117,7 @@ fn an_answer_that_is_not_read_from_a_unix_socket_is_given_up_too() {
 }
 
 #[test]
-fn an_address_has_so_many_connections_and_gets_them_back() {
+fn an_address_has_a_limit_of_connections_and_gets_closed_ones_back() {
     let served = TestServer::start_with_limits(ServerLimits {
         connections_per_address: 3,
         ..test_limits()
@@ -126,7 +126,7 @@ fn an_address_has_so_many_connections_and_gets_them_back() {
 }
 
 #[test]
-fn all_together_have_so_many_connections() {
+fn all_addresses_together_have_a_limit_of_connections() {
     let served = TestServer::start_with_limits(ServerLimits {
         connections: 3,
         ..test_limits()
@@ -258,7 +258,7 @@ fn slow_clients_from_many_addresses_make_room_for_others() {
 
 /// Connections that have sent a request are not closed in favor of new ones.
 #[test]
-fn whoever_is_being_answered_keeps_the_place() {
+fn a_client_that_is_being_answered_keeps_its_connection() {
     let served = TestServer::start_with_limits(ServerLimits {
         connections: 2,
         ..test_limits()

@@ -34,7 +34,7 @@ fn what_is_in_flight_is_finished_and_nothing_new_begun() {
 }
 
 #[test]
-fn who_does_not_end_is_cut_off() {
+fn a_request_that_does_not_end_is_cut_off() {
     let mut served = TestServer::start_with_limits(ServerLimits {
         stop_timeout: Duration::from_millis(50),
         ..test_limits()

@@ -90,7 +90,7 @@ fn a_large_answer_is_whole_and_ends_properly() {
 }
 
 #[test]
-fn who_does_not_speak_tls_is_not_answered() {
+fn a_client_without_tls_is_not_answered() {
     let papers = make_certificate();
     let served = start_tls_server(&papers, test_limits());
     let mut wire = served.connect();

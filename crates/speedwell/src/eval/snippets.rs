@@ -129,7 +129,7 @@ fn hook_per_snippet(
         _ if hooks.len() == count => hooks,
         _ => bail!(
             "{option} is given {} for {count} snippet(s)\nhint: give it once for all snippets, or once for each, in \
-             their order; an empty one is none",
+             their order; an empty text leaves its snippet without one",
             count_of_times(hooks.len())
         ),
     }

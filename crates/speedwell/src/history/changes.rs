@@ -1,5 +1,5 @@
-//! `speedwell history changes`: what changed, since when, and how certain that is; and the gate
-//! over time.
+//! `speedwell history changes`: what changed, since when, and how certain that is; and a pass/fail
+//! gate on changes in the history.
 
 use crate::confirm;
 use crate::gate::CommandGate;
@@ -30,7 +30,7 @@ pub struct ChangesArgs {
     /// Show only changes that are neither triaged nor refuted
     #[arg(long)]
     open: bool,
-    /// Exit with status 1 if an open change is worse
+    /// Exit with status 1 if an open change is for the worse
     ///
     /// With 'unclear', suspected changes also count. The status is 2 if no series could be searched.
     #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
@@ -38,7 +38,7 @@ pub struct ChangesArgs {
     /// Pass if the history is too short to search
     #[arg(long, requires = "fail_on")]
     allow_short_history: bool,
-    /// First measure open changes for the worse again, on this machine
+    /// First re-measure open changes for the worse, on this machine
     ///
     /// The gate then counts only confirmed changes.
     #[arg(long, conflicts_with_all = ["format", "json", "no_save"])]
@@ -89,9 +89,9 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     Ok(confirm_status.combine_with_gate(gate?.exit_status()))
 }
 
-/// Measures open changes for the worse again, if the revisions of both sides are known; also the
-/// newest point of a series if it lies far off, although no search reports it yet. A refuted change
-/// is not a failure.
+/// Re-measures open changes for the worse if the revisions of both sides are known; likewise the
+/// newest point of a series if it is far from the others, even though no search reports it as a
+/// change yet. A refuted change is not a failure.
 fn confirm_changes(
     args: &ChangesArgs,
     store: &mut Store,
@@ -150,8 +150,8 @@ fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow:
     Ok(false)
 }
 
-/// Returns why a gate cannot judge some series: metrics without a good direction, and negative
-/// values.
+/// Returns why a gate cannot judge some series: it is unknown which direction of a metric is
+/// better, or values are negative.
 fn gate_obstacles(searched: &[&SeriesTrend], unsearched: &[&SeriesTrend]) -> Vec<String> {
     let undirected: BTreeSet<&str> = searched
         .iter()
@@ -164,7 +164,9 @@ fn gate_obstacles(searched: &[&SeriesTrend], unsearched: &[&SeriesTrend]) -> Vec
         .count();
     let mut obstacles: Vec<String> = undirected
         .iter()
-        .map(|metric| format!("the good direction of '{metric}' is unknown"))
+        .map(|metric| {
+            format!("it is unknown whether lower or higher values of '{metric}' are better")
+        })
         .collect();
     if impossible_count > 0 {
         obstacles.push(format!(
@@ -174,7 +176,7 @@ fn gate_obstacles(searched: &[&SeriesTrend], unsearched: &[&SeriesTrend]) -> Vec
     obstacles
 }
 
-/// Evaluates the gate over time.
+/// Evaluates the gate on changes in the history.
 fn evaluate_gate(
     history: &ProjectHistory,
     is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,

@@ -36,7 +36,7 @@ pub struct HistoryArgs {
     since: Option<String>,
     /// Show only sessions with a case matching RE (repeatable)
     ///
-    /// The pattern is searched in case names. With several patterns, one must match.
+    /// The pattern may match anywhere in the name of a case. With several patterns, one must match.
     #[arg(short, long, value_name = "RE")]
     filter: Vec<Regex>,
     #[command(flatten)]

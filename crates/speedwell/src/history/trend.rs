@@ -84,12 +84,12 @@ fn export_table(history: &ProjectHistory) -> anyhow::Result<CommandStatus> {
     let ExportedHistory { text, left_out } = report::export_otava(history);
     ensure!(
         text.lines().count() > 1,
-        "no session has a point of every series\nhint: use a pattern to select cases that were measured together"
+        "no session has a point in every series\nhint: use a pattern to select cases that were measured together"
     );
     if left_out > 0 {
         status::print_warning(&format!(
-            "{left_out} sessions lack a point of some series and were left out, because Otava does not accept gaps; use a pattern to select \
-             cases that were measured together."
+            "{left_out} sessions lack a point in some series and were left out, because Otava does not accept gaps; \
+             use a pattern to select cases that were measured together."
         ));
     }
     status::write_stdout(text)?;

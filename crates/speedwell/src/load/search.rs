@@ -32,7 +32,7 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     ensure!(
         matches!(mode, LoadMode::Concurrency(_))
             || (options.step, options.patience, options.concurrency_limit) == (None, None, None),
-        "--step, --patience and --concurrency-limit need a search of the concurrency\nhint: -c max"
+        "--step, --patience and --concurrency-limit need a search for the best concurrency\nhint: -c max"
     );
     if mode == LoadMode::AsSpecified {
         return Ok(());

@@ -15,7 +15,7 @@ pub struct PlaceArgs {
     /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
-    /// Only write the files, without a first measurement of a minute
+    /// Only write the files; skip the first, one-minute measurement
     #[arg(long)]
     pub no_look: bool,
 }

@@ -28,10 +28,10 @@ pub struct ComparisonArgs {
     /// for 'better' and 'worse'].
     #[arg(long, value_name = "PCT", value_parser = parse::percentage_as_fraction)]
     pub threshold: Option<f64>,
-    /// Exit with status 1 if any case is 'worse', or 'unclear'
+    /// Exit with status 1 if any case is 'worse' (optionally: 'unclear')
     ///
-    /// 'unclear' also fails if a case may be worse, or if only one side has it. The status is 2 if that cannot be
-    /// judged.
+    /// With 'unclear', the gate also fails if a case may be worse, or if only one side has it. The status is 2 if no
+    /// case fails but some cannot be judged.
     #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
     pub fail_on: FailOn,
     /// Judge benchmarks that changed: each side measures its own version
@@ -39,7 +39,8 @@ pub struct ComparisonArgs {
     pub with_own_benchmarks: bool,
     /// Which direction of a metric is better (repeatable)
     ///
-    /// Needed if neither the unit nor the framework implies it: changes of such a metric have no verdict.
+    /// Needed if neither the unit nor the framework implies it. Without a direction, changes of the metric have no
+    /// verdict.
     #[arg(long, value_name = "METRIC=higher|lower", value_parser = parse::better)]
     pub better: Vec<(String, MetricDirection)>,
 }

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_divided_as_asked_and_usually_as_always() {
+    fn a_run_is_divided_as_requested_or_by_default() {
         assert_eq!(
             args(&[]).sampling_options(1).samples,
             SampleDivision::default()

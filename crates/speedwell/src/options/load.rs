@@ -310,7 +310,7 @@ fn clients() -> impl TypedValueParser<Value = LoadClient> {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Pace")]
 pub struct PaceArgs {
-    /// Number of concurrent requests, or 'max' to search [default: 10]
+    /// Number of concurrent requests; 'max' finds the best [default: 10]
     ///
     /// Several numbers are measured in turn. 'max' finds the number beyond which throughput stops growing. With --rate,
     /// this is the initial number of connections.
@@ -324,7 +324,7 @@ pub struct PaceArgs {
     /// The time starts after the warm-up.
     #[arg(short = 't', long, alias = "duration", value_name = "DUR", value_parser = parse::duration)]
     pub time: Option<Duration>,
-    /// Requests per second, e.g. 500, 10k, 90/m, or 'max' to search
+    /// Requests per second, e.g. 500, 10k, 90/m; 'max' finds the highest
     ///
     /// Requests are sent on schedule, whatever the server does. 'max' finds the highest rate that the server sustains.
     #[arg(long, alias = "rps", value_name = "N[/s]|max")]

@@ -21,7 +21,7 @@ pub struct SelectionArgs {
     pub filter: Vec<Regex>,
     /// Leave out benchmarks that match this pattern (repeatable)
     ///
-    /// The pattern is searched in 'group/name'.
+    /// The pattern may match anywhere in 'group/name'.
     #[arg(short = 'x', long = "exclude", value_name = "RE")]
     pub exclude: Vec<Regex>,
     /// Set a parameter to these values (repeatable)
@@ -38,7 +38,7 @@ pub struct SelectionArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct MetricArgs {
-    /// Report this metric instead of the first, or 'all' (repeatable)
+    /// Report this metric, or 'all', instead of the first (repeatable)
     #[arg(long = "metric", value_name = "NAME")]
     pub names: Vec<String>,
 }
@@ -112,7 +112,7 @@ pub struct StudyArgs {
     /// Study how the metric depends on this parameter
     #[arg(long, value_name = "NAME")]
     pub x_axis: Option<String>,
-    /// Draw a line for each value of this parameter, or 'variant'
+    /// Draw a line for each value of NAME ('variant': each variant)
     #[arg(long, value_name = "NAME", requires = "x_axis")]
     pub by: Option<String>,
     /// Use a logarithmic x axis

@@ -1,5 +1,5 @@
-//! Background work of a server: computes missing points of sessions, so that no page waits for
-//! them.
+//! Background work of a server: computes missing history points of sessions, so that no page waits
+//! for them.
 
 use speedwell_measure::history::summarize_sessions;
 use speedwell_results::store::Store;

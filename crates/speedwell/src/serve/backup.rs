@@ -180,7 +180,7 @@ fn remove_store(path: &Path) {
     let _ = std::fs::remove_dir_all(Store::projects_folder(path));
 }
 
-/// Restores one project and computes the points of its sessions.
+/// Restores one project and computes the history points of its sessions.
 fn restore_project(
     store: &mut Store,
     lines: &mut BackupLines<BufReader<&File>>,

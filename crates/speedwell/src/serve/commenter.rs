@@ -237,7 +237,7 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
     };
     let number = session.number.context("the session has no number")?;
     if store.session_machine(number)?.is_none() {
-        // The server that received the session has not computed its points yet.
+        // The server that received the session has not computed its history points yet.
         store.store_points(number, &analysis::session_points(session))?;
     }
     let filter = SessionFilter {

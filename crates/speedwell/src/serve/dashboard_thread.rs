@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the dashboard stays up after the last viewer.
+/// How long the dashboard stays up after the last viewer has left.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Poll interval for viewers, a pressed key and interrupts.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

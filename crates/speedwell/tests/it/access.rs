@@ -11,7 +11,7 @@ use std::time::Instant;
 
 on_both! {
     each_token_opens_its_project_and_no_other
-    the_key_of_the_start_works_once_and_triages_a_change
+    the_start_key_works_once_and_triages_a_change
     guessing_ends_after_ten_tries_and_tells_nothing
     pages_of_other_sites_change_nothing
     people_log_in_with_a_token_and_out_again
@@ -116,11 +116,11 @@ fn each_token_opens_its_project_and_no_other(place: &StorePlace) {
         let settings = dashboard.with_token("/settings.json", token).status;
         assert_eq!(settings == 200, *name == "admin", "{name}: {settings}");
     }
-    who_is_unknown_sees_what_is_public(&dashboard);
+    anonymous_visitors_see_what_is_public(&dashboard);
 }
 
 /// Anonymous visitors see public pages, and are redirected to the login.
-fn who_is_unknown_sees_what_is_public(dashboard: &TestDashboard) {
+fn anonymous_visitors_see_what_is_public(dashboard: &TestDashboard) {
     assert_eq!(dashboard.get("/open/").status, 200);
     assert_eq!(dashboard.get("/core/sessions.json").status, 401);
     let led = dashboard.request(
@@ -162,7 +162,7 @@ fn cookie(reply: &HttpReply) -> String {
 }
 
 #[expect(clippy::too_many_lines, reason = "a story is told in one piece")]
-fn the_key_of_the_start_works_once_and_triages_a_change(place: &StorePlace) {
+fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
     let project = super::serve::long_project(120, place);
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
@@ -361,7 +361,7 @@ fn pages_of_other_sites_change_nothing(place: &StorePlace) {
     );
 }
 
-/// Options as behind a TLS proxy.
+/// Options of a server behind a TLS proxy.
 pub const PROXIED: [&str; 6] = [
     "--bind",
     "127.0.0.1:0",

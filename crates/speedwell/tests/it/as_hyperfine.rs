@@ -106,7 +106,7 @@ fn commands_have_their_runs_their_environment_and_what_belongs_around_them() {
 }
 
 #[test]
-fn the_order_is_one_after_the_other_only_where_that_is_asked_for_or_needed() {
+fn commands_run_one_after_the_other_only_where_that_is_asked_for_or_needed() {
     let order = |words: &[&str]| -> String {
         let folder = tempfile::tempdir().unwrap();
         let common = [
@@ -323,7 +323,7 @@ fn a_file_that_commands_read_is_not_replaced() {
             "{words:?}"
         );
     }
-    // A file with the results of the last time is replaced, also where a command behind the runs reads it.
+    // A file with the results of an earlier call is replaced, even if a command after the runs reads it.
     let cleanup = ["--cleanup", "cat results.json"];
     let again = ["true", "-r", "2", "--export-json", "results.json"];
     for _ in 0..2 {

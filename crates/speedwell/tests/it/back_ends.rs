@@ -21,17 +21,17 @@ impl StorePlace {
         StorePlace::File(tempfile::tempdir().unwrap())
     }
 
-    /// `None` without a server, after printing that.
+    /// A schema on a server; `None`, with a message, if there is no server.
     pub fn server() -> Option<StorePlace> {
         some_server(TestSchema::new).map(StorePlace::Server)
     }
 
-    /// A server that no other test uses; `None`, after printing that, without one.
+    /// A server that no other test uses; `None`, with a message, if there is none.
     pub fn instance() -> Option<StorePlace> {
         some_server(StoppableServer::new).map(StorePlace::Instance)
     }
 
-    /// Likewise with its tables in a folder of the test.
+    /// A server that no other test uses, with its tables in a folder of the test.
     pub fn instance_with_tables_in(folder: &Path) -> Option<StorePlace> {
         let instance = some_server(StoppableServer::new)?;
         Some(StorePlace::Instance(instance.with_tables_in(folder)))

@@ -116,7 +116,7 @@ fn lines_of(file: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
+fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_changes() {
     let Some(server) = StorePlace::server() else {
         return;
     };

@@ -255,7 +255,7 @@ fn ends_that_are_alike_are_not_searched() {
 }
 
 #[test]
-fn what_is_no_line_is_refused_with_both_ends_and_the_way_out() {
+fn a_range_that_is_no_line_is_refused_with_both_ends_and_the_way_out() {
     let Some(repository) = LinearRepository::new(&[100; 4], |number| number == 4) else {
         return;
     };

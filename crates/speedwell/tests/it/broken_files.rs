@@ -133,14 +133,14 @@ fn files() -> Vec<(&'static FileFormat, Vec<u8>)> {
             .unwrap_or_else(|| panic!("no recorded file of '{}'", format.name));
         for name in *names {
             let bytes = std::fs::read(folder.join(name)).unwrap();
-            files.push((format, shortened(name, bytes)));
+            files.push((format, shorten(name, bytes)));
         }
     }
     files
 }
 
 /// The files of google/benchmark and bencher have many rows of a kind; one of each is enough.
-fn shortened(name: &str, bytes: Vec<u8>) -> Vec<u8> {
+fn shorten(name: &str, bytes: Vec<u8>) -> Vec<u8> {
     if name.starts_with("history/bencher") {
         let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         let results = json["results"].as_array_mut().unwrap();
@@ -274,7 +274,7 @@ fn assert_helps(message: &str, place: &str) {
 }
 
 #[test]
-fn what_is_no_results_file_is_said_to_be_what_it_is() {
+fn a_file_without_results_is_named_as_what_it_is() {
     let cases: [(&[u8], &str); 8] = [
         (b"", "'f' is empty; expected pyperf JSON, or "),
         (b" \n\t", "'f' is empty; "),
@@ -334,7 +334,8 @@ const WORDS: [&str; 16] = [
     ":",
 ];
 
-/// Damages bytes: removes, duplicates, moves or replaces letters, pieces and numbers.
+/// Damages bytes a few times: replaces a byte, a piece or a number, removes or repeats a piece, or
+/// inserts a word.
 fn damage_bytes(bytes: &[u8], dice: &mut Xoshiro256PlusPlus) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..dice.random_range(1..4) {
@@ -403,6 +404,6 @@ fn damage_files_of(format: &FileFormat, files: &[&[u8]]) {
                 .unwrap_or_else(|_| panic!("{}, trial {trial} failed with:\n{text}", format.name)),
         );
     }
-    // If nothing is read, the damage is too great to reach the code behind the parser.
+    // If nothing is read, the damage is too great to reach the code after the parser.
     assert!(read > TRIALS_PER_FORMAT / 20, "{}: {read}", format.name);
 }

@@ -219,7 +219,7 @@ impl BrowserPage {
         BrowserPage::at(&format!("file://{}", file.display()), screen)
     }
 
-    /// Likewise for the page at a URL.
+    /// Shows the page at a URL and waits until it is loaded; `None` without a browser.
     pub fn at(address: &str, screen: ScreenSize) -> Option<BrowserPage> {
         let mut page = HeadlessBrowser::shared()?.open();
         for domain in ["Page", "Runtime", "Network", "Log"] {

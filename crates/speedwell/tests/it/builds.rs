@@ -72,8 +72,8 @@ fn runs_that_share_builds_are_compared_by_build() {
     // Standard deviation of the logarithms of the eight factors: 0.0844 (numpy).
     let notes = row["notes"].as_str().unwrap();
     let expected = [
-        "Layout: builds of one source differ by sd 8.4 % [",
-        "(slowest/fastest 1.20); runs of one build by 0 %.",
+        "Layout: the standard deviation between builds of the same source is 8.4 % [",
+        "(slowest/fastest 1.20); between runs of one build, it is 0 %.",
     ];
     assert!(
         expected.iter().all(|words| notes.contains(words)),
@@ -104,7 +104,7 @@ fn four_builds_decide_nothing_whatever_the_number_of_runs() {
 }
 
 #[test]
-fn without_a_number_of_runs_looks_are_at_whole_builds() {
+fn without_a_number_of_runs_looks_come_after_whole_builds() {
     let words = [&TWO[..], &["--builds", "16", "--format", "json"]].concat();
     let project = project();
     let found = run(&project, &words).expect_status(0).json();
@@ -121,9 +121,14 @@ fn one_variant_shows_how_much_its_builds_differ() {
         &project(),
         &["--variant", "old=true", "--builds", "4", "--runs", "8"],
     );
-    answer
-        .expect_status(0)
-        .expect_stdout(&["Layout: builds of one source differ by sd 8.8 %"]);
+    let answer = answer.expect_status(0);
+    let words: Vec<&str> = answer.stdout.split_whitespace().collect();
+    assert!(
+        words
+            .join(" ")
+            .contains("between builds of the same source is 8.8 %"),
+        "{words:?}"
+    );
 }
 
 #[test]
@@ -138,7 +143,7 @@ fn doctor_says_in_a_line_whether_layout_matters() {
     assert!(
         words
             .join(" ")
-            .contains("builds of one source differ by sd 8.4 %"),
+            .contains("builds of the same source is 8.4 %"),
         "{words:?}"
     );
     let even = TempProject::new().with("g/builds.fake", "case k=1\n* 100 101 102 103 104\n");
@@ -166,7 +171,7 @@ fn a_change_of_one_build_that_a_layout_may_make_is_marked() {
     let row = &found["changes"][0];
     assert_eq!(row["verdict"], "better");
     let expected =
-        "Builds of one source differ by sd 8.8 % in this case (@1), more than this change";
+        "In @1, the standard deviation between builds of the same source was 8.8 % for this case";
     assert!(row["notes"].as_str().unwrap().contains(expected), "{row}");
     let large = project.with("g/builds.fake", FAKE);
     let found = run(&large, &words).expect_status(0).json();

@@ -185,7 +185,7 @@ fn every_format_has_a_line_for_each_case() {
 
 /// Interrupts a calibration of 30 comparisons with Ctrl-C after two of them, and returns its
 /// output; `None` if it finished before the signal.
-fn interrupted(run_ms: u32) -> Option<(TempProject, CommandResult)> {
+fn interrupted_calibration(run_ms: u32) -> Option<(TempProject, CommandResult)> {
     let project = TempProject::new().with("slow.fake", &format!("case n=1\n* sleep:{run_ms}\n"));
     let words = [
         "doctor",
@@ -220,7 +220,7 @@ fn interrupted(run_ms: u32) -> Option<(TempProject, CommandResult)> {
 #[test]
 fn an_interrupted_calibration_reports_its_complete_comparisons_and_can_go_on() {
     // A busy machine may let it finish; the next one takes longer.
-    let found = [4, 16, 64].into_iter().find_map(interrupted);
+    let found = [4, 16, 64].into_iter().find_map(interrupted_calibration);
     let (project, answer) = found.expect("no calibration could be interrupted");
     answer
         .expect_status(130)

@@ -95,7 +95,9 @@ impl CodeHarness {
         let folder = tempfile::tempdir().unwrap();
         let words = match &self.way {
             CodeDelivery::ReportedTime(words) => words.clone(),
-            CodeDelivery::Compiled => compiled(self.language, snippet, self.modules(snippet))?,
+            CodeDelivery::Compiled => {
+                compile_program(self.language, snippet, self.modules(snippet))?
+            }
         };
         let trace = folder.path().join("trace").to_string_lossy().into_owned();
         Ok(CodeConversation {
@@ -154,7 +156,7 @@ fn compiled_by(compilers: &[&str]) -> Option<CodeDelivery> {
 ///
 /// # Errors
 /// Returns an answer with the `error` that a harness which compiles code itself would send.
-fn compiled(
+fn compile_program(
     language: &str,
     snippet: TestSnippet,
     modules: Option<PathBuf>,

@@ -149,7 +149,7 @@ fn what_could_not_be_compared_is_said_as_such() {
         job.comment()
     );
     assert_eq!(job.forge.statuses()[0]["state"], "error");
-    // Likewise without any session.
+    // The same without any session.
     job.run(&["comment"]).expect_status(2);
     assert!(
         job.comment().contains("**not compared: "),
@@ -173,7 +173,7 @@ fn names_in_a_comment_notify_nobody_and_are_no_markup() {
 }
 
 #[test]
-fn a_text_is_said_as_it_is_and_a_refusal_is_a_warning() {
+fn a_text_is_posted_unchanged_and_a_refusal_is_a_warning() {
     let job = PullJob::new(ForgeKind::Gitea);
     std::fs::write(job.project.path("report.md"), "**hello**\n").unwrap();
     job.run(&["comment", "--text", "report.md"])

@@ -7,7 +7,7 @@ use crate::drop_in::{
 
 /// Calibrates a script whose rates vary by `spread(n)` about their mean in one case, and by half of
 /// that in another.
-fn calibrated(arguments: &str, spread: fn(f64) -> f64) -> DropInOutcome {
+fn calibrate(arguments: &str, spread: fn(f64) -> f64) -> DropInOutcome {
     let folder = benchmark_folder(SCRIPTS);
     DropIn::new(
         "calibrate-n.js",
@@ -37,7 +37,7 @@ fn calibrated(arguments: &str, spread: fn(f64) -> f64) -> DropInOutcome {
 
 #[test]
 fn n_grows_until_the_results_are_steady() {
-    let outcome = calibrated("", |n| 1.0 / n);
+    let outcome = calibrate("", |n| 1.0 / n);
     assert_eq!(outcome.status, 0, "{outcome:#?}");
     let tested = |n: &str| {
         outcome
@@ -65,7 +65,7 @@ fn n_grows_until_the_results_are_steady() {
 
 #[test]
 fn one_unsteady_configuration_keeps_it_going() {
-    let outcome = calibrated("--cv-threshold=.2 --start-n=4 --increase=3", |n| 0.7 / n);
+    let outcome = calibrate("--cv-threshold=.2 --start-n=4 --increase=3", |n| 0.7 / n);
     let lines: Vec<&str> = outcome
         .stdout
         .lines()
@@ -88,7 +88,7 @@ fn one_unsteady_configuration_keeps_it_going() {
 
 #[test]
 fn the_best_n_is_told_when_none_is_enough() {
-    let outcome = calibrated("--max-increases=3", |n| if n == 100.0 { 0.2 } else { 0.3 });
+    let outcome = calibrate("--max-increases=3", |n| if n == 100.0 { 0.2 } else { 0.3 });
     assert_eq!(outcome.status, 0);
     assert!(
         outcome

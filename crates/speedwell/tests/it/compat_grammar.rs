@@ -44,7 +44,7 @@ fn help_works_and_names_what_the_originals_do_not_have() {
 }
 
 #[test]
-fn an_option_behind_an_item_is_an_item() {
+fn an_option_after_an_item_is_an_item() {
     let outcome = call("run.js", "zz --filter kill");
     assert_eq!(
         outcome.stderr,

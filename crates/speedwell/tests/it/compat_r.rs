@@ -89,7 +89,7 @@ fn chatter_between_the_rows_is_left_out_of_the_table() {
 #[test]
 fn every_figure_agrees_with_r_to_nine_digits() {
     let groups = CompareRates::read(golden("compare-string_decoder.csv").as_bytes()).unwrap();
-    let expected = highprec("compare-string_decoder.highprec.tsv");
+    let expected = precise_figures("compare-string_decoder.highprec.tsv");
     assert_eq!(groups.len(), expected.len());
     for (name, rates) in groups.iter() {
         let name = String::from_utf8(name.to_vec()).unwrap();
@@ -117,7 +117,7 @@ fn every_figure_agrees_with_r_to_nine_digits() {
 }
 
 /// Figures by case and name, from lines of `case TAB name=value TAB ...`.
-fn highprec(name: &str) -> HashMap<String, HashMap<String, f64>> {
+fn precise_figures(name: &str) -> HashMap<String, HashMap<String, f64>> {
     let figures = |line: &str| {
         let pairs = line
             .split('\t')
@@ -161,7 +161,7 @@ fn numbers_words_and_truth_values_as_axes_print_as_in_r() {
 }
 
 #[test]
-fn files_put_behind_one_another_can_be_told_apart_by_name() {
+fn concatenated_files_can_be_told_apart_by_name() {
     let other = golden("scatter.csv").replace("string-decoder.js", "other.js");
     let outcome = DropIn::new("scatter.R", "--xaxis filename --category encoding")
         .stdin(golden("scatter.csv") + &other)

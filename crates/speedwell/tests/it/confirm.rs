@@ -119,7 +119,7 @@ fn suspect_changes<const N: usize>(repository: &TestRepository, cases: [&str; N]
     })
 }
 
-fn known(repository: &TestRepository, number: &str) -> RecordedChange {
+fn recorded_change(repository: &TestRepository, number: &str) -> RecordedChange {
     let store = Store::open(&repository.project.path(".speedwell/results.db")).unwrap();
     let found = store.find_change(number.parse().unwrap());
     found.unwrap().change
@@ -140,7 +140,7 @@ fn a_change_of_the_history_is_confirmed_or_refuted_and_the_history_knows_it() {
         answer
             .expect_stderr(&[&format!("change {number} is {state}")])
             .expect_stdout(&["the history was measured on lab"]);
-        let known = known(&repository, &number);
+        let known = recorded_change(&repository, &number);
         assert_eq!((known.state, known.confirmed_by), (state, Some(3)));
         let expected = if status == 0 { 1.1 } else { 1.0 };
         assert!((known.ratio.value - expected).abs() < 0.01, "{known:?}");
@@ -166,14 +166,17 @@ fn changes_between_the_same_revisions_share_a_session_which_may_be_interrupted()
         .with_signal(&words, "INT", "20")
         .expect_status(130);
     for number in &numbers {
-        assert_eq!(known(&repository, number).state, ChangeState::Suspected);
+        assert_eq!(
+            recorded_change(&repository, number).state,
+            ChangeState::Suspected
+        );
     }
     let resumed = repository.run(&["confirm", "--resume", "@latest"]);
     resumed
         .expect_status(0)
         .expect_stdout(&["confirmed in 2 of 2 cases"]);
     for number in &numbers {
-        let known = known(&repository, number);
+        let known = recorded_change(&repository, number);
         assert_eq!(
             (known.state, known.confirmed_by),
             (ChangeState::Confirmed, Some(3))
@@ -253,7 +256,7 @@ fn a_newest_point_far_from_all_others_is_measured_again_before_anybody_is_told()
         let trend = repository.run(&["history", "trend", "BM_copy/8"]);
         trend
             .expect_status(0)
-            .expect_stdout(&["The newest point lies beyond all of the last 40"]);
+            .expect_stdout(&["The newest point lies beyond all of the 40 before it"]);
         let gate = ["history", "changes", "--fail-on", "worse"];
         repository.run(&gate).expect_status(0);
         let confirmed = [&gate[..], &["--confirm", "--build", "sh build.sh"]].concat();

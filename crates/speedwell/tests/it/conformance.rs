@@ -22,7 +22,7 @@ const AWKWARD: [&str; 7] = [
     "c,d",
 ];
 
-/// Whether the harness owns the loop of benchmark files; one that does not measures them once.
+/// Whether the harness owns the loop of benchmark files; if not, it measures them once.
 /// `ready` does not tell, because its capabilities may apply to code only.
 fn is_timed(harness: &TestHarness) -> bool {
     let ended = harness.converse(&[harness.describe("answer", "")]);

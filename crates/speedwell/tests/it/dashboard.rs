@@ -136,7 +136,8 @@ impl TestDashboard {
         retry_until_ready(|| self.follow(path))
     }
 
-    /// Likewise with additional header fields, without following redirects.
+    /// Like [`TestDashboard::get_when_ready`], with additional header fields and without following
+    /// redirects.
     pub fn get_when_ready_with(&self, path: &str, fields: &[(&str, &str)]) -> HttpReply {
         retry_until_ready(|| self.request("GET", path, fields, ""))
     }

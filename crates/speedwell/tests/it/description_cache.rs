@@ -19,7 +19,7 @@ fn project(more: &str) -> TempProject {
 }
 
 /// The cases listed, and the number of executions of the file so far.
-fn listed(project: &TempProject, len: Option<&str>) -> (String, usize) {
+fn list_cases(project: &TempProject, len: Option<&str>) -> (String, usize) {
     let mut command = project.command(&["run", "g/file.js", "--list"]);
     command.env("XDG_CACHE_HOME", project.path("cache"));
     if let Some(len) = len {
@@ -37,13 +37,13 @@ fn a_file_is_asked_again_only_when_something_it_depends_on_has_changed() {
         return;
     }
     let project = project("");
-    let (first, asked) = listed(&project, None);
+    let (first, asked) = list_cases(&project, None);
     assert!(first.contains("len=10") && asked == 1, "{first}");
-    assert_eq!(listed(&project, None), (first, 1));
-    let (other, asked) = listed(&project, Some("77"));
+    assert_eq!(list_cases(&project, None), (first, 1));
+    let (other, asked) = list_cases(&project, Some("77"));
     assert!(other.contains("len=77") && asked == 2, "{other}");
     std::fs::write(project.path("g/values.js"), "module.exports = [20];").unwrap();
-    let (third, asked) = listed(&project, Some("77"));
+    let (third, asked) = list_cases(&project, Some("77"));
     assert!(third.contains("len=20") && asked == 3, "{third}");
 }
 
@@ -53,14 +53,14 @@ fn a_file_that_looks_into_folders_is_asked_each_time() {
         return;
     }
     let project = project("values.push(fs.readdirSync(__dirname).length);");
-    let (first, _) = listed(&project, None);
+    let (first, _) = list_cases(&project, None);
     std::fs::write(project.path("g/one-more"), "").unwrap();
-    let (second, asked) = listed(&project, None);
+    let (second, asked) = list_cases(&project, None);
     assert!(first != second && asked == 2, "{first}{second}");
 }
 
 /// Compiled code that Node.js processes have cached of our own scripts.
-fn compiled(project: &TempProject) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+fn cached_code(project: &TempProject) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let caches = std::fs::read_dir(project.path("cache/speedwell")).unwrap();
     let folders = caches.flatten().map(|entry| entry.path());
     let unpacked = folders.filter(|path| path.to_string_lossy().contains("/harness-node-"));
@@ -83,7 +83,7 @@ fn compiled_scripts_are_kept_once_and_replaced_if_they_are_broken() {
         command.env("XDG_CACHE_HOME", project.path("cache"));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
-        compiled(&project)
+        cached_code(&project)
     };
     let first = measured();
     let [(path, content)] = first.as_slice() else {

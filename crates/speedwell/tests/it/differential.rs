@@ -159,7 +159,7 @@ fn every_page_says_the_same() {
     pages_of(30, 30);
 }
 
-/// Likewise with 2,000 sessions and the pages of each.
+/// Compares every page in JSON with 2,000 sessions, including the pages of each.
 ///
 /// `cargo test -p speedwell --features postgres --test it -- --ignored every_page_of_two_thousand_sessions`
 #[test]
@@ -421,7 +421,7 @@ fn points_lines_and_changes_are_the_same() {
     changes(&mut stores);
 }
 
-/// The circumstances of all sessions at once equal those of each.
+/// The circumstances of all sessions, read at once, equal those read one by one.
 fn circumstances(stores: &mut [Store; 2]) {
     let numbers: Vec<i64> = (1..=50).collect();
     let sets = query_both(stores, "circumstances of all", |store| {

@@ -19,13 +19,13 @@ pub fn words(language: &str) -> Option<Vec<String>> {
     if language == "elixir" {
         words.push(elixir()?.to_string_lossy().into_owned());
     }
-    words.push(compiled(&compiler).to_string_lossy().into_owned());
+    words.push(compiled_folder(&compiler).to_string_lossy().into_owned());
     words.extend(["-s", "speedwell_harness"].map(str::to_owned));
     Some(words)
 }
 
 /// The folder with the compiled harness.
-fn compiled(compiler: &str) -> &'static Path {
+fn compiled_folder(compiler: &str) -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         // A static is never dropped, so the folder is in Cargo's directory for temporary files.

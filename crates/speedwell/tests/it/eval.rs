@@ -239,8 +239,8 @@ fn codes_in_one_process_take_turns_or_work_at_the_same_time() {
 fn a_search_finds_how_many_workers_a_lock_lets_through() {
     let project = TempProject::new();
     let lock = project.path("lock");
-    // For any number of workers, one holds the lock, for 50 ms; another may start meanwhile, also
-    // on a busy machine.
+    // Of any number of workers, only one at a time holds the lock, for 50 ms. Meanwhile another can
+    // start its shell, even on a busy machine.
     let code = format!("flock {} sleep 0.05", lock.display());
     let words = [
         "-c",

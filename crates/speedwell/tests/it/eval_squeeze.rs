@@ -1,5 +1,6 @@
-//! Searches for the best number of workers with a known answer: something lets only so many
-//! through, and the work there is waiting, so that the answer does not depend on the machine.
+//! Searches for the best number of workers, where the answer is known: something lets a fixed
+//! number of workers through at once, and they only wait there, so that the answer does not depend
+//! on the machine.
 //!
 //! `scripts/check-squeeze` repeats and counts them.
 

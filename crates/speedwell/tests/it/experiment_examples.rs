@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// Reads the report that was written as data.
 #[track_caller]
-fn written(project: &TempProject, name: &str) -> Value {
+fn read_data(project: &TempProject, name: &str) -> Value {
     let text = std::fs::read_to_string(project.path(name)).unwrap();
     serde_json::from_str(&text).unwrap()
 }
@@ -69,7 +69,7 @@ fn topologies_of_a_server_are_measured_and_reported() {
         in_runs(&project, "variant"),
         colours.iter().map(|&name| name.to_owned()).collect()
     );
-    let found = written(&project, "http-worker-topologies.json");
+    let found = read_data(&project, "http-worker-topologies.json");
     assert_eq!(all_values(&found, "claims", "answer"), ["undecided"; 6]);
     let headlines = found["headlines"].to_string();
     assert!(
@@ -98,7 +98,7 @@ fn topologies_of_a_server_are_measured_and_reported() {
     // Four stages and the tail.
     let page = std::fs::read_to_string(project.path("http-worker-topologies.html")).unwrap();
     assert_eq!(page.matches(">Percentage served</").count(), 4);
-    assert!(page.contains(">Percentage served, the slow ones</"));
+    assert!(page.contains(">Percentage served, slowest requests</"));
     check_page_opens(&project, "http-worker-topologies.html", 5);
 }
 
@@ -151,7 +151,7 @@ fn the_cost_of_a_module_is_measured_and_reported() {
         in_runs(&project, "variant"),
         variants.iter().map(|&name| name.to_owned()).collect()
     );
-    let found = written(&project, "crash-collector-overhead.json");
+    let found = read_data(&project, "crash-collector-overhead.json");
     assert_eq!(all_values(&found, "claims", "answer"), ["undecided"; 6]);
     assert_eq!(found["failures"].as_array().map(Vec::len), Some(0));
     let verdicts = all_values(&found, "changes", "verdict");
@@ -181,7 +181,7 @@ fn a_server_in_front_of_postgresql_is_measured_and_reported() {
     answer.expect_status(0);
     let variants = ["prepared", "simple"].map(str::to_owned);
     assert_eq!(in_runs(&project, "variant"), variants.into());
-    let found = written(&project, "database.json");
+    let found = read_data(&project, "database.json");
     assert_eq!(found["failures"].as_array().map(Vec::len), Some(0));
     assert_eq!(all_values(&found, "claims", "answer"), ["undecided"]);
 }
@@ -207,10 +207,10 @@ fn the_database_the_server_and_the_load_have_a_machine_each() {
         return;
     }
     let answer = answer.expect_status(0);
-    answer.expect_stdout(&["The target ran on server, db on db, the load came from load."]);
+    answer.expect_stdout(&["The target ran on server, db on db, and the load came from load."]);
     let variants = ["prepared", "simple"].map(str::to_owned);
     assert_eq!(in_runs(&project, "variant"), variants.into());
-    let found = written(&project, "database-place.json");
+    let found = read_data(&project, "database-place.json");
     assert_eq!(found["failures"].as_array().map(Vec::len), Some(0));
 }
 

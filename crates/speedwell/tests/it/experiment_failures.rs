@@ -83,7 +83,7 @@ fn variants_that_fail_do_not_keep_others_from_being_measured() {
         !measured.is_empty() && measured.iter().all(|name| *name == "good-again"),
         "{measured:?}"
     );
-    // A line to type has no blanks.
+    // In a line to type, all placeholders are filled in.
     let replay = failure(&found, case, "hasty")["replay"].as_str().unwrap();
     assert!(replay.ends_with("server.py 3000 exits=3"), "{replay}");
     let shown = project.run(&["report", "-v"]).expect_status(0);
@@ -103,7 +103,7 @@ fn a_trial_names_each_variant_that_fails_and_its_stage() {
     let answer = servers("").run(&["run", "failing.toml", "--test", "-v"]);
     // A single request does not make the crashing one fail.
     answer.expect_status(2).expect_stdout(&[
-        "2 of 4 cases under their variants work",
+        "2 of 4 combinations of case and variant work",
         "failing/web (hasty): failed at 'ready'",
         "failing/web (unproven): failed at 'proof of the variant'",
     ]);

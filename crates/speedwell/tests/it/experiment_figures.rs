@@ -150,6 +150,6 @@ better = "lower"
         ["<figure", "id=\"changes", "<summary>More: instructions"].map(place);
     assert!(chart < table && table < more);
     assert!(page.stdout.contains("class=\"fold\">\n<summary>More"));
-    let counted = "; where that is unclear, instructions say: worse, ";
+    let counted = "; where the verdict is unclear, the counts of instructions show: worse, ";
     assert!(headline.contains(counted), "{headline}");
 }

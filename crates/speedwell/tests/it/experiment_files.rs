@@ -133,7 +133,7 @@ command = ["echo"]
 
 /// The cases that a project's file lists.
 #[track_caller]
-fn listed(project: &TempProject, words: &[&str]) -> Vec<String> {
+fn list_cases(project: &TempProject, words: &[&str]) -> Vec<String> {
     let words = [&["run"], words, &["--list", "--format=json"]].concat();
     let found = data(&project.run(&words).expect_status(0));
     let ids = all_values(&found, "cases", "case");
@@ -144,7 +144,7 @@ fn listed(project: &TempProject, words: &[&str]) -> Vec<String> {
 fn list_shows_the_cases_and_set_changes_them() {
     let project = TempProject::new().with("grid.toml", GRID);
     assert_eq!(
-        listed(&project, &["grid.toml"]),
+        list_cases(&project, &["grid.toml"]),
         [
             "grid/small kind=a n=1",
             "grid/small kind=a n=6",
@@ -152,7 +152,7 @@ fn list_shows_the_cases_and_set_changes_them() {
             "grid/large"
         ]
     );
-    let changed = |words: &[&str]| listed(&project, &[&["grid.toml"], words].concat());
+    let changed = |words: &[&str]| list_cases(&project, &[&["grid.toml"], words].concat());
     assert_eq!(
         changed(&["--set", "size=5", "--filter", "small"])[1],
         "grid/small kind=a n=10"
@@ -185,8 +185,8 @@ fn json_of_the_same_tree_has_the_same_cases() {
         .with("grid.toml", GRID)
         .with("grid.json", twin);
     assert_eq!(
-        listed(&project, &["grid.json"]),
-        listed(&project, &["grid.toml"])
+        list_cases(&project, &["grid.json"]),
+        list_cases(&project, &["grid.toml"])
     );
     let answer = project.run(&["run", "grid.json", "--runs=1", "--format=json"]);
     let found = data(&answer.expect_status(0));
@@ -206,7 +206,7 @@ fn test_tries_every_case_under_every_variant() {
     let project = TempProject::new().with("shop.toml", &format!("{variants}{group}"));
     let answer = project.run(&["run", "shop.toml", "--test", "-v"]);
     answer.expect_status(2).expect_stdout(&[
-        "2 of 4 cases under their variants work",
+        "2 of 4 combinations of case and variant work",
         "shop/shop n=1 (new) and 1 other case: failed at 'alive': exited with status 1 (2 times)",
     ]);
     let log = std::fs::read_to_string(project.path("log")).unwrap();
@@ -292,7 +292,7 @@ function main({ n }) {
     let project = TempProject::new()
         .with("code.toml", file)
         .with("sum.js", benchmark);
-    let cases = listed(&project, &["code.toml"]);
+    let cases = list_cases(&project, &["code.toml"]);
     assert_eq!(cases.len(), 2, "{cases:?}");
     assert!(cases[0].ends_with("sum.js n=20"), "{cases:?}");
     let answer = project.run(&["run", "code.toml", "--runs=1", "--format=json"]);

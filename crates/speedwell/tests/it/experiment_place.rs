@@ -130,7 +130,7 @@ fn is_alive(pid: u32) -> bool {
 }
 
 /// The session as lines: its header, and its runs.
-fn exported(project: &TempProject) -> (Json, Vec<Json>) {
+fn export_session(project: &TempProject) -> (Json, Vec<Json>) {
     let answer = project
         .run(&["report", "--export", "jsonl"])
         .expect_status(0);
@@ -149,7 +149,7 @@ fn exported(project: &TempProject) -> (Json, Vec<Json>) {
 }
 
 pub fn expect_parts(project: &TempProject, names: &[&str], loads: &[&str]) {
-    let (header, runs) = exported(project);
+    let (header, runs) = export_session(project);
     let machines = header["machines"].as_array().unwrap();
     let found: Vec<&str> = (machines.iter())
         .map(|own| own["name"].as_str().unwrap())
@@ -184,8 +184,9 @@ fn target_service_and_load_have_machines_of_their_own() {
     }
     let project = placed_project(&[]);
     let answer = measured(&project, &["--runs=2"]).expect_status(0);
-    answer
-        .expect_stdout(&["The target ran on lab-1, db on lab-2, the load came from lab-3, lab-4."]);
+    answer.expect_stdout(&[
+        "The target ran on lab-1, db on lab-2, and the load came from lab-3, lab-4.",
+    ]);
     expect_parts(
         &project,
         &["lab-1", "lab-2", "lab-3", "lab-4"],
@@ -211,7 +212,7 @@ fn without_a_place_the_same_parts_are_on_one_machine() {
     assert!(!project.path("fleet").exists(), "no machine was needed");
 }
 
-/// Likewise with three hosts reached by ssh, one of which sends the load.
+/// A [`placed_project`] with three hosts reached by ssh, one of which sends the load.
 pub fn by_ssh(sshd: &SshdServer, changes: &[(&str, &str)]) -> TempProject {
     let one = ("on = \"load\", machines = 2", "on = \"load\"");
     let project = placed_project(&[&[one], changes].concat());
@@ -330,7 +331,7 @@ fn a_load_that_fails_is_named_with_its_machines() {
 }
 
 #[test]
-fn machines_are_had_all_or_none() {
+fn an_experiment_gets_all_its_machines_or_none() {
     let refused = |changes: &[(&str, &str)], said: &[&str]| {
         let project = placed_project(changes);
         measured(&project, &[]).expect_status(2).expect_stderr(said);
@@ -406,7 +407,7 @@ pub fn expect_the_rest_after_a_kill(project: &TempProject) {
     project
         .run(&["run", "--resume", "@latest"])
         .expect_status(0);
-    let (header, measured) = exported(project);
+    let (header, measured) = export_session(project);
     assert_eq!(header["state"], "complete");
     let slots: Vec<u64> = (measured.iter())
         .map(|run| run["slot"].as_u64().unwrap())

@@ -63,7 +63,7 @@ fn parts_on_machines_of_slurm_do_the_same() {
     let Some(slurm) = cluster() else { return };
     let project = on_nodes(&slurm, &[]);
     let answer = measured(&project, &["--runs=2"]).expect_status(0);
-    answer.expect_stdout(&["The target ran on n1, db on n2, the load came from n3."]);
+    answer.expect_stdout(&["The target ran on n1, db on n2, and the load came from n3."]);
     expect_parts(&project, &NODE_NAMES, &["n3"]);
     let own = [pids(&project, "db"), pids(&project, "web")];
     assert_eq!(own.each_ref().map(Vec::len), [2, 2]);
@@ -164,7 +164,7 @@ pub(super) fn other_job(slurm: &SlurmCluster, node: &str) -> String {
 }
 
 #[test]
-fn machines_that_others_have_are_waited_for_until_that_has_no_sense() {
+fn busy_machines_are_waited_for_until_that_makes_no_sense() {
     let Some(slurm) = cluster() else { return };
     let other = other_job(&slurm, "n2");
     let project = on_nodes(&slurm, &[]);

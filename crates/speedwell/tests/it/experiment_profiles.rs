@@ -74,7 +74,7 @@ fn has_perf() -> bool {
 
 /// The only profiled pair of a report.
 #[track_caller]
-fn profiled(answer: &CommandResult) -> Value {
+fn profiled_pair(answer: &CommandResult) -> Value {
     let report: Value = answer.json();
     let profiles = report["profiles"].as_array().cloned().unwrap_or_default();
     assert_eq!(profiles.len(), 1, "{report:#}");
@@ -82,7 +82,7 @@ fn profiled(answer: &CommandResult) -> Value {
 }
 
 /// Joins lines, to undo wrapping.
-fn unwrapped(text: &str) -> String {
+fn unwrap_lines(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -105,7 +105,7 @@ fn the_added_function_of_a_command_is_named_and_the_profile_is_kept() {
     let words = ["run", "checks.toml", "--profile", "--format", "json"];
     let first = project.run(&[&words[..], &["-o", "one.html"]].concat());
     let first = first.expect_status(0);
-    enters_by_audit(&profiled(&first), "perf");
+    enters_by_audit(&profiled_pair(&first), "perf");
     let page = std::fs::read_to_string(project.path("one.html")).unwrap();
     assert!(page.contains("Where the time goes: checked, checks/script"));
     assert!(page.contains("checked against plain: what plain did, checks/script"));
@@ -120,12 +120,12 @@ fn the_added_function_of_a_command_is_named_and_the_profile_is_kept() {
     std::fs::remove_file(project.path("script.js")).unwrap();
     let words = ["report", "@latest", "--format", "json"];
     let again = project.run(&words).expect_status(0);
-    assert_eq!(profiled(&again), profiled(&first));
+    assert_eq!(profiled_pair(&again), profiled_pair(&first));
     let words = ["report", "--chart", "flame", "-o", "flame.svg"];
     let drawn = project.run(&words).expect_status(0);
     drawn.expect_stderr(&["'flame.svg'", "'flame-4.svg'"]);
     assert!(!project.path("flame-5.svg").exists(), "flame graphs only");
-    comes_back_elsewhere(&project, &profiled(&first));
+    comes_back_elsewhere(&project, &profiled_pair(&first));
 }
 
 /// An import elsewhere has the same profiles and the same report.
@@ -160,7 +160,7 @@ fn comes_back_elsewhere(project: &TempProject, said: &Value) {
     let other = TempProject::new().with("session.jsonl", &exported.stdout);
     let words = ["report", "session.jsonl", "--format", "json"];
     let elsewhere = other.run(&words).expect_status(0);
-    assert_eq!(profiled(&elsewhere), *said);
+    assert_eq!(profiled_pair(&elsewhere), *said);
 }
 
 #[test]
@@ -186,7 +186,7 @@ when = ["http"]
     );
     let answer = project.run(&["run", "checks.toml", "--format", "json"]);
     let answer = answer.expect_status(0);
-    let pair = profiled(&answer);
+    let pair = profiled_pair(&answer);
     enters_by_audit(&pair, "perf");
     let report: Value = answer.json();
     let said = |note: &&Value| {
@@ -219,7 +219,7 @@ fn without_perf_a_command_of_node_is_recorded_by_v8_and_that_is_said() {
     let words = ["run", "checks.toml", "--profile", "--format", "json"];
     let mut command = project.command(&words);
     let answer = CommandResult::from(command.env("PATH", path).output().unwrap()).expect_status(0);
-    enters_by_audit(&profiled(&answer), "v8");
+    enters_by_audit(&profiled_pair(&answer), "v8");
     answer.expect_stdout(&[
         "V8's profiler was used because perf is not in PATH.",
         "V8's profiler sees only JavaScript functions",
@@ -247,7 +247,7 @@ tool = "cpu-prof"
         return;
     }
     let mut answer = project.run(&["run", "checks.toml"]).expect_status(0);
-    answer.stdout = unwrapped(&answer.stdout);
+    answer.stdout = unwrap_lines(&answer.stdout);
     answer.expect_stdout(&[
         "http: checked against plain",
         "No profile: the run failed at 'profile': V8's profiler records",
@@ -264,7 +264,7 @@ fn a_file_that_asks_for_perf_is_not_served_by_another_tool() {
     let mut command = project.command(&["run", "checks.toml"]);
     let mut answer =
         CommandResult::from(command.env("PATH", path).output().unwrap()).expect_status(0);
-    answer.stdout = unwrapped(&answer.stdout);
+    answer.stdout = unwrap_lines(&answer.stdout);
     answer.expect_stdout(&["No profile: the run failed at 'profile': perf is not in PATH."]);
 }
 

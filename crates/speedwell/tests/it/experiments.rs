@@ -61,7 +61,7 @@ pub fn all_values<'a>(data: &'a Value, list: &str, key: &str) -> Vec<&'a str> {
 
 /// Runs `costs.toml` with 8 runs per side, enough for a verdict.
 #[track_caller]
-fn measured(project: &TempProject, status: i32) -> Value {
+fn measure(project: &TempProject, status: i32) -> Value {
     let words = ["run", "costs.toml", "--seed=1", "--runs=8", "--format=json"];
     data(&project.run(&words).expect_status(status))
 }
@@ -85,7 +85,7 @@ fn each_variant_gets_the_verdict_that_its_numbers_deserve() {
         ("wild", "wild"),
     ];
     let smallest = "[compare]\nthreshold = \"3%\"\n";
-    let found = measured(&cost_project(&variants, smallest), 0);
+    let found = measure(&cost_project(&variants, smallest), 0);
     assert_eq!(
         all_values(&found, "changes", "candidate"),
         ["slow", "fast", "alike", "wild"]
@@ -126,7 +126,7 @@ expr = "cost(old) < 2s"
         ("wild", "wild"),
     ];
     let project = cost_project(&variants, claims);
-    let found = measured(&project, 0);
+    let found = measure(&project, 0);
     assert_eq!(
         all_values(&found, "claims", "answer"),
         ["holds", "fails", "undecided", "holds"]
@@ -159,7 +159,7 @@ fn a_broken_gate_is_exit_status_1() {
         &[("old", "1000"), ("slow", "1500"), ("alike", "1001")],
         gate,
     );
-    let found = measured(&slow, 1);
+    let found = measure(&slow, 1);
     let broken = |at: usize| found["gates"][at]["failed"].as_bool();
     assert_eq!((broken(0), broken(1)), (Some(true), Some(false)));
     slow.run(&["report"]).expect_status(1).expect_stdout(&[
@@ -167,10 +167,10 @@ fn a_broken_gate_is_exit_status_1() {
         "'slow' breaks the gate 'cost < +20%' in costs/print: +49.",
     ]);
     let fast = cost_project(&[("old", "1000"), ("fast", "600")], gate);
-    assert_eq!(measured(&fast, 0)["gates"][0]["passed"], true);
+    assert_eq!(measure(&fast, 0)["gates"][0]["passed"], true);
     // Undecided data neither fail nor pass a gate.
     let wild = cost_project(&[("old", "1000"), ("wild", "wild")], gate);
-    let open = measured(&wild, 2);
+    let open = measure(&wild, 2);
     assert_eq!(open["gates"][0]["passed"], false);
     assert_eq!(open["gate"]["answer"], "cannot judge");
 }
@@ -178,7 +178,7 @@ fn a_broken_gate_is_exit_status_1() {
 #[test]
 fn a_control_tells_what_no_difference_looks_like() {
     let plan = "[plan]\ncontrol = \"old\"\n";
-    let found = measured(&cost_project(&[("old", "1000"), ("slow", "1500")], plan), 0);
+    let found = measure(&cost_project(&[("old", "1000"), ("slow", "1500")], plan), 0);
     assert_eq!(
         all_values(&found, "changes", "candidate"),
         ["slow", "old-again"],
@@ -220,7 +220,7 @@ fn variants_in_two_respects_give_a_grid_and_pairs_give_one_table() {
     let project = TempProject::new()
         .with("print.sh", PRINT)
         .with("costs.toml", &format!("{variants}{GROUP}{pairs}"));
-    let found = measured(&project, 0);
+    let found = measure(&project, 0);
     let values = |at: usize| found["factors"][at]["values"].clone();
     let known = |row: &Value, name: &str| row[name].as_f64().unwrap_or_default() / 1e6;
     let (main, one) = (values(0), values(1));
@@ -251,7 +251,7 @@ fn several_unlike_cases_have_a_range_of_changes() {
     let project = TempProject::new()
         .with("print.sh", PRINT)
         .with("costs.toml", &text);
-    let found = measured(&project, 0);
+    let found = measure(&project, 0);
     assert_eq!(all_values(&found, "changes", "verdict"), ["worse"; 3]);
     // 2, 4 and 8 times: no typical change of three unlike cases, but their range.
     let comparison = &found["comparisons"][0];

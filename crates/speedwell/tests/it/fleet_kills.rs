@@ -181,7 +181,7 @@ fn by_block(session: &Session) -> BTreeMap<(String, String, u32), usize> {
 
 /// Resumes a session; returns whether it exists, which it may not if its coordinator was killed
 /// early.
-fn resumed(project: &TempProject, slurm: &SlurmCluster, killed_after: Duration) -> bool {
+fn resume_session(project: &TempProject, slurm: &SlurmCluster, killed_after: Duration) -> bool {
     let mut again = project.command(&["run", "--resume", "@latest"]);
     let again = again
         .env("SLURM_CONF", slurm.config_path())
@@ -242,7 +242,7 @@ fn kill_and_compare(slurm: &SlurmCluster, undisturbed: &TempProject, kills: u32,
             println!("{victim:?} after {after:?}:\n{said}");
         }
         if !done.status.success() {
-            let resumed = resumed(&project, slurm, after);
+            let resumed = resume_session(&project, slurm, after);
             // Without a controller, the machines are unknown and no work is accepted, which is
             // reported immediately.
             assert!(

@@ -11,19 +11,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Length of the observation.
-const LENGTH: Duration = Duration::from_secs(30);
-/// Maximum share of a processor, of all of them together.
-const MOST: f64 = 0.01;
+const OBSERVATION_TIME: Duration = Duration::from_secs(30);
+/// Maximum share of a processor that all processes but the measured one use together.
+const MAX_SHARE: f64 = 0.01;
 /// Maximum share of a processor on the measuring machine.
-const MOST_BESIDE: f64 = 0.002;
+const MAX_SHARE_ON_MACHINE: f64 = 0.002;
 /// Maximum additional time of a run on a machine of a fleet, in milliseconds.
-const MOST_MS: f64 = 1.0;
+const MAX_ADDED_MS: f64 = 1.0;
 /// Maximum relative difference of the fastest milliseconds with and without a fleet.
-const MOST_SLOWER: f64 = 0.01;
+const MAX_SLOWDOWN: f64 = 0.01;
 /// Minimum number of pairs of sessions, and the maximum until the fastest milliseconds of both are
 /// seen.
-const FEWEST_PAIRS: u32 = 2;
-const MOST_PAIRS: u32 = 12;
+const MIN_PAIRS: u32 = 2;
+const MAX_PAIRS: u32 = 12;
 /// The kernel counts processor time in hundredths of a second.
 const TICK_S: f64 = 0.01;
 
@@ -81,7 +81,7 @@ fn project(head: &str, name: &str, folder: &Path) -> TempProject {
         .with("i/busy.py", BUSY)
 }
 
-/// Likewise by ssh on `m1`; `None` if that is impossible.
+/// A [`project`] whose machine `m1` is reached by ssh; `None` if that is impossible.
 fn by_ssh() -> Option<(SshdServer, TempProject)> {
     let sshd = SshdServer::start().inspect_err(|why| eprintln!("skipped: {why}"));
     let sshd = sshd.ok()?;
@@ -93,7 +93,7 @@ fn by_ssh() -> Option<(SshdServer, TempProject)> {
     Some((sshd, project))
 }
 
-/// Likewise by Slurm on `n1`.
+/// A [`project`] whose machine `n1` is a node of Slurm; `None` if that is impossible.
 fn by_slurm() -> Option<(SlurmCluster, TempProject)> {
     let slurm = SlurmCluster::start().inspect_err(|why| eprintln!("skipped: {why}"));
     let slurm = slurm.ok()?;
@@ -195,7 +195,7 @@ fn shares(project: &TempProject, name: &str, paths: &[PathBuf]) -> [f64; 2] {
         all.into_iter().chain(coordinator).collect::<Vec<_>>()
     };
     let (before, since) = (now(), Instant::now());
-    thread::sleep(LENGTH);
+    thread::sleep(OBSERVATION_TIME);
     let (after, elapsed) = (now(), since.elapsed());
     assert!(after.len() > 1, "{after:?}");
     let known = |process: &Path| before.iter().find(|(own, _)| own == process);
@@ -230,7 +230,10 @@ fn expect_quiet(engine: &str, project: &TempProject, name: &str, paths: &[PathBu
         100.0 * all,
         100.0 * beside
     );
-    assert!(all <= MOST && beside <= MOST_BESIDE, "{all} {beside}");
+    assert!(
+        all <= MAX_SHARE && beside <= MAX_SHARE_ON_MACHINE,
+        "{all} {beside}"
+    );
 }
 
 #[test]
@@ -287,7 +290,7 @@ fn busy_rates(project: &TempProject, more: &[&str]) -> Vec<f64> {
 /// is; the fleet's own is checked above.
 fn expect_as_quick(engine: &str, project: &TempProject, name: &str) {
     let mut quickest = [0.0_f64; 2];
-    for pair in 1..=MOST_PAIRS {
+    for pair in 1..=MAX_PAIRS {
         for (quickest, more) in quickest.iter_mut().zip([&[][..], &["--machines", name]]) {
             *quickest = busy_rates(project, more)
                 .into_iter()
@@ -298,7 +301,7 @@ fn expect_as_quick(engine: &str, project: &TempProject, name: &str) {
             "{engine}, {pair} sessions each: {:+.2} % slower",
             100.0 * slower
         );
-        if pair >= FEWEST_PAIRS && slower.abs() <= MOST_SLOWER {
+        if pair >= MIN_PAIRS && slower.abs() <= MAX_SLOWDOWN {
             return;
         }
     }
@@ -332,8 +335,8 @@ fn the_kernel_treats_what_is_measured_as_without_a_fleet() {
     }
 }
 
-/// The host's speed varies by more than the difference that is looked for, so this measures and is
-/// not a test of every day.
+/// The host's speed varies by more than the difference that is looked for, so this is a measurement
+/// and not an everyday test.
 #[test]
 #[ignore = "measures"]
 fn what_keeps_a_processor_busy_is_as_quick_as_without_a_fleet() {
@@ -380,7 +383,7 @@ fn the_first_run_comes_soon_and_each_costs_little() {
         let alone = each_ms(&project, &[]);
         let there = each_ms(&project, &["--machines", "m1"]);
         println!("a run of nothing: {alone:.2} ms here, {there:.2} ms by ssh");
-        assert!(there - alone <= MOST_MS, "{alone} {there}");
+        assert!(there - alone <= MAX_ADDED_MS, "{alone} {there}");
     }
     if let Some((slurm, project)) = by_slurm() {
         taken_s(&project, 4, &["--machines", "n1"]);

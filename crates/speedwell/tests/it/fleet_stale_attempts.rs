@@ -1,9 +1,9 @@
-//! Two workers with the same work: the coordinator presumes the first one dead, while it lives, and
-//! gives its work to a second. Each block is stored once; blocks that the first one closes
-//! afterwards are rejected and reported.
+//! Two workers with the same work: the coordinator presumes the first one dead, although it is
+//! alive, and gives its work to a second. Each block is stored once; blocks that the first one
+//! closes afterwards are rejected and reported.
 //!
-//! On one machine, fencing prevents this: its lock, and the check of the first worker before every
-//! block whether it was replaced. So here each worker has a separate lock, as jobs in containers
+//! On one machine, fencing prevents this: the machine's lock, and before every block the first
+//! worker's check whether it was replaced. So here each worker has a separate lock, as jobs in containers
 //! may have, and the first one is stopped in the middle of a block until the second one has closed
 //! the same block.
 
@@ -155,7 +155,7 @@ fn stop_in_a_block(project: &TempProject, worker: u32) -> Vec<(u64, u64)> {
     loop {
         wait_until(|| !closed_blocks(project, 0).is_empty());
         let before = closed_blocks(project, 0);
-        // Within a run, and so past the check whether it was replaced.
+        // It is within a run, so it has already checked whether it was replaced.
         wait_until(sleeps);
         signal(worker, Signal::STOP);
         wait_until(|| {

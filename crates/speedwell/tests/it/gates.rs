@@ -87,7 +87,7 @@ fn one_allocation_instead_of_none_fails_the_gate() {
     found.expect_stdout(&["0 -> 1", "worse", "gate failed: 1 worse"]);
     let passed = compare(&old, &new, &WORSE).expect_status(0);
     passed.expect_stdout(&[
-        "gate passed: 1 case by time; bytes_per_op and allocs_per_op differ, not in the gate",
+        "gate passed: 1 case by time; bytes_per_op and allocs_per_op differ but are not in the gate",
     ]);
 }
 
@@ -126,7 +126,7 @@ fn a_unit_without_direction_has_no_verdict_until_one_is_said() {
     let open = open.expect_stdout(&["≠ differs", "gate cannot judge"]);
     let told = open.stdout + &open.stderr;
     assert_eq!(
-        told.matches("Whether more or less of 'misses/s'").count(),
+        told.matches("whether more or less of 'misses/s'").count(),
         1,
         "{told}"
     );

@@ -354,7 +354,7 @@ fn another_program_gets_a_table_without_gaps() {
         .expect_status(0);
     export()
         .expect_status(0)
-        .expect_stderr(&["40 sessions lack a point of some series and were left out"]);
+        .expect_stderr(&["40 sessions lack a point in some series and were left out"]);
     let one = repository.run(&["history", "trend", "n=1", "--export", "otava"]);
     assert_eq!(
         one.expect_status(0).stdout.lines().count() as u32,
@@ -506,7 +506,7 @@ fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
     let answer = backfill(&repository, &["main~8..main", "--points", "3"]);
     answer
         .expect_status(0)
-        .expect_stdout(&["3 of 9 revisions have a point, 3 measured now, 1 failed"])
+        .expect_stdout(&["3 of 9 revisions have data, 3 measured now, 1 failed"])
         .expect_stderr(&["no compiler in", "cannot measure", "; skipping it"]);
     assert_eq!(points(&repository), (subjects(&[1, 7, 9]), 2));
     let ids = [0, 8, 4, 2].map(|back| repository.commit_id(&format!("main~{back}")));
@@ -517,13 +517,13 @@ fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
 
     let again = || backfill(&repository, &["main~8..main", "--points", "5"]);
     let answer = again().expect_status(0);
-    answer.expect_stdout(&["5 of 9 revisions have a point, 2 measured now, 1 failed"]);
+    answer.expect_stdout(&["5 of 9 revisions have data, 2 measured now, 1 failed"]);
     assert_eq!(points(&repository).0, subjects(&[1, 3, 7, 8, 9]));
     again().expect_status(0).expect_stdout(&["0 measured now"]);
     assert_eq!(repository.log().len(), 5);
     let all = backfill(&repository, &["main~8..main", "--points", "9"]);
     all.expect_status(1)
-        .expect_stderr(&["8 of the 9 revisions have a point"]);
+        .expect_stderr(&["the history has data for 8 of the 9 revisions"]);
 
     let listed = repository
         .run(&["history", "--format", "json"])
@@ -571,17 +571,17 @@ fn after_ctrl_c_in_a_build_the_same_command_continues() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(130);
     answer
-        .expect_stdout(&["2 of 9 revisions have a point, 2 measured now"])
+        .expect_stdout(&["2 of 9 revisions have data, 2 measured now"])
         .expect_stderr(&[
             "interrupted: completed runs are stored; run the same command to continue",
         ]);
     std::fs::remove_file(flag).unwrap();
     let answer = repository.run(&words).expect_status(0);
-    answer.expect_stdout(&["3 of 9 revisions have a point, 1 measured now"]);
+    answer.expect_stdout(&["3 of 9 revisions have data, 1 measured now"]);
 }
 
 #[test]
-fn a_plain_run_is_a_point_that_needs_no_other() {
+fn a_revision_measured_by_a_plain_run_needs_no_other_point() {
     let Some(repository) = small_repository() else {
         return;
     };
@@ -594,7 +594,7 @@ fn a_plain_run_is_a_point_that_needs_no_other() {
     let answer = backfill(&repository, &["main~8..main", "--points", "2"]);
     answer
         .expect_status(0)
-        .expect_stdout(&["2 of 9 revisions have a point, 1 measured now"]);
+        .expect_stdout(&["2 of 9 revisions have data, 1 measured now"]);
     assert_eq!(
         points(&repository),
         (vec!["first".to_owned(), "commit 9".to_owned()], 2)
@@ -608,7 +608,7 @@ fn a_plain_run_is_a_point_that_needs_no_other() {
 }
 
 #[test]
-fn a_range_that_is_none_is_refused_before_anything_is_built() {
+fn an_invalid_range_is_refused_before_anything_is_built() {
     let Some(repository) = small_repository() else {
         return;
     };

@@ -50,7 +50,7 @@ fn with_branches() -> Option<TestRepository> {
 }
 
 #[test]
-fn a_merge_and_a_squashed_branch_are_one_place_each_and_their_inner_commits_are_none() {
+fn a_merge_and_a_squashed_branch_have_one_position_each_and_their_inner_commits_none() {
     let Some(repository) = with_branches() else {
         return;
     };
@@ -90,7 +90,7 @@ fn a_merge_and_a_squashed_branch_are_one_place_each_and_their_inner_commits_are_
     expected.insert(18, 17);
     assert_eq!(places, expected);
     let listed = repository.run(&["history", "changes"]).expect_status(0);
-    listed.expect_stdout(&["4 points of no revision on this line are left out"]);
+    listed.expect_stdout(&["4 points are left out, belonging to no revision on this line"]);
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn relative_to_a_variant_of_the_same_session_a_machine_that_became_slower_is_no_
 }
 
 #[test]
-fn a_changed_benchmark_begins_a_course_of_its_own_unless_it_is_the_same_work() {
+fn a_changed_benchmark_begins_a_series_of_its_own_unless_it_is_the_same_work() {
     let rewritten = |commit: u32, header: &mut Value| {
         let text = if commit < SLOWER { "a" } else { "b" };
         header["design"]["work"] = json!({"g/parse.fake": text});

@@ -113,7 +113,7 @@ fn texts(page: &mut BrowserPage, selector: &str, of: &str) -> Vec<String> {
 }
 
 /// The changes reached by pressing Tab through the whole page, in order.
-fn reached(page: &mut BrowserPage) -> Vec<String> {
+fn reached_changes(page: &mut BrowserPage) -> Vec<String> {
     let mut reached: Vec<String> = Vec::new();
     page.evaluate_script("document.activeElement.blur()");
     for _ in 0..400 {
@@ -150,7 +150,12 @@ fn a_key_reaches_every_change_on_every_screen() {
         assert_eq!(page.complaints, [] as [&str; 0]);
         let drawn = texts(&mut page, ".change", "e.getAttribute('aria-label')");
         assert_eq!(drawn.len(), 3, "{width}: {drawn:?}");
-        assert_eq!(reached(&mut page), drawn, "{} at {width}", file.display());
+        assert_eq!(
+            reached_changes(&mut page),
+            drawn,
+            "{} at {width}",
+            file.display()
+        );
         for label in &drawn {
             assert!(
                 label.contains("found") && label.contains(" between "),
@@ -198,7 +203,7 @@ fn without_a_script_all_words_are_there() {
 }
 
 #[test]
-fn a_course_fits_its_screen_and_its_letters_can_be_read() {
+fn a_trend_fits_its_screen_and_its_letters_can_be_read() {
     let (_project, files) = pages();
     for (file, width) in files.iter().flat_map(|file| [(file, 1280), (file, 360)]) {
         let Some(mut page) = BrowserPage::open(
@@ -297,7 +302,7 @@ fn a_point_says_what_it_is_and_names_are_no_markup() {
 }
 
 #[test]
-fn courses_are_pictures_as_well_and_nothing_else_is() {
+fn trends_are_written_as_pictures_and_nothing_else_is() {
     let project = project();
     let words = [
         "history", "trend", "n=1", "--chart", "trend", "-o", "a.svg", "-o", "a.png",
@@ -326,7 +331,7 @@ fn courses_are_pictures_as_well_and_nothing_else_is() {
     let answer = project.run(&["history", "trend", "--chart", "box"]);
     answer
         .expect_status(2)
-        .expect_stderr(&["can be drawn as trend only"]);
+        .expect_stderr(&["can only be drawn as a trend"]);
     let answer = project.run(&["report", "@1", "--chart", "trend"]);
     answer.expect_status(2).expect_stderr(&[
         "a trend chart shows results over revisions",

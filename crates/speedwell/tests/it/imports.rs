@@ -75,7 +75,7 @@ fn a_file_of_pytest_benchmark_is_read_as_what_it_is() {
 }
 
 #[test]
-fn an_import_of_nothing_is_not_done() {
+fn an_import_without_a_figure_has_status_2() {
     let failed = r#"{"benchmarks":[{"name":"a","run_type":"iteration","error_occurred":true,"error_message":"no disk"}]}"#;
     let project = project(&[("hey.txt", "http-tools/hey_refused.out")])
         .with("failed.json", failed)

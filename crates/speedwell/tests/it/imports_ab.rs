@@ -58,7 +58,7 @@ fn text_around_reports_belongs_to_none_of_them() {
     );
 }
 
-fn pasted(seconds: f64, rate: f64, mean_ms: u32) -> String {
+fn pasted_report(seconds: f64, rate: f64, mean_ms: u32) -> String {
     let report = text("ab_pasted_22.txt");
     let lines = report.lines().map(|line| match line.split_once(':') {
         Some(("Concurrency Level", _)) => "Concurrency Level: 250".to_owned(),
@@ -78,7 +78,7 @@ fn pasted(seconds: f64, rate: f64, mean_ms: u32) -> String {
 #[test]
 fn connections_that_were_idle_are_noticed_also_where_lengths_vary() {
     for (name, seconds, rate, mean_ms) in PUBLISHED {
-        let (session, warnings) = read(&pasted(seconds, rate, mean_ms));
+        let (session, warnings) = read(&pasted_report(seconds, rate, mean_ms));
         assert!(
             warnings
                 .iter()
@@ -109,7 +109,7 @@ fn connections_that_were_idle_are_noticed_also_where_lengths_vary() {
 #[test]
 fn figures_that_cannot_belong_together_are_noticed() {
     // Twice as many requests in flight as there were connections.
-    let (_, warnings) = read(&pasted(8.0, 1000.0, 500));
+    let (_, warnings) = read(&pasted_report(8.0, 1000.0, 500));
     let words = "499.5 requests in flight on 250 connections";
     assert!(
         warnings.iter().any(|warning| warning.contains(words)),
@@ -145,7 +145,7 @@ fn a_report_in_html_says_what_the_text_would() {
 }
 
 #[test]
-fn failures_that_html_does_not_name_are_no_matter_of_length() {
+fn failures_that_html_does_not_name_are_not_taken_for_length_failures() {
     // ab -w names three of its four kinds.
     let row =
         "<tr ><td colspan=4 bgcolor=white >   (Connect: 0, Length: 0, Exceptions: 0)</td></tr>\n";

@@ -19,10 +19,10 @@ fn text(path: &str) -> String {
 
 /// A project with a copy of the recorded file or folder of that name.
 fn project(name: &str) -> TempProject {
-    copied(TempProject::new(), name, &golden(name))
+    with_copy(TempProject::new(), name, &golden(name))
 }
 
-fn copied(project: TempProject, name: &str, from: &Path) -> TempProject {
+fn with_copy(project: TempProject, name: &str, from: &Path) -> TempProject {
     if from.is_file() {
         return project.with(name, &std::fs::read_to_string(from).unwrap());
     }
@@ -30,7 +30,7 @@ fn copied(project: TempProject, name: &str, from: &Path) -> TempProject {
     entries.fold(project, |project, entry| {
         let entry = entry.unwrap();
         let name = format!("{name}/{}", entry.file_name().display());
-        copied(project, &name, &entry.path())
+        with_copy(project, &name, &entry.path())
     })
 }
 

@@ -195,7 +195,7 @@ fn oddities_of_go_output_are_told() {
         failures,
         [
             "C: skipped: c_test.go:1: not here",
-            "B: has no result: it did not finish, or its own output hides it",
+            "B: has no result: it did not finish, or its own output hides the result",
         ]
     );
     let all = warnings.join("\n");

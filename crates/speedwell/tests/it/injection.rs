@@ -137,7 +137,7 @@ fn names(dashboard: &TestDashboard, page: &str) -> Vec<String> {
     names.collect()
 }
 
-fn encoded(text: &str) -> String {
+fn encode(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
@@ -199,7 +199,7 @@ fn holes_of_the_api(dashboard: &TestDashboard, project: &str) -> Vec<TextHole> {
             let of_query = parameters.iter().filter(|one| one["in"] == "query");
             holes.extend(of_query.map(|one: &Value| TextHole {
                 method,
-                before: format!("{}?{}=", filled(&path), one["name"].as_str().unwrap()),
+                before: format!("{}?{}=", fill_names(&path), one["name"].as_str().unwrap()),
                 after: String::new(),
             }));
         }
@@ -208,7 +208,7 @@ fn holes_of_the_api(dashboard: &TestDashboard, project: &str) -> Vec<TextHole> {
 }
 
 /// A path with every name filled in.
-fn filled(path: &str) -> String {
+fn fill_names(path: &str) -> String {
     path.replace("{id}", "01a2097a-0000-4000-8000-000000000000")
         .replace(['{', '}'], "")
 }
@@ -217,7 +217,7 @@ fn path_holes(path: &str) -> Vec<(String, String)> {
     let opened = path.match_indices('{');
     let holes = opened.map(|(at, _)| {
         let end = at + path[at..].find('}').unwrap();
-        (filled(&path[..at]), filled(&path[end + 1..]))
+        (fill_names(&path[..at]), fill_names(&path[end + 1..]))
     });
     holes.collect()
 }
@@ -255,7 +255,7 @@ fn send_payloads(place: &StorePlace, is_asked: impl Fn(usize, usize) -> bool) {
         for _ in 0..4 {
             scope.spawn(|| {
                 while let Some((hole, text)) = asked.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let path = format!("{}{}{}", hole.before, encoded(text), hole.after);
+                    let path = format!("{}{}{}", hole.before, encode(text), hole.after);
                     // Reading needs no token.
                     let fields = if hole.method == "GET" {
                         &[][..]

@@ -71,18 +71,18 @@ fn check_session(session: &Session) {
 
 /// Asserts that a session survives a round trip through our own format.
 fn check_round_trip(session: &Session) {
-    let lines = written(session);
+    let lines = write_lines(session);
     let again = json_lines::read(std::str::from_utf8(&lines).expect("we write UTF-8"))
         .unwrap_or_else(|error| panic!("cannot read what was written: {error:#}"));
     assert_eq!(again.len(), 1);
     // Compare the lines, because NaN is not equal to itself.
     assert!(
-        written(&again[0]) == lines,
+        write_lines(&again[0]) == lines,
         "writing and reading changed it"
     );
 }
 
-fn written(session: &Session) -> Vec<u8> {
+fn write_lines(session: &Session) -> Vec<u8> {
     let mut lines = Vec::new();
     json_lines::write(session, &mut lines).expect("what was read can be written");
     lines

@@ -176,7 +176,7 @@ fn files_without_the_parameter_are_named() {
         ]);
     iterations(&project, &["g/steady.fake", "n=5"])
         .expect_status(2)
-        .expect_stderr(&["'n' is the parameter to search"]);
+        .expect_stderr(&["'n' is the parameter to find"]);
     iterations(&project, &["g/steady.fake", "--runs", "1"]).expect_status(2);
 }
 

@@ -7,7 +7,7 @@ use speedwell_results::formats::json_lines;
 use speedwell_results::store::{SessionFilter, Store};
 use std::sync::Arc;
 
-fn written(sessions: &[Session]) -> String {
+fn write_lines(sessions: &[Session]) -> String {
     let mut out = Vec::new();
     for session in sessions {
         json_lines::write(session, &mut out).unwrap();
@@ -19,7 +19,7 @@ fn written(sessions: &[Session]) -> String {
 fn any_session_comes_back_equal() {
     for seed in 0..200 {
         let session = arbitrary::arbitrary_session(seed);
-        let text = written(std::slice::from_ref(&session));
+        let text = write_lines(std::slice::from_ref(&session));
         assert_eq!(
             text.lines().count(),
             1 + session.runs.len() + session.failures.len() + session.profiles.len(),
@@ -46,7 +46,7 @@ fn a_database_rebuilt_from_joined_files_is_equal() {
         .collect();
 
     let mut rebuilt = Store::in_memory().unwrap();
-    for session in json_lines::read(&written(&all)).unwrap() {
+    for session in json_lines::read(&write_lines(&all)).unwrap() {
         rebuilt.insert_session(&session).unwrap();
     }
     assert_eq!(
@@ -77,7 +77,7 @@ fn numbers_that_are_not_finite_come_back() {
     let infinite = vec![("n".to_owned(), ParameterValue::Number(f64::INFINITY))];
     session.runs[0].case = Arc::new(Case::new("g/b", infinite));
 
-    let back = json_lines::read(&written(&[session.clone()]))
+    let back = json_lines::read(&write_lines(&[session.clone()]))
         .unwrap()
         .remove(0);
     // NaN does not equal itself, but its printed form does.
@@ -111,7 +111,9 @@ fn a_header_that_could_not_be_read_again_is_not_written() {
 #[test]
 fn all_runs_of_a_case_share_it() {
     let session = arbitrary::arbitrary_session(2);
-    let back = json_lines::read(&written(&[session])).unwrap().remove(0);
+    let back = json_lines::read(&write_lines(&[session]))
+        .unwrap()
+        .remove(0);
     for pair in back
         .runs
         .iter()

@@ -10,7 +10,7 @@ fn load(project: &TempProject, url: &str, words: &[&str]) -> CommandResult {
 }
 
 /// Results of the first load in the JSON report.
-fn measured(answer: &CommandResult) -> Json {
+fn load_json(answer: &CommandResult) -> Json {
     let document: Json = answer.json();
     document["loads"][0]["measured"].clone()
 }
@@ -21,12 +21,12 @@ fn first(server: &WebServer) -> WebRequest {
 }
 
 #[test]
-fn so_many_requests_are_sent_as_asked_for_and_each_has_an_outcome() {
+fn as_many_requests_are_sent_as_asked_for_and_each_has_an_outcome() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let words = ["-n", "137", "-c", "5", "--no-verify"];
     let answer = load(&project, &server.url("/"), &words).expect_status(0);
     assert_eq!(server.count(), 137);
-    let counts = &measured(&answer)["totals"]["outcomes"];
+    let counts = &load_json(&answer)["totals"]["outcomes"];
     assert_eq!(
         (&counts["attempted"], &counts["ok"]),
         (&137.into(), &137.into())
@@ -80,7 +80,7 @@ fn the_request_on_the_wire_is_the_one_that_was_described() {
 }
 
 #[test]
-fn usual_fields_are_few() {
+fn only_a_few_fields_are_sent_by_default() {
     let (project, server) = (TempProject::new(), WebServer::start());
     load(
         &project,
@@ -102,7 +102,7 @@ fn a_connection_for_every_request_says_so() {
     let words = ["-n", "12", "-c", "2", "--no-verify", "--no-keepalive"];
     let answer = load(&project, &server.url("/"), &words).expect_status(0);
     assert!(first(&server).head.contains("\r\nConnection: close\r\n"));
-    let connections = &measured(&answer)["totals"]["outcomes"]["connections"];
+    let connections = &load_json(&answer)["totals"]["outcomes"]["connections"];
     assert_eq!(connections["opened"], 12, "{connections}");
 }
 
@@ -198,7 +198,7 @@ fn a_mix_of_requests_takes_its_texts_from_rows() {
 }
 
 #[test]
-fn what_is_not_answered_well_is_not_loaded() {
+fn a_server_that_fails_the_probe_is_not_loaded() {
     let (project, server) = (TempProject::new(), WebServer::start());
     load(&project, &server.url("/missing"), &["-n", "10"])
         .expect_status(2)
@@ -231,7 +231,7 @@ fn a_load_without_a_good_answer_fails_even_if_nobody_verifies() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let words = ["-n", "10", "--no-verify"];
     let answer = load(&project, &server.url("/missing"), &words).expect_status(2);
-    let counts = &measured(&answer)["totals"]["outcomes"];
+    let counts = &load_json(&answer)["totals"]["outcomes"];
     assert_eq!(counts["attempted"], 10, "{counts}");
 }
 
@@ -321,7 +321,7 @@ fn a_row_for_every_request_and_the_histograms_are_written() {
 }
 
 #[test]
-fn a_gate_fails_when_its_condition_is_so() {
+fn a_gate_fails_when_its_condition_is_met() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let gate = |condition| {
         load(

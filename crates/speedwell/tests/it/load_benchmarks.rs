@@ -191,7 +191,7 @@ fn a_server_that_dies_in_mid_load_is_a_failure_with_its_last_words() {
 }
 
 #[test]
-fn a_server_that_is_somewhere_else_is_not_waited_for_for_ever() {
+fn a_server_at_another_address_is_not_waited_for_for_ever() {
     let elsewhere = DEFINITION
         .replace("server.js {port}", "server.js 0")
         .replace("requests = 60", "requests = 60\nready = \"400ms\"");

@@ -16,7 +16,7 @@ fn commands() -> Vec<String> {
 }
 
 /// The same load, but short: reduces numbers of requests and durations.
-fn shortened(words: Vec<String>) -> Vec<String> {
+fn shorten(words: Vec<String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for word in words {
         let option = out.last().map(String::as_str).unwrap_or_default();
@@ -41,7 +41,7 @@ fn commands_of_other_tools_have_equivalents_that_work() {
     for command in &commands {
         let before = server.count();
         let words = shell_words::split(&command.replace("URL", &server.url("/"))).unwrap();
-        let mut words = shortened(words);
+        let mut words = shorten(words);
         words.extend(["--no-save".to_owned(), "--no-verify".to_owned()]);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         // Shortened this much, a load may end before a busy machine has sent anything.

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-fn measured(answer: &CommandResult) -> Json {
+fn load_json(answer: &CommandResult) -> Json {
     let document: Json = answer.json();
     document["loads"][0]["measured"].clone()
 }
@@ -56,7 +56,7 @@ fn several_processes_send_their_parts_and_are_added_up() {
     ];
     let answer = project.run(&words).expect_status(0);
     assert_eq!(server.count(), 302);
-    let measured = measured(&answer);
+    let measured = load_json(&answer);
     let counts = &measured["totals"]["outcomes"];
     assert_eq!(
         (&counts["attempted"], &counts["ok"]),
@@ -91,7 +91,7 @@ fn what_was_measured_until_ctrl_c_is_told() {
         let child = start_load(&project, &server, words);
         signal("-INT", child.id());
         let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(130);
-        let measured = measured(&answer);
+        let measured = load_json(&answer);
         assert_eq!(measured["is_interrupted"], true);
         let ok = measured["totals"]["outcomes"]["ok"].as_u64().unwrap();
         assert!(

@@ -52,7 +52,7 @@ fn serve(mut stream: TcpStream, free: &FreeSlots) {
     }
 }
 
-/// Runs a search that needs successful responses at each level; with such short visits a level may
+/// Runs a search that needs successful responses at each level; with such short loads a level may
 /// end without one if other load delays the server or the generator.
 fn try_search(project: &TempProject, words: &str) -> Result<Value, String> {
     let words: Vec<&str> = words.split_whitespace().collect();
@@ -69,7 +69,7 @@ fn json(project: &TempProject, words: &str) -> Value {
 }
 
 #[test]
-fn throughput_stops_growing_at_the_places_of_the_server() {
+fn throughput_stops_growing_at_the_slots_of_the_server() {
     let url = server();
     let words =
         format!("load {url} -c max -t 200ms -w 50ms --concurrency-limit 32 --seed 1 --format json");
@@ -85,11 +85,11 @@ fn throughput_stops_growing_at_the_places_of_the_server() {
             .expect_stdout(&["throughput in 1/s by concurrency"]);
         let again = json(&project, "report --format json");
         assert_eq!(again["scaling"], found["scaling"]);
-        grew_up_to_the_places(&found)
+        grew_up_to_the_slots(&found)
     });
 }
 
-fn grew_up_to_the_places(found: &Value) -> Result<(), String> {
+fn grew_up_to_the_slots(found: &Value) -> Result<(), String> {
     let levels = found["levels"].as_array().unwrap();
     let level = |at: usize| levels[at]["concurrency"].as_u64().unwrap();
     assert_eq!([level(0), level(1)], [1, 2]);

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn parsed(file: &Path, set: &[(String, String)]) -> anyhow::Result<Experiment> {
+fn parse_file(file: &Path, set: &[(String, String)]) -> anyhow::Result<Experiment> {
     Experiment::parse(&speedwell_suite::read_source(file, set)?)
 }
 
@@ -22,7 +22,7 @@ fn read(file: &Path) -> Experiment {
         "{}",
         file.display()
     );
-    parsed(file, &[]).unwrap_or_else(|error| panic!("{error:#}"))
+    parse_file(file, &[]).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 fn run_of(experiment: &Experiment, variant: &str) -> RunAssignment {
@@ -51,7 +51,7 @@ fn run_assignment(run: &RunAssignment) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn written(answer: &CommandResult) -> Vec<&str> {
+fn written_files(answer: &CommandResult) -> Vec<&str> {
     answer.stdout.lines().collect()
 }
 
@@ -75,7 +75,7 @@ fn the_overhead_of_a_module_of_node_is_an_experiment_whose_second_variant_loads_
         "{x}",
     ];
     let answer = project.run(&words).expect_status(0);
-    assert_eq!(written(&answer), ["overhead.toml"]);
+    assert_eq!(written_files(&answer), ["overhead.toml"]);
     answer.expect_stderr(&["speedwell run overhead.toml --test"]);
     let found = read(&project.path("overhead.toml"));
     assert_eq!(found.requirements[0].name, "node");
@@ -105,7 +105,7 @@ fn the_overhead_of_a_module_of_python_needs_no_change_of_the_program() {
     ];
     let answer = project.run(&words).expect_status(0);
     assert_eq!(
-        written(&answer),
+        written_files(&answer),
         ["overhead.toml", "preload/sitecustomize.py"]
     );
     let found = read(&project.path("overhead.toml"));
@@ -243,7 +243,7 @@ impl Drop for StartedServer {
     }
 }
 
-fn asked(port: u16) -> Option<String> {
+fn request_root(port: u16) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream
         .set_read_timeout(Some(Duration::from_secs(60)))
@@ -254,7 +254,7 @@ fn asked(port: u16) -> Option<String> {
     text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
 }
 
-fn answers(run: &RunAssignment) -> Vec<String> {
+fn collect_answers(run: &RunAssignment) -> Vec<String> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -270,7 +270,7 @@ fn answers(run: &RunAssignment) -> Vec<String> {
     let since = Instant::now();
     let mut found = Vec::new();
     while found.len() < 6 {
-        match asked(port) {
+        match request_root(port) {
             Some(answer) => found.push(answer),
             None if since.elapsed() > Duration::from_secs(90) => panic!("no answer of {words:?}"),
             None => std::thread::sleep(Duration::from_millis(20)),
@@ -288,13 +288,13 @@ fn all_six_topologies_answer_with_the_same_numbers() {
     let answer = project
         .run(&["new", "topology", "--no-look"])
         .expect_status(0);
-    assert_eq!(written(&answer), ["topology.toml", "server.js"]);
+    assert_eq!(written_files(&answer), ["topology.toml", "server.js"]);
     let set = [("workers".to_owned(), "2".to_owned())];
-    let found = parsed(&project.path("topology.toml"), &set).unwrap();
+    let found = parse_file(&project.path("topology.toml"), &set).unwrap();
     let all: Vec<Vec<String>> = found
         .variants
         .iter()
-        .map(|variant| answers(&run_of(&found, &variant.name)))
+        .map(|variant| collect_answers(&run_of(&found, &variant.name)))
         .collect();
     assert_eq!(all.len(), 6);
     assert!(all.iter().all(|answers| *answers == all[0]), "{all:?}");
@@ -313,10 +313,10 @@ fn all_six_topologies_answer_with_the_same_numbers() {
 }
 
 #[test]
-fn a_suite_has_cases_in_every_language_that_is_there() {
+fn a_suite_has_cases_in_every_language_that_is_installed() {
     let project = TempProject::new();
     let answer = project.run(&["new", "suite", "mine"]).expect_status(0);
-    let files = written(&answer);
+    let files = written_files(&answer);
     let listed = project.run(&["run", "--list", "mine"]).expect_status(0);
     for file in files {
         let name = Path::new(file).file_stem().unwrap().to_string_lossy();
@@ -342,7 +342,7 @@ fn the_example_of_the_page_is_read_and_means_what_the_page_says() {
         "throughput(lage) > throughput(small) and",
     );
     let project = project.with("wrong/cache.toml", &wrong);
-    let told = parsed(&project.path("wrong/cache.toml"), &[]).unwrap_err();
+    let told = parse_file(&project.path("wrong/cache.toml"), &[]).unwrap_err();
     assert!(
         format!("{told:#}").contains("hint: did you mean 'large'?"),
         "{told:#}"

@@ -79,16 +79,16 @@ fn rows_made_from_recorded_messages_equal_those_of_the_drivers() {
     let (run, compare) = (golden("quoting-run.csv"), golden("quoting-compare.csv"));
     for (at, (name, values)) in reports.enumerate() {
         let line = run.lines().nth(at + 1).unwrap();
-        let row = rows::format_run_row(&name, &values, measured(line));
+        let row = rows::format_run_row(&name, &values, rate_of_line(line));
         assert_eq!(row.trim_end(), line);
         let line = compare.lines().nth(at + 1).unwrap();
-        let row = rows::format_compare_row("old", &name, &values, measured(line));
+        let row = rows::format_compare_row("old", &name, &values, rate_of_line(line));
         assert_eq!(row.trim_end(), line);
     }
 }
 
 /// The last two columns of a recorded line.
-fn measured(line: &str) -> MeasuredRate {
+fn rate_of_line(line: &str) -> MeasuredRate {
     let mut columns = line.rsplit(',').map(str::trim);
     let elapsed_ns = javascript::parse_nanoseconds(columns.next().unwrap().as_bytes());
     MeasuredRate {
@@ -176,7 +176,7 @@ fn chatter_of_scripts_does_not_become_data_but_a_warning() {
 }
 
 #[test]
-fn files_may_be_put_behind_one_another() {
+fn files_may_be_concatenated() {
     let text = golden("compare-1each.csv");
     let mut warnings = Vec::new();
     let twice =

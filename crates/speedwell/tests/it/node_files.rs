@@ -5,7 +5,7 @@ use super::project::{CommandResult, TempProject, node, repository};
 
 /// Asserts that the benchmark file `path` is measured under its own name.
 #[track_caller]
-fn measured(project: &TempProject, path: &str, name: &str) {
+fn expect_measured(project: &TempProject, path: &str, name: &str) {
     let words = ["run", path, "--runs", "1", "-n", "1", "-t", "1ms"];
     let answer = project.run(&words).expect_status(0);
     assert!(answer.stdout.contains(name), "{name}: {answer:#?}");
@@ -16,7 +16,7 @@ const COUNTS: &str = "const { createBenchmark } = require('speedwell');\n\
      function main({ n }) { bench.start(); for (let i = 0; i < n; i++); bench.end(n); }\n";
 
 #[test]
-fn names_with_blanks_and_other_characters_are_measured() {
+fn names_with_spaces_and_other_characters_are_measured() {
     if node().is_none() {
         return;
     }
@@ -26,19 +26,19 @@ fn names_with_blanks_and_other_characters_are_measured() {
         .with("my bench/co py.js", COUNTS)
         .with("my bench/a=1,b %41 c.js", COUNTS)
         .with("my bench/li sts.py", python);
-    measured(&project, "my bench/co py.js", "my bench/co py.js");
-    measured(
+    expect_measured(&project, "my bench/co py.js", "my bench/co py.js");
+    expect_measured(
         &project,
         "my bench/a=1,b %41 c.js",
         "my bench/a=1,b %41 c.js",
     );
     let listed = project.run(&["run", "my bench", "--list"]).expect_status(0);
     assert_eq!(listed.stdout.matches("my bench/").count(), 3, "{listed:#?}");
-    measured(&project, "my bench/li sts.py", "my bench/li sts/add");
+    expect_measured(&project, "my bench/li sts.py", "my bench/li sts/add");
 }
 
 #[test]
-fn names_with_blanks_work_with_made_up_numbers() {
+fn names_with_spaces_work_with_made_up_numbers() {
     let project = TempProject::new().with("my bench/a =b.fake", "case n=1\n* 10\ncase n=2\n* 20\n");
     let answer = project.run(&["run", "my bench", "--runs", "1"]);
     let answer = answer
@@ -48,7 +48,7 @@ fn names_with_blanks_work_with_made_up_numbers() {
 }
 
 /// A file whose reduced values conflict, with a check that then fails.
-fn contradicting(condition: &str) -> String {
+fn contradicting_file(condition: &str) -> String {
     format!(
         "createBenchmark(main, {{ len: [100], method: ['equal', 'notEqual'], n: [5] }});\n\
          function main({{ len, method, n }}) {{\n\
@@ -57,14 +57,14 @@ fn contradicting(condition: &str) -> String {
     )
 }
 
-fn tried(condition: &str, common: bool) -> Option<CommandResult> {
+fn try_file(condition: &str, common: bool) -> Option<CommandResult> {
     node()?;
     let head = if common {
         "const { createBenchmark } = require('../common.js');\nconst bench = "
     } else {
         "const { createBenchmark } = require('speedwell');\nconst bench = "
     };
-    let text = format!("{head}{}", contradicting(condition));
+    let text = format!("{head}{}", contradicting_file(condition));
     let project = TempProject::new().with("benchmark/g/deep.js", &text);
     let project = if common {
         let library = repository().join("harness/node/common.js");
@@ -80,13 +80,13 @@ fn tried(condition: &str, common: bool) -> Option<CommandResult> {
 fn a_trial_does_not_fail_where_only_its_small_values_do() {
     let condition = "method === 'notEqual' && len < 2";
     for common in [false, true] {
-        let Some(answer) = tried(condition, common) else {
+        let Some(answer) = try_file(condition, common) else {
             return;
         };
         let answer = answer.expect_status(0);
         answer.expect_stdout(&["1 of 1 benchmark files work: 2 cases"]);
     }
-    let broken = tried("method === 'notEqual'", false)
+    let broken = try_file("method === 'notEqual'", false)
         .unwrap()
         .expect_status(2);
     broken.expect_stdout(&["1 failed", "they are equal", "len=100"]);

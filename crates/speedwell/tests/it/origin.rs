@@ -78,7 +78,7 @@ fn a_hook_of_another_repository_may_measure() {
 }
 
 #[test]
-fn what_is_not_there_is_said_with_what_to_do() {
+fn an_unknown_reference_is_refused_with_what_to_do() {
     let Some(repository) = repository() else {
         return;
     };
@@ -150,7 +150,7 @@ fn the_list_shows_revisions_and_can_be_of_one_branch() {
 }
 
 #[test]
-fn the_list_can_begin_behind_a_revision_on_every_way_from_it() {
+fn the_list_can_begin_after_a_revision_on_every_path_from_it() {
     let Some(repository) = repository() else {
         return;
     };

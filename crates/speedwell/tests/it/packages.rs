@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-fn executed(command: &mut Command) -> Output {
+fn execute(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
     output
@@ -30,7 +30,7 @@ fn platform() -> Option<&'static str> {
 /// Lays out `node_modules` like `npm install`: the packed library, and the program's package beside
 /// it.
 fn install_npm_packages(folder: &Path, platform: &str) {
-    executed(
+    execute(
         Command::new("npm")
             .args(["pack", "--silent", "--offline", "--pack-destination"])
             .arg(folder)
@@ -39,7 +39,7 @@ fn install_npm_packages(folder: &Path, platform: &str) {
     let library = folder.join("node_modules/speedwell");
     std::fs::create_dir_all(&library).unwrap();
     let packed = folder.join(format!("speedwell-{VERSION}.tgz"));
-    executed(
+    execute(
         Command::new("tar")
             .args(["--strip-components=1", "-xzf"])
             .arg(&packed)
@@ -117,7 +117,7 @@ fn a_python_file_works_by_hand_once_the_package_is_installed() {
     let text = "import speedwell\n\n@speedwell.benchmark(size=[10, 20])\ndef build(size):\n    \
                 return list(range(size))\n\nspeedwell.main()\n";
     let project = TempProject::new().with("lists.py", text);
-    executed(
+    execute(
         Command::new(&python)
             .args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"])
             .args(["--no-build-isolation", "--disable-pip-version-check"])
@@ -125,7 +125,7 @@ fn a_python_file_works_by_hand_once_the_package_is_installed() {
             .arg(repository().join("harness/python"))
             .current_dir(project.path(".")),
     );
-    let listed = executed(
+    let listed = execute(
         Command::new("python3")
             .args(["lists.py", "--list"])
             .current_dir(project.path("."))
@@ -169,8 +169,8 @@ fn every_package_has_the_version_of_the_program() {
 }
 
 /// The files of a crate as published.
-fn published(package: &str) -> String {
-    let listed = executed(
+fn published_files(package: &str) -> String {
+    let listed = execute(
         Command::new("cargo")
             .args(["package", "--list", "--allow-dirty", "--package", package])
             .current_dir(repository()),
@@ -183,7 +183,7 @@ fn the_crates_that_are_published_carry_every_harness_and_no_tests() {
     let Some(_) = find_tool(&["cargo"]) else {
         return;
     };
-    let listed = published("speedwell-harness");
+    let listed = published_files("speedwell-harness");
     for needed in [
         "languages/node/harness.cjs",
         "languages/python/harness.py",
@@ -195,7 +195,7 @@ fn the_crates_that_are_published_carry_every_harness_and_no_tests() {
             "no {needed} in {listed}"
         );
     }
-    let listed = published("speedwell");
+    let listed = published_files("speedwell");
     assert!(listed.lines().any(|line| line == "src/main.rs"), "{listed}");
     assert!(!listed.contains("tests/it/"), "tests are published");
 }

@@ -14,11 +14,11 @@ fn shell(script: &str) -> ProcessSpec {
     spec
 }
 
-fn ended(spec: &ProcessSpec) -> ProcessEnd {
+fn run_to_end(spec: &ProcessSpec) -> ProcessEnd {
     run_child(spec, &mut ()).unwrap().ended
 }
 
-fn alive(pid: i32) -> bool {
+fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")
 }
@@ -31,9 +31,9 @@ fn pid_in(text: &str) -> i32 {
 
 #[test]
 fn status_and_signal_are_told_apart() {
-    assert_eq!(ended(&shell("exit 0")), ProcessEnd::Exit(0));
-    assert_eq!(ended(&shell("exit 3")), ProcessEnd::Exit(3));
-    assert_eq!(ended(&shell("kill -SEGV $$")), ProcessEnd::Signal(11));
+    assert_eq!(run_to_end(&shell("exit 0")), ProcessEnd::Exit(0));
+    assert_eq!(run_to_end(&shell("exit 3")), ProcessEnd::Exit(3));
+    assert_eq!(run_to_end(&shell("kill -SEGV $$")), ProcessEnd::Signal(11));
 }
 
 #[test]
@@ -138,10 +138,10 @@ fn children_left_in_the_group_are_ended() {
     assert_eq!(outcome.ended, ProcessEnd::Exit(0));
     let pid = pid_in(&outcome.stdout.text());
     let deadline = Instant::now() + Duration::from_secs(60);
-    while alive(pid) && Instant::now() < deadline {
+    while is_alive(pid) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(!alive(pid), "{pid} is still there");
+    assert!(!is_alive(pid), "{pid} is still there");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn closing_its_streams_does_not_make_us_spin() {
     let usage = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
     let before = usage();
     assert_eq!(
-        ended(&shell("exec >&- 2>&-; sleep 0.5")),
+        run_to_end(&shell("exec >&- 2>&-; sleep 0.5")),
         ProcessEnd::Exit(0)
     );
     assert!(

@@ -23,13 +23,13 @@ fn profile(name: &str) -> StackProfile {
         .unwrap()
 }
 
-fn explained(test: &str) -> CostExplanation {
+fn explain_test(test: &str) -> CostExplanation {
     let side = |side: &str| profile(&format!("{test}.{side}.folded"));
     explain_difference(&side("baseline"), &side("collector"))
 }
 
 /// A project with both sides of a test, and the output of `compare`.
-fn compared(test: &str, words: &[&str]) -> (TempProject, super::project::CommandResult) {
+fn compare_test(test: &str, words: &[&str]) -> (TempProject, super::project::CommandResult) {
     let mut project = TempProject::new();
     for side in ["baseline", "collector"] {
         project = project.with(side, &text(&format!("{test}.{side}.folded")));
@@ -41,7 +41,7 @@ fn compared(test: &str, words: &[&str]) -> (TempProject, super::project::Command
 #[test]
 fn the_table_of_the_extra_cost_is_that_of_the_original() {
     for test in ["fibonacci-async", "doxbee-async"] {
-        let rows = explained(test).extra.rows;
+        let rows = explain_test(test).extra.rows;
         let own = rows.iter().map(|row| {
             let new = if row.is_new { "NEW" } else { "" };
             let percent = |share: f64, digits: i32| {
@@ -82,7 +82,7 @@ fn the_table_of_the_extra_cost_is_that_of_the_original() {
 #[test]
 fn the_cost_enters_by_the_function_that_only_the_candidate_calls() {
     for test in ["fibonacci-async", "doxbee-async"] {
-        let entry = explained(test).extra.entry.unwrap();
+        let entry = explain_test(test).extra.entry.unwrap();
         assert_eq!(
             entry.row.frame,
             "v8::internal::Runtime_DebugAsyncFunctionSuspended"
@@ -146,7 +146,7 @@ fn weight_is_kept_from_the_file_to_the_tree() {
                 .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
                 .sum()
         };
-        let tree = explained(test).tree;
+        let tree = explain_test(test).tree;
         assert_eq!(
             (tree.baseline, tree.candidate),
             (sum("baseline"), sum("collector"))
@@ -156,7 +156,7 @@ fn weight_is_kept_from_the_file_to_the_tree() {
 
 #[test]
 fn two_profiles_are_compared_like_two_results() {
-    let (_project, answer) = compared("fibonacci-async", &[]);
+    let (_project, answer) = compare_test("fibonacci-async", &[]);
     let answer = answer.expect_status(0).expect_stdout(&[
         "collector costs 297 % more than baseline",
         "45 % of the extra cost is in",
@@ -176,7 +176,7 @@ fn two_profiles_are_compared_like_two_results() {
 
 #[test]
 fn machines_get_every_digit_and_the_entry() {
-    let (project, answer) = compared("fibonacci-async", &["-q", "-o", "p.json"]);
+    let (project, answer) = compare_test("fibonacci-async", &["-q", "-o", "p.json"]);
     answer.expect_status(0);
     let json = std::fs::read_to_string(project.path("p.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -299,7 +299,7 @@ fn damaged_recordings_are_errors_and_never_the_end_of_the_program() {
 /// Four images on one page, and one in a separate file.
 #[test]
 fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
-    let (project, answer) = compared("doxbee-async", &["-o", "f.html", "-o", "f.svg"]);
+    let (project, answer) = compare_test("doxbee-async", &["-o", "f.html", "-o", "f.svg"]);
     answer.expect_status(0);
     for dark in [false, true] {
         let screen = ScreenSize {
@@ -343,7 +343,7 @@ fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
 /// Clicking a box zooms to it; searching highlights boxes.
 #[test]
 fn flame_graphs_are_zoomed_and_searched() {
-    let (project, answer) = compared("doxbee-async", &["-o", "f.html"]);
+    let (project, answer) = compare_test("doxbee-async", &["-o", "f.html"]);
     answer.expect_status(0);
     let Some(mut page) = BrowserPage::open(&project.path("f.html"), ScreenSize::default()) else {
         return;

@@ -328,7 +328,7 @@ fn mistakes_with_programs_are_named() {
 }
 
 /// Compiles a program with the real library, or prints why not.
-fn compiled(project: &TempProject, name: &str, flag: &str) -> bool {
+fn compile(project: &TempProject, name: &str, flag: &str) -> bool {
     let source = r#"
 #include <benchmark/benchmark.h>
 #include <vector>
@@ -360,7 +360,7 @@ BENCHMARK_MAIN();
 #[test]
 fn real_programs_built_with_different_flags_differ() {
     let project = TempProject::new();
-    if !compiled(&project, "plain", "-O0") || !compiled(&project, "fast", "-O3") {
+    if !compile(&project, "plain", "-O0") || !compile(&project, "fast", "-O3") {
         return;
     }
     let answer = project.run(&["compare", "./plain", "./fast", "-t", "1ms", "-n", "1"]);

@@ -33,7 +33,7 @@ on_both! {
 }
 
 /// A project that measures quickly.
-fn measured() -> TempProject {
+fn quick_project() -> TempProject {
     TempProject::new().with(
         "g/a.fake",
         "case len=16\n* 100 101 102 103 104 105 106 107\n",
@@ -105,7 +105,7 @@ pub fn without_number(store: &Store, id: &str) -> Session {
 }
 
 fn what_is_measured_arrives_whole_and_has_its_points(place: &StorePlace) {
-    let project = measured();
+    let project = quick_project();
     let server = TeamServer::of(&project, place);
     let url = server.url();
     let mut words = vec![
@@ -151,7 +151,7 @@ fn what_is_measured_arrives_whole_and_has_its_points(place: &StorePlace) {
 }
 
 fn a_killed_session_keeps_no_other_from_being_sent(place: &StorePlace) {
-    let project = measured();
+    let project = quick_project();
     let server = TeamServer::of(&project, place);
     let url = server.url();
     let mut local = Store::open(&project.path(".speedwell/results.db")).unwrap();
@@ -197,7 +197,7 @@ fn a_killed_session_keeps_no_other_from_being_sent(place: &StorePlace) {
 }
 
 fn nothing_is_lost_while_the_server_is_away(place: &StorePlace) {
-    let project = measured();
+    let project = quick_project();
     let mut server = TeamServer::of(&project, place);
     let url = server.url();
     server.kill();
@@ -552,7 +552,7 @@ fn certificates(project: &TempProject) -> bool {
 
 #[test]
 fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
-    let project = measured();
+    let project = quick_project();
     if !certificates(&project) {
         return;
     }

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 on_both! {
-    a_line_that_is_cut_anywhere_holds_up_and_loses_nothing
+    a_line_that_is_cut_anywhere_neither_blocks_nor_loses_anything
     #[ignore = "after each byte: half a minute"]
-    a_line_that_is_cut_after_each_byte_holds_up_and_loses_nothing
+    a_line_that_is_cut_after_each_byte_neither_blocks_nor_loses_anything
 }
 
 /// Number of proxies whose connections are cut: a server unavailable at one address is still tried
@@ -160,11 +160,11 @@ fn sizes(server: &TeamServer, project: &TempProject, session: &Session) -> [usiz
         .map(|count| count.load(Ordering::SeqCst))
 }
 
-fn a_line_that_is_cut_anywhere_holds_up_and_loses_nothing(place: &StorePlace) {
+fn a_line_that_is_cut_anywhere_neither_blocks_nor_loses_anything(place: &StorePlace) {
     push_through_cuts(place, 31);
 }
 
-fn a_line_that_is_cut_after_each_byte_holds_up_and_loses_nothing(place: &StorePlace) {
+fn a_line_that_is_cut_after_each_byte_neither_blocks_nor_loses_anything(place: &StorePlace) {
     push_through_cuts(place, 1);
 }
 

@@ -13,7 +13,7 @@ on_both! {
     slots_of_parallel_runs_may_overlap
     an_interrupted_session_is_taken_up_where_it_stopped
     a_session_that_somebody_else_records_too_is_refused_and_nothing_is_mixed_up
-    a_slot_that_gave_nothing_is_over_all_the_same
+    a_slot_without_results_is_done_all_the_same
     four_programs_open_a_fresh_file_at_once_and_record_side_by_side
 }
 
@@ -183,7 +183,7 @@ fn a_session_that_somebody_else_records_too_is_refused_and_nothing_is_mixed_up(p
     assert_eq!(slots(&theirs.load_session(number).unwrap()), [0]);
 }
 
-fn a_slot_that_gave_nothing_is_over_all_the_same(place: &StorePlace) {
+fn a_slot_without_results_is_done_all_the_same(place: &StorePlace) {
     let mut store = place.open();
     let mut recorder = store.begin_recording(&blank_session("a"), "{}").unwrap();
     recorder.observe(&SessionEvent::SlotsDone(&[4])).unwrap();

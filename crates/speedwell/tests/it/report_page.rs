@@ -57,7 +57,7 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 /// The names of the visible rows, from top to bottom.
-fn shown(page: &mut BrowserPage) -> Vec<String> {
+fn visible_rows(page: &mut BrowserPage) -> Vec<String> {
     let names = page.evaluate_script(
         "[...document.querySelectorAll('tr.row')].filter(r => r.getClientRects().length)\
          .map(r => r.querySelector('th').dataset.v)",
@@ -99,7 +99,7 @@ fn tables_are_sorted_by_mouse_and_by_keyboard() {
     let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
-    let measured = shown(&mut page);
+    let measured = visible_rows(&mut page);
     let first_words = |names: &[String]| -> Vec<String> {
         let word = |name: &String| name.split(' ').nth(1).unwrap().to_owned();
         names.iter().map(word).collect()
@@ -136,14 +136,14 @@ fn tables_are_sorted_by_mouse_and_by_keyboard() {
     page.press("Enter", "\r", 13);
     assert_eq!(page.evaluate_script(&sort), "ascending");
     assert_eq!(
-        shown(&mut page)[0],
+        visible_rows(&mut page)[0],
         measured[2],
         "the worst one comes first"
     );
     page.press("Enter", "\r", 13);
     assert_eq!(page.evaluate_script(&sort), "none");
     assert_eq!(
-        shown(&mut page),
+        visible_rows(&mut page),
         measured,
         "and once more as it was measured"
     );
@@ -155,9 +155,9 @@ fn rows_are_chosen_by_verdict_and_by_words() {
     let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
-    let all = shown(&mut page);
+    let all = visible_rows(&mut page);
     page.click(".tally [data-v=worse] button");
-    assert_eq!(shown(&mut page), [all[2].clone()]);
+    assert_eq!(visible_rows(&mut page), [all[2].clone()]);
     let pressed =
         "document.querySelector('.tally [data-v=worse] button').getAttribute('aria-pressed')";
     assert_eq!(page.evaluate_script(pressed), "true");
@@ -347,7 +347,7 @@ fn without_its_script_the_page_has_all_contents_and_no_dead_controls() {
         page.evaluate_script("document.querySelectorAll('button, input, select').length"),
         0
     );
-    assert_eq!(shown(&mut page).len(), 4);
+    assert_eq!(visible_rows(&mut page).len(), 4);
     let text = page.evaluate_script("document.body.textContent");
     for word in [
         "1 worse",
@@ -390,7 +390,7 @@ fn a_thousand_cases_can_still_be_sorted_and_filtered() {
     else {
         return;
     };
-    assert_eq!(shown(&mut page).len(), 1_000);
+    assert_eq!(visible_rows(&mut page).len(), 1_000);
     // Time until the browser has drawn the result, in milliseconds.
     let timed = |action: &str| {
         format!(
@@ -401,7 +401,7 @@ fn a_thousand_cases_can_still_be_sorted_and_filtered() {
     };
     page.evaluate_script("document.querySelector('input[type=search]').focus()");
     page.write("N=7 File-0.js");
-    let rows = shown(&mut page);
+    let rows = visible_rows(&mut page);
     assert_eq!(
         rows.len(),
         1,
@@ -409,7 +409,7 @@ fn a_thousand_cases_can_still_be_sorted_and_filtered() {
     );
     page.evaluate_script("document.querySelector('input[type=search]').select()");
     page.write("nothing is called that");
-    assert!(shown(&mut page).is_empty());
+    assert!(visible_rows(&mut page).is_empty());
     page.evaluate_script("document.querySelector('input[type=search]').select()");
     page.write(" ");
     let sorted = page.evaluate_script(&timed(
@@ -419,7 +419,7 @@ fn a_thousand_cases_can_still_be_sorted_and_filtered() {
         "const box = document.querySelector('input[type=search]'); box.value = 'file-7.js'; \
          box.dispatchEvent(new Event('input'))",
     ));
-    assert_eq!(shown(&mut page).len(), 50);
+    assert_eq!(visible_rows(&mut page).len(), 50);
     eprintln!("1,000 cases: sorted in {sorted} ms, filtered in {filtered} ms");
     for took_ms in [sorted, filtered] {
         let took_ms = took_ms.as_f64().unwrap();

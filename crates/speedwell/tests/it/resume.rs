@@ -51,11 +51,11 @@ fn wait_for_runs(project: &TempProject, count: usize) {
 fn interrupted_by(signal: Signal) -> TempProject {
     [8, 16, 32, 64]
         .into_iter()
-        .find_map(|run_ms| interrupted(run_ms, signal))
+        .find_map(|run_ms| try_interrupt(run_ms, signal))
         .expect("no session could be interrupted")
 }
 
-fn interrupted(run_ms: u32, signal: Signal) -> Option<TempProject> {
+fn try_interrupt(run_ms: u32, signal: Signal) -> Option<TempProject> {
     let project = slow_project(run_ms);
     let mut child = project.command(&MEASURE).spawn().unwrap();
     wait_for_runs(&project, 40);
@@ -107,7 +107,7 @@ fn ctrl_c_reports_what_was_measured_and_says_how_to_go_on() {
 }
 
 #[test]
-fn a_signal_that_is_passed_on_as_well_is_no_second_wish() {
+fn two_signals_that_arrive_together_interrupt_once() {
     let project = slow_project(16);
     let mut child = project.command(&MEASURE).spawn().unwrap();
     wait_for_runs(&project, 2);

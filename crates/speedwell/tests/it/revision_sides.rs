@@ -540,7 +540,7 @@ fn a_short_line_is_filled_when_every_revision_has_a_point() {
     let answer = repository
         .run(&[&words, &BENCH[..]].concat())
         .expect_status(0);
-    answer.expect_stderr(&["2 of the 2 revisions have a point"]);
+    answer.expect_stderr(&["the history has data for 2 of the 2 revisions"]);
 }
 
 /// A benchmark with this many steps.

@@ -249,7 +249,7 @@ fn a_build_that_hangs_is_ended_with_everything_it_started() {
 
 /// Starts a comparison whose first build waits for a file to go away, and waits until that build
 /// has started.
-fn begun(repository: &TestRepository) -> std::process::Child {
+fn begin_build(repository: &TestRepository) -> std::process::Child {
     let build = "echo begun >> $LOG; while [ -e $FLAG ]; do sleep 0.05; done; sh build.sh";
     std::fs::write(repository.outside("flag"), "").unwrap();
     let words = [
@@ -272,7 +272,7 @@ fn after_kill_minus_nine_in_a_build_the_worktree_is_made_anew() {
     let Some(repository) = repository() else {
         return;
     };
-    let mut child = begun(&repository);
+    let mut child = begin_build(&repository);
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     std::fs::remove_file(repository.outside("flag")).unwrap();
@@ -294,7 +294,7 @@ fn ctrl_c_in_a_build_ends_with_status_130() {
     let Some(repository) = repository() else {
         return;
     };
-    let child = begun(&repository);
+    let child = begin_build(&repository);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let answer = CommandResult::from(child.wait_with_output().unwrap());
     answer.expect_status(130).expect_stderr(&["interrupted"]);
@@ -305,7 +305,7 @@ fn two_speedwells_at_once_build_each_revision_once() {
     let Some(repository) = repository() else {
         return;
     };
-    let first = begun(&repository);
+    let first = begin_build(&repository);
     let build = "echo begun >> $LOG; while [ -e $FLAG ]; do sleep 0.05; done; sh build.sh";
     let words = [
         "compare", "--old", "rev:main", "--new", "rev:HEAD", "--runs", "2", "--build", build,

@@ -227,7 +227,7 @@ fn the_first_use_on_a_machine_unpacks_the_harness_once_for_all_threads() {
 }
 
 #[test]
-fn options_that_reach_nothing_are_told() {
+fn options_without_effect_are_reported() {
     let project = TempProject::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
     let answer = project.run(&["run", "g", "--samples", "9", "--runs", "2"]);
     let expected = ["'g/b.fake' controls its own measurements", "--samples"];

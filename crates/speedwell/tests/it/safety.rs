@@ -186,7 +186,7 @@ const TRAP: &str =
     "d=$TMPDIR/speedwell-$$; mkdir \"$d\" && ln -s \"$VICTIM\" \"$d/body\" && exec \"$0\" \"$@\"";
 
 /// Address of a server that responds to everything with two bytes.
-fn answering() -> String {
+fn start_server() -> String {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -204,7 +204,7 @@ fn answering() -> String {
 fn a_link_that_somebody_put_where_a_body_goes_is_not_written_through() {
     let project = TempProject::new().with_program("ab", SEES_BODY);
     let project = project.with("victim", "precious").with("tmp/x", "");
-    let mut words = vec!["load".to_owned(), answering()];
+    let mut words = vec!["load".to_owned(), start_server()];
     words.extend(
         "-d BODY --client ab -n 1 -c 1 --no-save"
             .split(' ')

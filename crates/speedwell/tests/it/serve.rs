@@ -34,7 +34,7 @@ const HOSTILE: &str = "<img src=x onerror=alert(2)>";
 on_both! {
     every_page_answers_and_none_trusts_a_name
     a_page_says_what_the_command_says
-    looking_changes_nothing_and_needs_our_own_name
+    reading_changes_nothing_and_needs_the_servers_own_name
     a_project_without_a_session_says_how_to_get_one_and_gets_no_file
     lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere
     a_session_is_watched_from_its_first_slot_to_its_last
@@ -339,7 +339,7 @@ fn what_does_not_exist_names_what_may_be_meant() {
     }
 }
 
-fn looking_changes_nothing_and_needs_our_own_name(place: &StorePlace) {
+fn reading_changes_nothing_and_needs_the_servers_own_name(place: &StorePlace) {
     let project = project(place);
     let exported = |project: &TempProject| {
         let words = ["report", "@1", "@2", "@3", "--export", "jsonl"];
@@ -578,7 +578,7 @@ fn a_load_is_watched_while_it_lasts(place: &StorePlace) {
     {}
 }
 
-/// However clear the figures are, and however often the page is loaded.
+/// This holds however clear the figures are, and however often the page is loaded.
 fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &StorePlace) {
     let project = TempProject::new().storing_in(place);
     let mut store = place.open();

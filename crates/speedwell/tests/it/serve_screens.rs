@@ -90,7 +90,7 @@ fn no_page_breaks_a_rule_of_accessibility() {
     no_rule_is_broken_on(&[screen(1280, false), screen(360, true)]);
 }
 
-/// Likewise on every screen, also without scripts.
+/// Checks the rules on every screen, with and without scripts.
 #[test]
 #[ignore = "eight screens: two minutes"]
 fn no_page_breaks_a_rule_of_accessibility_on_any_screen() {

@@ -95,7 +95,7 @@ fn every_case_has_its_chart_on_one_of_the_parts_and_every_row_leads_there() {
 }
 
 #[test]
-fn parts_are_of_pages_that_have_some_and_of_no_other_format() {
+fn only_pages_that_are_split_have_parts_and_other_formats_have_none() {
     let project = project(CASES);
     let dashboard = TestDashboard::of(&project);
     let page = session(&dashboard);

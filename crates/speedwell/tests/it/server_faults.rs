@@ -187,7 +187,7 @@ fn a_server_whose_database_is_away_says_so_and_goes_on() {
 }
 
 #[test]
-fn a_disk_that_is_full_is_said_and_what_is_there_can_be_read() {
+fn a_full_disk_is_reported_and_what_is_there_can_be_read() {
     let Some(disk) = SmallDisk::new(8) else {
         return;
     };
@@ -196,7 +196,7 @@ fn a_disk_that_is_full_is_said_and_what_is_there_can_be_read() {
 }
 
 #[test]
-fn a_database_whose_disk_is_full_is_said_and_what_is_there_can_be_read() {
+fn a_full_disk_of_a_database_is_reported_and_what_is_there_can_be_read() {
     let Some(disk) = SmallDisk::new(24) else {
         return;
     };

@@ -118,7 +118,7 @@ fn a_source_compared_with_itself_is_refused() {
 
 /// No run is missing if only one was requested.
 #[test]
-fn a_single_run_a_side_lacks_none() {
+fn a_single_run_a_side_is_not_reported_as_incomplete() {
     let project = TempProject::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
     let words = [
         "run",
@@ -137,7 +137,7 @@ fn a_single_run_a_side_lacks_none() {
 }
 
 #[test]
-fn a_report_of_one_variant_is_of_that_alone() {
+fn a_report_of_one_variant_contains_no_other() {
     let fake = "case n=1\nold 100 101\nnew 200 202\ncase n=2\nold 300 301\nnew 400 402\n";
     let project = TempProject::new().with("g/b.fake", fake);
     let sides = ["--variant", "old=", "--variant", "new="];
@@ -173,7 +173,7 @@ fn a_study_shows_how_a_metric_depends_on_a_parameter() {
 }
 
 #[test]
-fn a_file_that_is_nothing_known_is_refused_with_what_is() {
+fn a_file_of_unknown_format_is_refused_with_the_known_ones() {
     TempProject::new()
         .with("x.txt", "hello world\n")
         .run(&["report", "x.txt"])

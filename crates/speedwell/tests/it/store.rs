@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 on_both! {
     every_session_comes_back_as_it_was_taken_in
-    values_that_are_no_numbers_are_kept
+    values_that_are_not_finite_are_kept
     taking_a_session_in_twice_changes_nothing
     references_find_sessions_and_unknown_ones_name_what_there_is
     a_tag_is_kept_once_and_must_not_look_like_a_number
@@ -38,7 +38,7 @@ fn every_session_comes_back_as_it_was_taken_in(place: &StorePlace) {
     );
 }
 
-fn values_that_are_no_numbers_are_kept(place: &StorePlace) {
+fn values_that_are_not_finite_are_kept(place: &StorePlace) {
     let mut store = place.open();
     let mut session = blank_session("a");
     session.runs = vec![

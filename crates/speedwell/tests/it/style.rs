@@ -28,7 +28,7 @@ const STUMBLES: &[&str] = &[
 /// "There is no file" is plain English, unlike "that is no file".
 const PLAIN: &[&str] = &["there is no ", "there are no "];
 
-/// Most pieces of text of a kind that may match one of [`STUMBLES`], as a share.
+/// Maximum share of the pieces of text of a kind that may match one of [`STUMBLES`].
 const MAX_STUMBLES: f64 = 0.01;
 
 fn stumbles() -> Regex {
@@ -249,7 +249,7 @@ fn documents_are_plain() {
     assert_plain("lines of documents", document_lines().into_iter());
 }
 
-/// A row that continues on the next line is text behind the table instead.
+/// The part of a row that continues on the next line would be shown as text after the table.
 #[test]
 fn every_row_of_a_table_is_one_line() {
     let is_row = |line: &str| line.starts_with('|') || line.contains(" | ");

@@ -44,7 +44,7 @@ fn levels() -> Option<TempProject> {
     (!is_missing("go")).then_some(project)
 }
 
-fn exported(project: &TempProject, key: &str) -> Vec<Value> {
+fn exported_values(project: &TempProject, key: &str) -> Vec<Value> {
     let exported = project.run(&["report", "--export", "jsonl"]);
     let lines = exported.expect_status(0).stdout;
     let lines = lines
@@ -73,7 +73,7 @@ fn a_sub_benchmark_whose_name_ends_in_a_number_is_measured_by_that_name() {
             &variable,
         ];
         project.run(&words).expect_status(0);
-        let mut levels: Vec<(String, f64)> = (exported(&project, "run").iter())
+        let mut levels: Vec<(String, f64)> = (exported_values(&project, "run").iter())
             .map(|run| {
                 let samples = run["samples"].as_array().unwrap();
                 let level = samples.iter().find(|one| one["metric"] == "level").unwrap();
@@ -103,7 +103,7 @@ fn a_benchmark_of_which_all_parts_are_skipped_has_not_failed() {
 }
 
 #[test]
-fn what_stands_behind_two_hyphens_reaches_the_listing_and_filters_narrow_it() {
+fn arguments_after_two_hyphens_reach_the_listing_and_filters_narrow_it() {
     let Some(project) = levels() else { return };
     let words = [
         "run",

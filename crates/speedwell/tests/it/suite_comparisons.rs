@@ -123,14 +123,14 @@ fn link(project: &TempProject, to: &Path, name: &str) {
 }
 
 /// Looks up a program in `PATH`.
-fn found(program: &str) -> PathBuf {
+fn find_in_path(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
     places.find(|place| place.is_file()).unwrap()
 }
 
 /// Compares two variants of the suite's quick case.
-fn compared(suite: &TestSuite, words: &[&str]) -> CommandResult {
+fn compare_variants(suite: &TestSuite, words: &[&str]) -> CommandResult {
     let own = ["-r", "1", "--format", "json", "-f"];
     let mut command: Command = suite
         .project
@@ -146,7 +146,7 @@ fn two_programs_of_catch2_are_compared() {
     };
     let program = fs::read_link(suite.project.path("sums")).unwrap();
     link(&suite.project, &program, "sums-old");
-    let answer = compared(&suite, &["./sums-old", "./sums"]);
+    let answer = compare_variants(&suite, &["./sums-old", "./sums"]);
     let case = "sums, [of] all/inner/small";
     assert_eq!(cases(&answer.json()), [(case, 1, 1)], "{answer:#?}");
 }
@@ -157,9 +157,9 @@ fn two_javas_are_compared() {
         return;
     };
     for name in ["java-17", "java-21"] {
-        link(&suite.project, &found("java"), name);
+        link(&suite.project, &find_in_path("java"), name);
     }
-    let answer = compared(
+    let answer = compare_variants(
         &suite,
         &["--old", "./java-17", "--new", "./java-21", &suite.target],
     );
@@ -180,9 +180,9 @@ fn two_nodes_are_compared_on_a_file_of_vitest() {
         return;
     };
     for name in ["node20", "node22"] {
-        link(&suite.project, &found("node"), name);
+        link(&suite.project, &find_in_path("node"), name);
     }
-    let answer = compared(
+    let answer = compare_variants(
         &suite,
         &["--old", "./node20", "--new", "./node22", &suite.target],
     );

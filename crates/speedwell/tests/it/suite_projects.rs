@@ -38,7 +38,7 @@ pub struct TestSuite {
     pub not_listed: &'static [&'static str],
     /// A filter of one quick case, with further arguments that select it.
     pub small: &'static [&'static str],
-    /// Likewise for one case whose time is multiplied by `WORK`.
+    /// A filter of one case whose time is multiplied by `WORK`, with further arguments.
     pub large: &'static [&'static str],
     /// A filter of a failing case, with further arguments, and its message.
     pub fails: (&'static [&'static str], &'static str),

@@ -157,7 +157,7 @@ fn figures_are_those_that_the_tools_print() {
     );
 }
 
-/// The first number after a text, converted by `factor`; blanks of the text match any white space.
+/// The first number after a text, converted by `factor`; spaces in the text match any white space.
 fn figure(file: &str, mark: &str, factor: f64) -> f64 {
     let text = String::from_utf8(golden(file)).unwrap();
     let mut rest = text.as_str();

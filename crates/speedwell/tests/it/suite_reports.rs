@@ -252,7 +252,7 @@ fn check_agreement(process: &SuiteProcess, suite: &TestSuite) {
     assert!(answer.status.success(), "{command:?}: {said}{complaints}");
     let written = match process.place {
         "" => said.clone().into_bytes(),
-        place => std::fs::read(found(&suite.project, place)).unwrap(),
+        place => std::fs::read(find_file(&suite.project, place)).unwrap(),
     };
     let reported = (process.read)(&written).unwrap();
     let samples = &reported[0].samples;
@@ -270,7 +270,7 @@ fn check_agreement(process: &SuiteProcess, suite: &TestSuite) {
 }
 
 /// The file with this path suffix.
-fn found(project: &TempProject, end: &str) -> PathBuf {
+fn find_file(project: &TempProject, end: &str) -> PathBuf {
     let mut folders = vec![project.path("")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -303,7 +303,7 @@ fn a_new_adapter_is_written_and_tried() {
 type SuiteReader = fn(&[u8]) -> anyhow::Result<Vec<ReportedResult>>;
 
 /// Output of the suite in that file of `tests/golden/suites/`, and its reader.
-fn recorded() -> Vec<(Vec<u8>, SuiteReader)> {
+fn recorded_outputs() -> Vec<(Vec<u8>, SuiteReader)> {
     let bytes = |name: &str| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/suites");
         fs::read(folder.join(name)).unwrap()
@@ -334,7 +334,7 @@ fn damaged_output_is_an_error_or_results_that_hold_together() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (seed >> 33) as usize % below
     };
-    for (bytes, read) in recorded() {
+    for (bytes, read) in recorded_outputs() {
         assert!(!read(&bytes).unwrap().is_empty());
         for _ in 0..300 {
             let mut damaged = bytes.clone();

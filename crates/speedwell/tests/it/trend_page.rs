@@ -11,7 +11,7 @@ use speedwell_model::{CodeOrigin, Session, SessionState};
 use speedwell_results::store::Store;
 
 on_both! {
-    part_of_a_course_is_chosen_by_machine_and_time
+    part_of_a_trend_is_chosen_by_machine_and_time
     programs_get_series_points_and_what_a_gate_says
 }
 
@@ -41,7 +41,7 @@ fn insert(store: &mut Store, day: i64, value: f64) {
         .unwrap();
 }
 
-fn part_of_a_course_is_chosen_by_machine_and_time(place: &StorePlace) {
+fn part_of_a_trend_is_chosen_by_machine_and_time(place: &StorePlace) {
     let project = TempProject::new().storing_in(place);
     let mut store = place.open();
     for day in 0..12 {

@@ -235,7 +235,7 @@ fn what_somebody_changed_meanwhile_is_left_alone_and_said() {
         .expect_stdout(&["changed since"]);
     machine.tune(&["reset"]).expect_status(0).expect_stdout(&[
         "restored: 1 setting",
-        "'/proc/sys/vm/swappiness' is left alone: it was since changed to '10'.",
+        "'/proc/sys/vm/swappiness' is left alone: it has since been changed to '10'.",
     ]);
     assert_eq!(machine.read_setting("/proc/sys/vm/swappiness"), "10");
     assert_eq!(

@@ -52,7 +52,7 @@ fn servers() -> Session {
 }
 
 #[test]
-fn seven_pasted_reports_hold_lighter_loads_a_twin_and_no_failures() {
+fn seven_pasted_reports_have_lighter_loads_a_duplicate_and_no_failures() {
     let (sessions, _) = read(&text("topologies-ab.txt"));
     let session = &sessions[0];
     // As pasted: red, blue, purple, green, cyan, cyan once more, brown.

@@ -56,7 +56,7 @@ fn processes_that_disagree_have_no_steady_figure() {
 }
 
 #[test]
-fn of_two_variants_all_three_figures_are_compared_with_the_count_at_which_they_are_even() {
+fn three_figures_of_two_variants_are_compared_with_the_count_at_which_they_break_even() {
     let found = warmup(TWO, &OLD_AND_NEW).expect_status(0);
     found.expect_stdout(&[
         "new against old: steady: better by 10.0 %, start: worse by 75 %, total over",
@@ -85,7 +85,7 @@ fn of_two_variants_all_three_figures_are_compared_with_the_count_at_which_they_a
 }
 
 #[test]
-fn a_gate_refuses_what_the_processes_agree_on() {
+fn a_gate_fails_only_on_what_the_processes_agree_on() {
     let status = |text: &str, words: &[&str]| warmup(text, words).status;
     let worse = [&OLD_AND_NEW[..], &["--fail-on", "worse"]].concat();
     assert_eq!(status(TWO, &worse), 1);

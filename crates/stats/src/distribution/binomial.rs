@@ -1,6 +1,6 @@
 //! The binomial distribution: how many of `trials` independent events happen.
 //!
-//! Computes tail areas and quantiles by summing exact terms, which suits counts up to some ten
+//! Computes tail areas and quantiles by summing exact terms, which suits counts up to some tens of
 //! thousands. Start at [`cdf`].
 
 /// Probability that at most `count` of `trials` events of probability `share` happen.
@@ -35,7 +35,7 @@ pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
     }
 }
 
-/// The smallest count that is not exceeded with a probability of at least `p`, as R's `qbinom`.
+/// The smallest count that, with a probability of at least `p`, is not exceeded (R: `qbinom`).
 ///
 /// Arguments outside 0..=1 give 0.
 pub fn quantile(p: f64, trials: u64, share: f64) -> u64 {
@@ -83,7 +83,7 @@ fn lower_tail(count: u64, trials: u64, share: f64) -> f64 {
     tail / (tail + between + above)
 }
 
-/// Returns whether a term, and with it all smaller ones beyond, no longer changes the sum.
+/// Returns whether a term is too small to change the sum, as are then all terms beyond it.
 fn is_negligible(term: f64, sum: f64) -> bool {
     term < sum * f64::EPSILON * 1e-6
 }

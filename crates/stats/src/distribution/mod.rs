@@ -1,7 +1,7 @@
-//! Distribution functions that equal R's to 1e-11 relative in both tails.
+//! Distribution functions that agree with R's to a relative error of 1e-11 in both tails.
 //!
-//! Provide tail areas and quantiles for the tests and intervals, and depend on neither. Own code,
-//! because `statrs` 0.19 differs from R's values in the tenth digit or earlier (see
+//! Provide tail areas and quantiles for the tests and intervals, and depend on neither. Implemented
+//! here because `statrs` 0.19 differs from R's values in the tenth digit or earlier (see
 //! `crates/stats/DERIVATIONS.md`, "Other tests"). Start at [`student_t`].
 
 pub mod binomial;

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_counts_as_one() {
+    fn open_members_count_with_a_p_value_of_one() {
         let mut family = family(adjust_holm, &[0.02, 1.0, 1.0]);
         assert!(family.settle_survivors().is_empty());
         family.update_p(0, 0.016);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_of_a_look_it_is_the_error_rate() {
+    fn at_the_limit_of_a_look_the_repeated_p_value_is_the_error_rate() {
         for design in [
             SequentialDesign::default(),
             SequentialDesign::new(&[8, 16, 24, 32, 40], 0.01, 2.0),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_with_the_p_value_and_stays_below_one() {
+    fn the_repeated_p_value_grows_with_the_p_value_and_stays_below_one() {
         let repeated = RepeatedP::new(&SequentialDesign::default());
         for look in 0..5 {
             let mut last = 0.0;

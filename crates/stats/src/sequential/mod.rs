@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 /// Looks of the default design in runs per side. In blocks of four, every look ends with a whole
 /// block.
 const DEFAULT_LOOKS: [usize; 5] = [8, 14, 20, 26, 32];
-/// Accepted fraction of comparisons of equal sides that are called different.
+/// Accepted fraction of comparisons in which equal sides are declared different.
 const DEFAULT_ALPHA: f64 = 0.05;
 /// Between Pocock's early stopping (1) and O'Brien and Fleming's late stopping (3).
 const DEFAULT_RHO: f64 = 2.0;
@@ -37,7 +37,7 @@ pub struct DesignLook {
     pub p_limit: f64,
     /// The limit for |z| that corresponds to `p_limit`.
     pub z_limit: f64,
-    /// Probability to have rejected by now if the sides are equal.
+    /// Probability of having rejected by this look if the sides are equal.
     pub cumulative_alpha: f64,
     /// Whether there is no later look.
     pub is_last: bool,
@@ -82,7 +82,7 @@ impl SequentialDesign {
     ///
     /// # Panics
     ///
-    /// Panics if [`SequentialDesign::try_new`] fails. Use that one for user input.
+    /// Panics if [`SequentialDesign::try_new`] fails; use that function for user input.
     pub fn new(looks: &[usize], alpha: f64, rho: f64) -> SequentialDesign {
         match SequentialDesign::try_new(looks, alpha, rho) {
             Ok(design) => design,
@@ -188,7 +188,7 @@ pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
     let mut limits = Vec::with_capacity(times.len());
     for (&time, &target) in times.iter().zip(cumulative) {
         let increment = target - spent;
-        // Beyond 38 standard deviations, a double cannot be distinguished from zero.
+        // Beyond 38 standard deviations, the tail probability underflows to zero in a double.
         let score = decreasing_root(0.0, 38.0 * time.sqrt(), |s| {
             walk.crossing_probability(time, s) - increment
         });
@@ -286,7 +286,7 @@ pub enum LookDecision {
     },
     /// The sides differ by less than delta.
     Equivalent,
-    /// Neither: measure on or, after the last look, report "unclear".
+    /// Neither: continue measuring, or, after the last look, report "unclear".
     GoOn,
 }
 
@@ -294,8 +294,8 @@ pub enum LookDecision {
 ///
 /// `delta` is the relative change below which sides count as equal, such as 0.02; 0 disables the
 /// equivalence stop. That stop needs two one-sided tests at half of the look's limit (Schuirmann,
-/// J. Pharmacokinetics 15, 1987): the candidate lowered by ln(1 + delta) must be below the
-/// baseline, and raised by it, above.
+/// J. Pharmacokinetics 15, 1987): the candidate must test below the baseline when lowered by ln(1 +
+/// delta), and above it when raised by the same amount.
 ///
 /// # Errors
 ///

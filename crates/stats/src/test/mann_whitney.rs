@@ -1,7 +1,7 @@
 //! The Mann-Whitney U test, two-sided, for two groups without blocks.
 //!
-//! Chooses the null distribution, and equals `scipy.stats.mannwhitneyu` where that has the method.
-//! Ignores blocks; values measured in randomised blocks belong to
+//! Chooses the null distribution, and agrees with `scipy.stats.mannwhitneyu` where scipy has the
+//! method. Ignores blocks; values measured in randomised blocks belong to
 //! [`stratified`](super::stratified). Start at [`mann_whitney`].
 
 pub use crate::effect::{EffectMagnitude, ShiftEstimate, cliffs_delta, hodges_lehmann};
@@ -202,7 +202,7 @@ fn two_sided_with_ties(ranks: &[f64], n1: usize, rank_sum: f64) -> Option<f64> {
 /// pairs in which the first group's value is the larger, ties one half. NaN when a group is empty.
 ///
 /// Takes time proportional to the square of the number of values times the square of the smaller
-/// group; meant for tens.
+/// group; meant for tens of values.
 pub fn lower_tail_with_ties(x: &[f64], y: &[f64], u: f64) -> f64 {
     if x.is_empty() || y.is_empty() {
         return f64::NAN;
@@ -224,8 +224,8 @@ fn widest_sum(doubled: &[usize], size: usize) -> usize {
     descending[..size].iter().sum()
 }
 
-/// Counts the picks of `size` elements by their sum. In floating point, since only positive counts
-/// are added and the largest possible one stays below 1e300.
+/// Counts the picks of `size` elements by their sum. Uses floating point, since only positive
+/// counts are added and the largest possible one stays below 1e300.
 fn picks_by_sum(doubled: &[usize], size: usize, widest: usize) -> Vec<f64> {
     let width = widest + 1;
     let mut counts = vec![0.0; (size + 1) * width];

@@ -1,4 +1,5 @@
-//! Wilcoxon's signed-rank test of pairs: one value of either side, measured under the same conditions.
+//! Wilcoxon's signed-rank test of pairs, each of one value per side, measured under the same
+//! conditions.
 //!
 //! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
 //! out. Which member of a pair is the candidate was drawn at random, so that under equal sides

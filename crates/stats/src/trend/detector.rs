@@ -27,8 +27,8 @@ const DUE_FRACTION: usize = 8;
 /// Maximum move of a border when it is placed, and when its evidence is reviewed.
 const MAX_PLACING_MOVE: usize = 12;
 const MAX_REVIEW_MOVE: usize = 6;
-/// Up to this many points of the new level, a suspicion may be found or withdrawn; withdrawn only
-/// from eight points on.
+/// Up to this many points of the new level, a suspicion may become a finding or be withdrawn, the
+/// latter only from eight points on.
 const LAST_REVIEW: usize = 64;
 const FIRST_WITHDRAWAL: usize = 8;
 
@@ -129,7 +129,7 @@ impl ChangeDetector {
         self.raised
     }
 
-    /// Returns a new border in the newest level whose evidence makes it suspect.
+    /// Returns a new border in the newest level if its evidence is enough for a suspicion.
     fn find_suspicion(&self, series: &TrendSeries, scan: &mut RankScan) -> Option<LevelBorder> {
         let (end, level) = (self.next, self.borders.last().map_or(0, |last| last.at));
         let is_due = |length: &usize| end.is_multiple_of((length / DUE_FRACTION).max(1));
@@ -213,7 +213,7 @@ impl ChangeDetector {
     /// points, and where zeros are among other values.
     ///
     /// From the normal approximation of the rank test, whose efficiency is .955 under normal noise.
-    /// The evidence is large enough in nine of ten cases; in one, the border is elsewhere
+    /// The evidence is large enough in nine of ten cases; in one of those, the border is elsewhere
     /// (simulated in `crates/stats/benches/trend.md`).
     pub fn smallest_visible(&self, series: &TrendSeries, after: usize) -> Option<f64> {
         const POWER: f64 = 0.9;

@@ -23,8 +23,9 @@ const MIN_LEVEL_POINTS: usize = 8;
 /// Residuals are clipped at this many robust deviations, so that no single point decides the shape.
 const CLIP: f64 = 3.0;
 
-/// Returns whether a line through the levels left and right of `at` leaves two variances less
-/// unexplained than a step. Both are fitted with an offset for every machine.
+/// Calls a change a drift if a line through the levels left and right of `at` leaves less
+/// unexplained than a step, by more than two variances. Both are fitted with an offset for every
+/// machine.
 pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeShape {
     let sides = [levels.start..at, at..levels.end];
     if sides.iter().any(|side| side.len() < MIN_LEVEL_POINTS) {
@@ -157,10 +158,11 @@ pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usiz
 }
 
 /// Where the machine changed together with the code, so that the two cannot be separated: the first
-/// point after the latest border beyond which more than half of the points of either side are from
+/// point after the latest border for which more than half of the points on each side are from
 /// machines that the other side lacks.
 ///
-/// As an index into the given points. Measuring an older revision on the new machine resolves it.
+/// As an index into the given points. Measuring an older revision on the new machine separates
+/// them.
 pub fn machine_swap(series: &TrendSeries) -> Option<usize> {
     let machines = series.machines();
     let (mut old, mut new) = (

@@ -124,7 +124,7 @@ fn a_change_of_five_percent_is_found_within_a_dozen_pairs() {
 /// Trimming by the measured value would give 7 to 8 %, and a rule without repetitions no gain in
 /// power.
 #[test]
-fn a_rule_of_the_kernels_figures_finds_more_and_no_more_where_nothing_differs() {
+fn rejecting_disturbed_runs_finds_more_changes_and_no_more_false_ones() {
     const COMPARISONS: u64 = 660;
     let model = &MODELS[0];
     let [low, high] = [0.0005, 0.9995].map(|p| binomial::quantile(p, COMPARISONS, 0.05) as f64);

@@ -43,7 +43,7 @@ pub fn test_blocks(observations: &[BlockObservation]) -> StratifiedRank {
 }
 
 /// Values from a simple recurrence, so that every test below has its own reproducible data.
-fn scattered(count: usize, salt: u64) -> Vec<f64> {
+fn scattered_values(count: usize, salt: u64) -> Vec<f64> {
     let mut state = salt;
     let mut next = || {
         state = state
@@ -55,7 +55,7 @@ fn scattered(count: usize, salt: u64) -> Vec<f64> {
 }
 
 pub fn blocked(block_count: u32, sides: &[BlockSide], salt: u64) -> Vec<BlockObservation> {
-    let values = scattered(block_count as usize * sides.len(), salt);
+    let values = scattered_values(block_count as usize * sides.len(), salt);
     let blocks = (0..block_count).flat_map(|block| sides.iter().map(move |side| (block, *side)));
     let observe = |((block, side), value)| BlockObservation { value, side, block };
     blocks.zip(values).map(observe).collect()
@@ -273,7 +273,7 @@ fn values_without_a_logarithm_and_sides_that_never_met_are_refused() {
 #[test]
 fn the_level_is_the_largest_p_value_that_the_ranks_allow() {
     // Every arrangement of the labels of four blocks has the same ranks, and its own p-value.
-    let values = scattered(16, 5);
+    let values = scattered_values(16, 5);
     let p_of = |arrangement: usize| {
         const PAIRS: [[usize; 2]; 6] = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
         let observations: Vec<BlockObservation> = (0..16)

@@ -15,7 +15,7 @@ use speedwell_stats::trend::{
 /// The values of a recorded series, of one machine, one position each; or a simulated series,
 /// regenerated from its seed.
 fn series(name: &str) -> Vec<MeasuredPoint> {
-    let Some((kind, clean_or_step, index)) = simulated(name) else {
+    let Some((kind, clean_or_step, index)) = simulated_series(name) else {
         let values = golden_file(&format!("trend/{name}.txt"));
         let values = values.split_whitespace().zip(0..);
         return values
@@ -33,7 +33,7 @@ fn series(name: &str) -> Vec<MeasuredPoint> {
     }
 }
 
-fn simulated(name: &str) -> Option<(TrendNoise, &str, u64)> {
+fn simulated_series(name: &str) -> Option<(TrendNoise, &str, u64)> {
     let mut parts = name.split('-');
     let kind = match parts.next()? {
         "normal" => TrendNoise::Normal,

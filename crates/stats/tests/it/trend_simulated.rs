@@ -26,7 +26,7 @@ fn points(values: impl IntoIterator<Item = f64>) -> Vec<MeasuredPoint> {
         .collect()
 }
 
-fn noisy(noise: TrendNoise, count: usize, seed: u64) -> Vec<MeasuredPoint> {
+fn noisy_points(noise: TrendNoise, count: usize, seed: u64) -> Vec<MeasuredPoint> {
     noisy_series(noise, count, 0.02, &mut TrendRandom::new(seed))
 }
 
@@ -127,7 +127,7 @@ fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {
     let (mut wrong, mut raised) = (0, 0);
     for (seed, kind) in (0..).step_by(1000).zip(kinds) {
         for repetition in 0..20 {
-            let series = TrendSeries::new(&noisy(kind, 200, seed + repetition)).unwrap();
+            let series = TrendSeries::new(&noisy_points(kind, 200, seed + repetition)).unwrap();
             let mut walk = ChangeDetector::default();
             walk.process_series(&series);
             wrong += usize::from(walk.describe_changes(&series).iter().any(is_found));
@@ -143,8 +143,12 @@ fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {
 fn a_step_of_two_deviations_is_found_within_twenty_points_and_sized() {
     let (mut right, mut covered) = (0, 0);
     for seed in 0..40 {
-        let changes =
-            find_changes(&with_step(noisy(TrendNoise::Normal, 121, seed), 100, 0.04)).unwrap();
+        let changes = find_changes(&with_step(
+            noisy_points(TrendNoise::Normal, 121, seed),
+            100,
+            0.04,
+        ))
+        .unwrap();
         let step = changes
             .iter()
             .find(|change| is_found(change) && change.after.abs_diff(100) <= 5);
@@ -157,7 +161,7 @@ fn a_step_of_two_deviations_is_found_within_twenty_points_and_sized() {
 
 #[test]
 fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
-    let swapped = noisy(TrendNoise::MachineSwap, 100, 5);
+    let swapped = noisy_points(TrendNoise::MachineSwap, 100, 5);
     assert_eq!(find_changes(&swapped).unwrap(), []);
     assert_eq!(machine_swap(&TrendSeries::new(&swapped).unwrap()), Some(50));
     // Without their labels the same points show a change there.
@@ -169,10 +173,12 @@ fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
         })
         .collect();
     assert_eq!(find_changes(&unlabelled).unwrap()[0].after, 50);
-    let mixed = TrendSeries::new(&noisy(TrendNoise::ThreeMachines, 100, 5)).unwrap();
+    let mixed = TrendSeries::new(&noisy_points(TrendNoise::ThreeMachines, 100, 5)).unwrap();
     assert_eq!(machine_swap(&mixed), None);
     // The latest of several swaps, farther back than the points examined.
-    let many = noisy(TrendNoise::Normal, 700, 5).into_iter().zip(0..);
+    let many = noisy_points(TrendNoise::Normal, 700, 5)
+        .into_iter()
+        .zip(0..);
     let many: Vec<MeasuredPoint> = many
         .map(|(point, i)| MeasuredPoint {
             machine: i / 300,
@@ -184,7 +190,7 @@ fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
 
 #[test]
 fn a_change_is_seen_through_the_offsets_of_machines() {
-    let points = with_step(noisy(TrendNoise::ThreeMachines, 200, 8), 100, 0.05);
+    let points = with_step(noisy_points(TrendNoise::ThreeMachines, 200, 8), 100, 0.05);
     let changes = find_changes(&points).unwrap();
     let change = changes.iter().find(|change| is_found(change)).unwrap();
     assert!(change.after.abs_diff(100) <= 3, "{change:?}");
@@ -203,7 +209,7 @@ fn a_change_is_seen_through_the_offsets_of_machines() {
 
 #[test]
 fn the_unit_does_not_matter() {
-    let points = with_step(noisy(TrendNoise::Lognormal, 150, 4), 80, 0.05);
+    let points = with_step(noisy_points(TrendNoise::Lognormal, 150, 4), 80, 0.05);
     // Scaling by a power of two shifts logarithms without changing the order of their ranks by
     // rounding.
     let scaled: Vec<MeasuredPoint> = points
@@ -226,7 +232,7 @@ fn the_unit_does_not_matter() {
 
 #[test]
 fn sessions_of_one_revision_are_never_parted() {
-    let mut points = with_step(noisy(TrendNoise::Normal, 240, 6), 121, 0.06);
+    let mut points = with_step(noisy_points(TrendNoise::Normal, 240, 6), 121, 0.06);
     points.iter_mut().for_each(|point| point.position /= 4);
     let changes = find_changes(&points).unwrap();
     assert!(
@@ -275,7 +281,7 @@ fn a_constant_figure_that_jumps_once_has_one_change_of_exactly_that_size() {
 
 #[test]
 fn values_without_a_logarithm_are_passed_over_and_too_many_are_an_error() {
-    let mut points = with_step(noisy(TrendNoise::Normal, 100, 2), 50, 0.3);
+    let mut points = with_step(noisy_points(TrendNoise::Normal, 100, 2), 50, 0.3);
     for (index, value) in [
         (3, -0.5),
         (20, -1.0),
@@ -359,7 +365,7 @@ fn a_slope_is_called_a_drift_and_a_step_is_not() {
 
 #[test]
 fn a_first_point_beyond_all_is_a_hint_of_its_size() {
-    let mut points = noisy(TrendNoise::Normal, 60, 9);
+    let mut points = noisy_points(TrendNoise::Normal, 60, 9);
     let hint = |points: &[MeasuredPoint]| first_beyond(&TrendSeries::new(points).unwrap());
     assert_eq!(hint(&points), None);
     let last = points.len() - 1;
@@ -385,6 +391,6 @@ fn a_series_says_what_it_could_show() {
     assert!((visible(TrendNoise::Normal, 0.02) - 0.023).abs() < 0.005);
     assert!((visible(TrendNoise::ThreeMachines, 0.01) - 0.0115).abs() < 0.004);
     assert!(visible(TrendNoise::Dependent(0.7), 0.02) > 0.03);
-    let few = TrendSeries::new(&noisy(TrendNoise::Normal, 7, 1)).unwrap();
+    let few = TrendSeries::new(&noisy_points(TrendNoise::Normal, 7, 1)).unwrap();
     assert_eq!(ChangeDetector::default().smallest_visible(&few, 20), None);
 }

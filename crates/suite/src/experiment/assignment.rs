@@ -1,6 +1,6 @@
 //! Builds the assignment of one run: a group's sections for one case and one variant, with every
-//! placeholder filled that is known in advance. Start at [`Experiment::assignment`], for loads of
-//! the short form at [`Experiment::load_assignment`].
+//! placeholder filled that is known in advance. Start at [`Experiment::assignment`] or, for loads
+//! of the short form, at [`Experiment::load_assignment`].
 
 use super::benchmark::{BenchmarkKeys, CASE_KEYS};
 use super::command::{CommandArguments, environment_changes};
@@ -93,8 +93,8 @@ impl Experiment {
         })
     }
 
-    /// Returns the values of placeholders for a case under a variant. A name of the variant hides
-    /// one of `[params]`.
+    /// Returns the values of placeholders for a case under a variant. A name that the variant
+    /// defines hides the same name in `[params]`.
     fn run_placeholders(
         &self,
         group: &BenchmarkGroup,
@@ -282,7 +282,8 @@ impl Experiment {
         Ok(defined)
     }
 
-    /// Rejects a variant whose changes have no effect: it would be compared with itself.
+    /// Rejects a variant whose changes would have no effect, so that a server would be compared
+    /// with itself.
     fn check_server(
         &self,
         part: &FilePart,

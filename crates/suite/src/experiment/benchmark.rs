@@ -1,11 +1,11 @@
 //! `[benchmark.NAME]` with `kind = "load"`: the short form of a group that is an HTTP load.
 //!
 //! One table replaces several of `[[group]]`, and its server is started by a shell command or runs
-//! already. It becomes the [`LoadSpec`] that `speedwell load` executes. What differs between its
-//! cases is read once, by [`resolve_benchmark`]; everything else for each case, with its
-//! placeholders filled (`assignment.rs`). Variants have the form that harnesses use, because the
-//! command line may replace them. A server and URL of a variant in the file apply to every variant
-//! of that name.
+//! already. It becomes the [`LoadSpec`] that `speedwell load` executes. [`resolve_benchmark`] reads
+//! the keys that define the cases, once; all others are read for each case, with its placeholders
+//! filled (`assignment.rs`). Variants have the form that harnesses use, because the command line
+//! may replace them. The server and URL that the file gives a variant apply to every variant of
+//! that name.
 
 use super::group::{BenchmarkGroup, SeedSource};
 use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, header_lines, load_end};
@@ -96,7 +96,7 @@ struct ExpectKeys {
     length: Option<PositiveCount>,
 }
 
-/// Keys that differ between the cases of a benchmark; all others are ignored here.
+/// Keys that determine the cases of a benchmark; all others are ignored here.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CaseKeys {
@@ -133,7 +133,7 @@ pub fn resolve_benchmark(
         .map_err(|error| part.error_at_key("parameters", error))?;
     let name = part.place.last_key();
     let cases = rows.into_iter().map(|mut values| {
-        // Figures of different clients are different measurements.
+        // Figures of different clients are not comparable, so the client is part of the case.
         if client != ClientName::Builtin {
             values.push((
                 "client".to_owned(),

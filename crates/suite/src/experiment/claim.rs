@@ -1,7 +1,7 @@
 //! `[[claim]]`: a statement of the report that the data must support.
 //!
 //! A claim over several cases is evaluated case by case. A term whose filter selects a single case
-//! has that figure in all of them.
+//! has the same figure in every evaluation.
 
 use super::group::BenchmarkGroup;
 use super::selection::{SelectedCase, selected_cases};

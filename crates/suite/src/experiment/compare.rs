@@ -30,14 +30,14 @@ pub struct ComparePlan {
     pub confidence: f64,
     /// Smallest relevant change, as a share.
     pub threshold: Option<f64>,
-    /// Gates with the group that each applies to; a gate without one applies to all that have the
-    /// metric.
+    /// Gates, each with the group that it applies to; a gate without a group applies to all groups
+    /// that have its metric.
     pub gates: Vec<(Option<String>, ChangeGate)>,
 }
 
 impl ComparePlan {
-    /// Returns the same comparison with another reference. The candidates are its other variants,
-    /// or all other `variants` if it lists none.
+    /// Returns the same comparison with another baseline. The candidates are the other variants of
+    /// this comparison, or all other `variants` if it lists none.
     pub fn with_baseline(&self, baseline: &str, variants: &[ExperimentVariant]) -> ComparePlan {
         let listed = |name: &String| {
             self.candidates.is_empty() || self.candidates.contains(name) || *name == self.baseline
@@ -84,8 +84,9 @@ pub struct CompareKeys {
     confidence: Option<ShareValue>,
     /// Smallest relevant change.
     threshold: Option<ShareValue>,
-    /// Limits on the change of a candidate, for all groups or a table with one text for each:
-    /// "throughput > -5% and latency_p99 < +10%". If one is exceeded, the exit status is 1.
+    /// Limits on the change of a candidate: "throughput > -5% and latency_p99 < +10%" for all
+    /// groups, or a table with one such text for each group. If a limit is exceeded, the exit
+    /// status is 1.
     pub gate: Option<GateKeys>,
 }
 

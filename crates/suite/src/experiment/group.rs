@@ -87,9 +87,10 @@ pub struct BenchmarkGroup {
     pub also: Vec<String>,
     /// Source of the seeds of its runs.
     pub seed: SeedSource,
-    /// Benchmark files of a group of that kind.
+    /// Benchmark files, if that is the kind of the group.
     pub files: Vec<PathBuf>,
-    /// Whether its file uses the names of earlier files, in which `throughput` counted bytes.
+    /// Whether the definition file uses the metric names of earlier ones, in which `throughput`
+    /// counted bytes.
     pub(super) uses_old_names: bool,
     /// Names of the metrics that its target reports itself.
     pub(super) target_metrics: Vec<String>,
@@ -137,7 +138,7 @@ pub struct GroupKeys {
     /// number.
     #[serde(default)]
     seed: SeedSource,
-    /// Of a function: benchmark files, measured by their harness.
+    /// Functions only: benchmark files, measured by their harness.
     files: Option<OneOrMany<String>>,
     /// Program under test.
     target: Option<DeferredValue<TargetKeys>>,
@@ -180,7 +181,8 @@ checked! {
     }
 }
 
-/// Adds to the schema which sections a group must have, and which only servers have.
+/// Adds conditions to the schema: which sections a group must have, and which only servers may
+/// have.
 fn add_kind_conditions(schema: &mut Schema) {
     let if_kind = |kind: &str, then: serde_json::Value| {
         let is_kind = serde_json::json!({ "properties": { "kind": { "const": kind } } });
@@ -219,7 +221,7 @@ pub struct FileContext<'a> {
     pub known: &'a PlaceholderMap,
     /// Values set on the command line.
     pub settings: &'a SetValues,
-    /// Whether the file uses the names of earlier files.
+    /// Whether the file uses the metric names of earlier files.
     pub is_old: bool,
 }
 

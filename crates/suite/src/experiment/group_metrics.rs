@@ -108,7 +108,7 @@ impl BenchmarkGroup {
         names.iter().map(current).collect()
     }
 
-    /// Returns the current name of a metric with an older one.
+    /// Returns the current name of a metric if `name` is an older one.
     pub fn current_name(&self, name: &str) -> Option<String> {
         let is_given = self
             .target_metrics

@@ -55,7 +55,7 @@ pub struct LoadKeys {
     headers: IndexMap<String, PlainValue>,
     /// Body of every request.
     body: Option<InlineBody>,
-    /// File that contains the body, below the folder of this one.
+    /// File that contains the body, in or below the folder of this file.
     body_file: Option<String>,
     /// Time limit for a request. Default: "30s".
     timeout: Option<DurationValue>,
@@ -125,7 +125,7 @@ struct WarmupEnd(#[schemars(with = "WarmupTable")] LoadWarmup);
 struct WarmupTable {
     /// Number of requests.
     requests: Option<WholeNumber<1>>,
-    /// After this time.
+    /// Length of time.
     duration: Option<DurationValue>,
     /// Until the server responds steadily.
     until: Option<SteadyWord>,
@@ -157,7 +157,7 @@ impl TryFrom<WarmupTable> for WarmupEnd {
                 let limit = as_milliseconds(at_most.unwrap_or(DEFAULT_STEADY_LIMIT));
                 Ok(WarmupEnd(LoadWarmup::SteadyMs(limit)))
             }
-            _ => Err(": a warm-up must have exactly one end\n\
+            _ => Err(": a warm-up must have exactly one end condition\n\
                       hint: { requests = 5000 }, { duration = \"2s\" } or { until = \"steady\", \
                       at_most = \"30s\" }"
                 .to_owned()),

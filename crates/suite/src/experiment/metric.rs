@@ -1,6 +1,6 @@
-//! Metrics of every group of a kind, metrics that its target reports itself
-//! (`[group.metric.NAME]`), and their names in earlier files. `group_metrics.rs` decides which ones
-//! a group reports.
+//! Metrics that every group of a kind has, metrics that a target reports itself
+//! (`[group.metric.NAME]`), and the names of both in earlier files. `group_metrics.rs` decides
+//! which ones a group reports.
 //!
 //! Older names are accepted, because sessions store the text of their file, whose meaning must not
 //! change. One whose meaning has changed is rejected before measuring.
@@ -169,7 +169,7 @@ pub fn metric_names(kind: GroupKind) -> Vec<String> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricKeys {
-    /// Pattern on stdout; the value is the group (?P<value>...), else the first one.
+    /// Pattern for stdout; the value is its group (?P<value>...), else its first group.
     regex: Option<RegexPattern>,
     /// A number in the JSON on stdout: "results.0.time".
     json: Option<String>,
@@ -179,7 +179,8 @@ pub struct MetricKeys {
     to: Option<TimeMark>,
     /// "ns", "us", "ms", "s", "B", "KiB", "MiB" ..., or any other text.
     unit: Option<String>,
-    /// Which direction is good; required unless the unit is a time, a size, or ends in "/s".
+    /// Whether lower or higher is better; required unless the unit is a time, a size, or ends in
+    /// "/s".
     better: Option<BetterDirection>,
 }
 

@@ -125,10 +125,10 @@ struct FileKeys {
     question: Option<String>,
     /// Default value of `{program}` for variants.
     program: Option<String>,
-    /// What must be installed, by name: programs of a version, or npm packages.
+    /// What must be installed, by name: programs, of a version if it matters, or npm packages.
     requires: Option<DeferredValue<IndexMap<String, requirement::RequirementKeys>>>,
-    /// Numbers and texts that are used as `{name}`. The text "cpus" is the number of processors for
-    /// the target.
+    /// Numbers and texts that are used as `{name}`. The text "cpus" stands for the number of
+    /// processors for the target.
     params: IndexMap<String, PlainValue>,
     #[schemars(schema_with = "variant::variant_schema")]
     variant: Option<DeferredValue<()>>,
@@ -311,7 +311,7 @@ fn resolve_file(
     Ok(experiment)
 }
 
-/// Resolves keys that refer to metrics of groups, which are known once all runs are.
+/// Resolves keys that refer to metrics of groups, which are known once all runs are resolved.
 fn resolve_judgments(experiment: &mut Experiment, keys: &FileKeys, top: &FilePart) -> Result<()> {
     let (groups, variants) = (&experiment.groups, &experiment.variants);
     let gates = compare::resolve_gates(&keys.compare, top, groups)?;

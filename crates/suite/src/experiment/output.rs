@@ -26,7 +26,7 @@ pub enum ReportOutput {
     Report(Vec<String>),
 }
 
-/// What the lines of a picture show; there is one picture for each of the others.
+/// What the lines of a picture show: variants, with a picture for each case, or the reverse.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChartSeries {

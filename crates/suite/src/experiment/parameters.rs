@@ -1,5 +1,5 @@
 //! Parameters: `[params]` of the file and `[group.parameters]`, the cases that they define, and the
-//! values of `--set` that replace theirs.
+//! values of `--set` that replace declared ones.
 
 use crate::file_part::{FilePart, error_at_line, nearest_hint};
 use crate::placeholders::PlaceholderMap;
@@ -17,7 +17,7 @@ const CPUS_TEXT: &str = "cpus";
 /// Parameters with their values.
 pub type GroupParameters = Vec<(String, Vec<ParameterValue>)>;
 
-/// Tables of parameters with a value or several.
+/// Parameters, each with one or more values.
 pub type ValueTable = IndexMap<String, OneOrMany<PlainValue>>;
 
 /// Values set on the command line: names with one or more values.
@@ -27,7 +27,7 @@ pub struct SetValues {
 }
 
 impl SetValues {
-    /// Creates settings from pairs of name and value; several pairs with one name are several
+    /// Creates settings from pairs of name and value; several pairs with the same name give several
     /// values.
     pub fn new(pairs: &[(String, String)]) -> SetValues {
         SetValues {

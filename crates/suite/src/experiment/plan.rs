@@ -122,8 +122,8 @@ struct StopWhenKeys {
     budget: Option<DurationValue>,
 }
 
-/// Resolves `[plan]` of the file. [`check_control`] checks variants, because processors must be
-/// known before them.
+/// Resolves `[plan]` of the file. [`check_control`] checks its variant later, because variants are
+/// read after the processors are known.
 pub fn resolve_plan(keys: &PlanKeys, top: &FilePart) -> Result<ExperimentPlan> {
     let order = match keys.order {
         Some(OrderName::Alternate) => RunOrder::Alternate,

@@ -58,7 +58,7 @@ pub enum ProfilerChoice {
     /// The best one available.
     #[default]
     Auto,
-    /// perf of Linux.
+    /// Linux perf.
     Perf,
     /// V8's profiler, which sees only JavaScript.
     CpuProf,

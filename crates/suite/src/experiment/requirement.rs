@@ -36,7 +36,7 @@ pub enum RequirementKind {
         /// Lowest accepted version.
         at_least: Option<String>,
     },
-    /// Packages of npm.
+    /// npm packages.
     Packages {
         /// Folder of `package.json`.
         directory: PathBuf,

@@ -1,4 +1,4 @@
-//! Selects cases by a metric with a filter.
+//! Selects cases by metric and filter.
 
 use super::group::BenchmarkGroup;
 use super::target::GroupKind;
@@ -31,7 +31,8 @@ impl WrongName {
     }
 }
 
-/// Returns all cases that have the metric, if one is given, and match the filter; at least one.
+/// Returns all cases that have the metric, if one is given, and match the filter. Fails if there
+/// are none.
 pub fn selected_cases(
     groups: &[&BenchmarkGroup],
     metric: Option<&str>,
@@ -113,7 +114,8 @@ fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGr
     wrong_name(metric, format!("unknown metric '{metric}'"), hint)
 }
 
-/// Benchmark files name their metrics when they are measured.
+/// Whether a group has the metric; benchmark files, which name their metrics only when measured,
+/// may have any.
 fn has_metric(group: &BenchmarkGroup, metric: Option<&str>) -> bool {
     group.kind == GroupKind::Function
         || metric.is_none_or(|metric| group.find_metric(metric).is_some())

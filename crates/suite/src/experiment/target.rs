@@ -56,7 +56,7 @@ pub enum GroupKind {
 #[serde(default, deny_unknown_fields)]
 pub struct TargetKeys {
     /// A list of arguments, or a line that is split into arguments; no shell is involved. A variant
-    /// may have it instead.
+    /// may set it instead.
     command: Option<CommandText>,
     /// Working directory, below the folder of the file. Default: that folder.
     cwd: Option<String>,
@@ -64,19 +64,19 @@ pub struct TargetKeys {
     env: EnvironmentKeys,
     /// Time limit of a run. Default: that of [plan].
     timeout: Option<DurationValue>,
-    /// Of a command: the expected exit status, or a table with one for each value of a parameter.
+    /// Commands only: the expected exit status, or a table with one for each value of a parameter.
     /// Default: 0.
     expect_exit: Option<ExpectedExit>,
-    /// Of a server: "auto", or its fixed port number.
+    /// Servers only: "auto", or a fixed port number.
     port: PortKey,
-    /// Of a server: "private" gives every run its own network.
+    /// Servers only: "private" gives every run its own network.
     network: Option<ServerNetwork>,
-    /// Of a server: when it is ready: { http = "/", status = 200, within = "10s" }, or the time
-    /// limit. Without `http`, listening suffices.
+    /// Servers only: when the server is ready: { http = "/", status = 200, within = "10s" }, or the
+    /// time limit. Without `http`, listening suffices.
     ready: ReadyKeys,
-    /// Of a server: how it is stopped: { signal = "SIGINT", grace = "2s" }.
+    /// Servers only: how the server is stopped: { signal = "SIGINT", grace = "2s" }.
     stop: StopKeys,
-    /// Of a server: expected number of live child processes.
+    /// Servers only: expected number of live child processes.
     expect_processes: Option<WholeNumber<0>>,
 }
 

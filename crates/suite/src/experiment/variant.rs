@@ -1,8 +1,8 @@
 //! `[[variant]]`, or `[variant.NAME]` for short: a named difference of the program under test.
 //!
-//! A variant changes only the target, never load generator or counters: else the instrument would
-//! be compared together with the object. Keys without a built-in meaning can be used as
-//! placeholders, and must be.
+//! A variant changes only the target, never the load generator or the counters: otherwise,
+//! measuring instruments would be compared together with the program. Keys without a built-in
+//! meaning can be used as placeholders, and must be.
 
 use super::command::{CommandArguments, CommandText, EnvironmentKeys};
 use super::parameters::check_name;
@@ -105,13 +105,13 @@ pub struct VariantKeys {
     command: Option<DeferredValue<CommandText>>,
     /// Working directory of the target, below the folder of the file.
     cwd: Option<DeferredValue<String>>,
-    /// Value of `{program}`; without that placeholder in the command, its first argument.
+    /// Value of `{program}`; if the command lacks that placeholder, replaces its first argument.
     program: Option<DeferredValue<String>>,
     /// Proof that the variant took effect: one table or a list of them.
     assert: Option<DeferredValue<OneOrMany<ProofKeys>>>,
-    /// Of loads of the short form: replaces the benchmark's command that starts the server.
+    /// Loads of the short form only: replaces the benchmark's command that starts the server.
     serve: Option<DeferredValue<String>>,
-    /// Of loads of the short form: replaces the benchmark's URL.
+    /// Loads of the short form only: replaces the benchmark's URL.
     url: Option<DeferredValue<String>>,
 }
 

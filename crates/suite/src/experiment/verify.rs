@@ -21,7 +21,7 @@ pub struct VerifyKeys {
     path: Option<UrlPath>,
     /// 200, "2xx", "200-204" or a list of them. Default: "2xx".
     status: Option<OneOrMany<StatusRange>>,
-    /// Text that it must contain, or a table with one rule. By default, anything.
+    /// Text that the body must contain, or a table with one rule. By default, anything.
     body: Option<BodyKeys>,
     /// Whether responses must have the same length under all variants. Default: true, but false
     /// with `body.regex`.
@@ -49,15 +49,15 @@ enum BodyKeys {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum BodyRuleKey {
-    /// A pattern that must match in it.
+    /// A pattern that must match in the body.
     Regex(RegexPattern),
-    /// A text that it must contain.
+    /// A text that the body must contain.
     Contains(String),
-    /// It must be this JSON value.
+    /// The body must be this JSON value.
     Json(serde_json::Value),
-    /// It must be a JSON list or table of this length.
+    /// The body must be a JSON list or table of this length.
     JsonLength(WholeNumber<0>),
-    /// It must have this many bytes.
+    /// The body must have this many bytes.
     Bytes(WholeNumber<0>),
 }
 

@@ -97,7 +97,7 @@ pub struct MetricTerm {
     pub variant: String,
 }
 
-/// Selects the cases that have the group and the values; without any, all.
+/// Selects the cases of the group that have the values; without group and values, all cases.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CaseFilter {
     /// Group.

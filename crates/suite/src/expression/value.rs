@@ -34,7 +34,7 @@ impl ClaimExpression {
     }
 
     /// Returns the truth value; `None` for a number, or if it depends on an unknown name or figure.
-    /// One side of `and` and `or` suffices if it decides.
+    /// One side of `and` or `or` suffices if it decides the result.
     pub fn evaluate_truth(&self, names: NameLookup<'_>, figures: FigureLookup<'_>) -> Option<bool> {
         let ClaimExpression::Pair(left, operator, right) = self else {
             return match self {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_figure_leaves_open_only_what_hangs_on_it() {
+    fn a_missing_figure_leaves_open_only_what_depends_on_it() {
         assert_eq!(truth_of("x(lost) > 1"), None);
         assert_eq!(truth_of("x(lost) > 1 and 1 == 2"), Some(false));
         assert_eq!(truth_of("x(lost) > 1 or 1 == 1"), Some(true));

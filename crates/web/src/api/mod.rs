@@ -29,7 +29,8 @@ use speedwell_serve::etag::with_etag;
 use std::sync::Arc;
 use writers::WriterPool;
 
-/// Threads for API requests. Parsing sessions is the work; writes are serialized per project.
+/// Threads for API requests. Most of the work is parsing sessions; writes are serialized per
+/// project.
 const API_THREADS: usize = 4;
 
 /// Maximum bytes of a body, decompressed.

@@ -123,7 +123,7 @@ pub const ROUTES: &[ApiRoute] = &[
         query: &[],
         body_kind: BodyKind::Json,
         is_heavy: false,
-        responses: &[(200, "'tagged', also if the session had the tag")],
+        responses: &[(200, "'tagged', also if the session already had the tag")],
         handler: sessions::add_tag,
     },
     document_route(

@@ -1,5 +1,5 @@
-//! Write connections, one per project: writers queue for it in order, instead of retrying until the
-//! store is unlocked.
+//! Write connections, one per project: its writers queue for the connection in order, instead of
+//! retrying until the store is unlocked.
 
 use super::error::ApiError;
 use crate::page_error::PageError;

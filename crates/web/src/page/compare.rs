@@ -219,7 +219,7 @@ fn compare_form(context: PageContext<'_>) -> PageForm {
         fields: vec![
             field("base", "@prev"),
             field("with", "@latest"),
-            field("threshold", "2 % for 'same'"),
+            field("threshold", "e.g. 2 % (smaller changes count as 'same')"),
             FormField {
                 options: options("default", &["rank", "welch", "mann-whitney", "bootstrap"]),
                 ..field("method", "")

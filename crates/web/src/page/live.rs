@@ -1,7 +1,7 @@
 //! `/PROJECT/live` and `/PROJECT/sessions/ID/live`: sessions that are being measured.
 //!
-//! Shows verdicts of decided cases only. A verdict inspected between the planned looks would have a
-//! higher error rate than stated.
+//! Shows verdicts of decided cases only. Verdicts read between the planned interim analyses would
+//! be wrong more often than stated.
 
 use super::session::{check_runs, find_session};
 use super::{PageContent, PageContext, PageOutcome};
@@ -136,7 +136,7 @@ fn count_case_runs(session: &Session, verdicts: &BTreeMap<String, String>) -> Ve
     cases
 }
 
-/// Returns the verdicts of decided cases, each from the look that decided it.
+/// Returns the verdicts of decided cases, each from the interim analysis that decided it.
 fn decided_verdicts(
     context: PageContext<'_>,
     session: &Session,

@@ -17,8 +17,8 @@ const MAX_SEARCHED_SESSIONS: usize = 500;
 /// Lists all machines.
 pub fn machines_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     context.query.check_names(&[])?;
-    // Machines are known from the points of their sessions. If computing missing points fails, the
-    // page shows the known machines.
+    // A machine is known once a history point has been computed for one of its sessions. If
+    // computing missing points fails, the page lists the machines known so far.
     let _ = context.project.summarize();
     let machines = context.store.list_machines()?;
     let calibrations = context.store.list_calibrations()?;

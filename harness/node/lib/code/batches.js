@@ -90,8 +90,8 @@ class Windows {
 }
 
 /**
- * The reference loop: constant work, so that changes of its time are due to the machine. Runs after every so many
- * samples; 0: never.
+ * The reference loop: constant work, so that changes of its time are due to the machine. Runs after every `every`
+ * samples; never if that is 0.
  */
 class Reference {
   constructor(every) {
@@ -114,7 +114,7 @@ function least_ns(count, turns) {
   return Math.min(...Array.from({ length: count }, () => referenceLoop_ns(turns)));
 }
 
-/** By the wall clock: the processor clock has a resolution of a microsecond and may include other threads. */
+/** Uses the wall clock: the processor clock has a resolution of a microsecond and may include other threads. */
 function referenceLoop_ns(turns) {
   const begun_ns = process.hrtime.bigint();
   let state = 88675123;

@@ -62,7 +62,7 @@ class Run {
     this.late_ns = 0;
   }
 
-  /** Takes part in the run if its worker can be initialized. */
+  /** Lets a job take part in the run if its worker can be initialized. */
   async prepare(job) {
     try {
       if (job.workers.length === 0) await job.resize(1);
@@ -170,7 +170,7 @@ class Run {
     this.session.fail(error, { id: this.id, job: part.job.name });
   }
 
-  /** During a run, a stop or the end of the commands end it. */
+  /** While a run is in progress, a stop or the end of the commands ends it. */
   _listen(parts) {
     let giveUp;
     this.givenUp = new Promise((resolve) => { giveUp = resolve; });

@@ -42,7 +42,7 @@ class AwaitedWorker {
     this.loop = new AsyncLoop((await made(this.job)).loop, this.progress);
   }
 
-  /** Continues where a worker stopped whose first iteration returned a promise. */
+  /** Takes over from a worker that stopped because its first iteration returned a promise. */
   async continue({ state }, promise) {
     const { AsyncLoop } = require('./async_loop.js');
     const { forms, requires, shared } = this.job;
@@ -103,7 +103,7 @@ class ThreadWorker {
     return this.thread.terminate();
   }
 
-  /** Returns the next message with that verb; an error if the worker fails. It may have arrived earlier. */
+  /** Resolves to the next message with that verb, which may have arrived earlier; rejects if the worker fails. */
   _next(verb) {
     return new Promise((resolve, reject) => {
       this.wanted = { verb, resolve, reject };

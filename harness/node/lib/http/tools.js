@@ -1,6 +1,6 @@
 'use strict';
 
-// The HTTP tools that `bench.http` supports, and how one is chosen. A tool is searched only when it is needed and
+// The HTTP tools that `bench.http` supports, and how one is chosen. A tool is searched for only when it is needed, and
 // without running it: starting every known tool in every process took longer than many benchmarks.
 
 const GUIDE =

@@ -29,8 +29,8 @@ class Outside {
     this.sync = () => {};
   }
 
-  /** Starts recording; `modules`: ES modules, which have their own bindings of these functions, may be among the
-   * callers. */
+  /** Starts recording; `modules` says whether ES modules, which have their own bindings of these functions, may be
+   * among the callers. */
   watch(modules) {
     if (modules) this.sync = require('module').syncBuiltinESMExports;
     const real = process.env;
@@ -57,7 +57,7 @@ class Outside {
     if (/\bimport\s*\(/.test(text) || !imports.every((name) => HARMLESS.test(name))) this.volatile = true;
   }
 
-  /** Returns the record; files of this package are part of it and omitted. */
+  /** Returns the record, without the files of this package. */
   summary() {
     const packageFolder = `${path.resolve(__dirname, '..', '..')}${path.sep}`;
     return {

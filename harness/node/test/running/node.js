@@ -48,7 +48,7 @@ async function runNode(args, { env = {}, cwd } = {}) {
   return { ...end, stdout: stdout(), stderr: stderr() };
 }
 
-/**Runs `node ARGS...` with node's own channel on descriptor 3 and returns the raw text it sent and its
+/** Runs `node ARGS...` with node's own channel on descriptor 3 and returns the raw text it sent and its
  * messages. A pipe of child_process is a socket pair on POSIX systems, which node expects there.
  */
 async function runOverChannel(args, { env = {}, cwd } = {}) {

@@ -113,7 +113,7 @@ class Form:
             body = []
             value = ast.parse(f"{_CALL}({given})", mode="eval").body
         if value is not None:
-            # Code without an await of its own that returned an awaitable.
+            # Await the value of a function, and of code without an await of its own.
             if self.awaited and (self.arity is not None or not self.has_await):
                 value = ast.Await(value)
             body.append(ast.Assign([ast.Name(_GIVEN, ast.Store())], value))

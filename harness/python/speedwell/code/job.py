@@ -171,5 +171,5 @@ class Task:
 
 
 def add_paths(folders):
-    """Searches modules in these folders, then in the current one."""
+    """Makes Python search for modules in these folders, then in the current one."""
     sys.path[0:0] = [os.path.abspath(folder) for folder in folders] + [os.getcwd()]

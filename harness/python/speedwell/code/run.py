@@ -93,7 +93,7 @@ class Run:
         self.lock = threading.Lock()
 
     def prepare(self, job):
-        """Takes part if it has a worker, or one can be initialized."""
+        """Lets a job take part if it has a worker, or one can be initialized."""
         try:
             if not job.workers:
                 job.resize(1)

@@ -1,4 +1,4 @@
-//! Contents of a report, independent of its layout.
+//! Contents of a report, without its layout.
 //!
 //! Decides which of the original's lines appear, and their order. `report/layout.rs` prints them as
 //! text and as HTML. TLS is described in the OpenSSL terms that the original prints. Start at
@@ -161,20 +161,20 @@ pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     let figures = &report.figures;
     let mut lines = vec![("Account", format_account(report))];
     if let Some(effective) = figures.effective_concurrency() {
-        let asked = figures.concurrency;
-        let text = format!("{effective:.2} on average, {asked} requested");
+        let requested = figures.concurrency;
+        let text = format!("{effective:.2} on average, {requested} requested");
         lines.push(("Effective concurrency", text));
     }
     let ranges = figures.lengths.map(|lengths| lengths.range);
-    if let Some((least, greatest)) = ranges.filter(|(least, greatest)| least < greatest) {
-        let text = format!("{least} to {greatest} bytes, not counted as failures");
+    if let Some((min, max)) = ranges.filter(|(min, max)| min < max) {
+        let text = format!("{min} to {max} bytes, not counted as failures");
         lines.push(("Body lengths", text));
     }
     if let Some(lengths) = figures.lengths
         && report.request.shown.counts_lengths
     {
-        let (others, all) = (lengths.others, figures.complete);
-        let text = format!("{others} of {all} (length differs from the first)");
+        let (differing, complete) = (lengths.others, figures.complete);
+        let text = format!("{differing} of {complete} (length differs from the first)");
         lines.push(("Failed as ab counts", text));
     }
     let warnings = report_warnings(report).into_iter();
@@ -185,37 +185,37 @@ pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
 /// For example `40 attempted = 20 ok + 20 reset.in-body`.
 fn format_account(report: &AbReportContent) -> String {
     let figures = &report.figures;
-    let ends = figures.account.iter();
-    let ends: Vec<String> = ends
+    let outcomes = figures.account.iter();
+    let outcomes: Vec<String> = outcomes
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
-    format!("{} attempted = {}", figures.attempted, ends.join(" + "))
+    format!("{} attempted = {}", figures.attempted, outcomes.join(" + "))
 }
 
 /// Returns warnings against misreading the figures, in complete sentences.
 fn report_warnings(report: &AbReportContent) -> Vec<String> {
     let figures = &report.figures;
-    let mut sentences = Vec::new();
+    let mut warnings = Vec::new();
     if let Some(reason) = report.cut_short.map(CutShort::reason) {
-        sentences.push(format!(
+        warnings.push(format!(
             "This report covers only part of the test: {reason}."
         ));
     }
     let failed = figures.complete - figures.success_count().min(figures.complete);
     if failed > 0 && report.cut_short.is_none() {
-        sentences.push(format!(
+        warnings.push(format!(
             "{failed} of {} requests failed or had a status other than 2xx: the rate does not \
              represent a working server.",
             figures.complete
         ));
     }
     if figures.lacks_concurrency() {
-        sentences.push(format!(
+        warnings.push(format!(
             "Less than {:.0} % of the requested concurrency: the times belong to a lighter load.",
             MIN_CONCURRENCY_SHARE * 100.0
         ));
     }
-    sentences
+    warnings
 }
 
 /// Formats e.g. `TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256`: protocol, cipher, bits of the server's
@@ -257,17 +257,17 @@ fn openssl_cipher(name: &str) -> String {
     };
     let cipher = match cipher {
         "CHACHA20_POLY1305_SHA256" => "CHACHA20_POLY1305".to_owned(),
-        other => other.replacen("AES_", "AES", 1),
+        cipher => cipher.replacen("AES_", "AES", 1),
     };
     format!("{exchange}-{cipher}").replace('_', "-")
 }
 
 fn cipher_bits(cipher: &str) -> Option<u32> {
-    let is_named = |names: &[&str]| names.iter().any(|name| cipher.contains(name));
-    if is_named(&["AES_128", "AES128"]) {
+    let contains_any = |names: &[&str]| names.iter().any(|name| cipher.contains(name));
+    if contains_any(&["AES_128", "AES128"]) {
         return Some(128);
     }
-    is_named(&["AES_256", "AES256", "CHACHA20"]).then_some(256)
+    contains_any(&["AES_256", "AES256", "CHACHA20"]).then_some(256)
 }
 
 /// Times below this are shown with decimals, in nanoseconds.
@@ -277,8 +277,8 @@ const FINE_BELOW_NS: u64 = 10_000_000;
 pub fn format_ms(ns: u64) -> String {
     match ns {
         0 => "0".to_owned(),
-        fine if fine < FINE_BELOW_NS => format!("{:.3}", fine as f64 / 1e6),
-        coarse => format!("{}", (coarse + 500_000) / 1_000_000),
+        small_ns if small_ns < FINE_BELOW_NS => format!("{:.3}", small_ns as f64 / 1e6),
+        large_ns => format!("{}", (large_ns + 500_000) / 1_000_000),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Figures of google/benchmark's `compare.py`: changes, the p value of the Mann-Whitney test,
 //! geometric means.
 //!
-//! Decides which entries of the two sides are compared and which figures are computed; independent
-//! of the order of files, text and colors. Does not use the verdicts of `analysis`, because this
-//! table shows what the original shows. Start at [`compare_entries`].
+//! Decides which entries of the two sides are compared and which figures are computed, but not the
+//! order of files, text and colors. Does not use the verdicts of `analysis`, because this table
+//! shows what the original shows. Start at [`compare_entries`].
 
 use indexmap::IndexMap;
 use speedwell_results::foreign::google_benchmark::{GoogleBenchmarkEntry, nanoseconds_per};
@@ -113,8 +113,8 @@ pub struct UTestTable<'e> {
     pub odd_units: Vec<&'e str>,
 }
 
-/// Compares the entries of two sides, in the order of the baseline. Of each name, all entries with
-/// times are compared, in the first one's unit.
+/// Compares the entries of two sides, in the order of the baseline. For each name, all entries with
+/// times are compared, in the unit of the first.
 pub fn compare_entries<'e>(
     baseline: &'e [GoogleBenchmarkEntry<'e>],
     candidate: &'e [GoogleBenchmarkEntry<'e>],
@@ -225,11 +225,11 @@ fn geometric_means<'e>(
             shared.entry(&entry.name).or_default()[side] = true;
         }
     }
-    let counts = |entry: &GoogleBenchmarkEntry<'_>| {
+    let is_counted = |entry: &GoogleBenchmarkEntry<'_>| {
         let is_shared = shared.get(&*entry.name) == Some(&[true; 2]);
         rules == ComparisonRules::Original || (is_shared && is_usable(entry))
     };
-    let mut left_out = 0;
+    let mut excluded = 0;
     let means = sides.map(|entries| {
         let mut logs = TimePair {
             real: 0.0,
@@ -237,25 +237,25 @@ fn geometric_means<'e>(
         };
         let mut count = 0_usize;
         for entry in repetitions_of(entries) {
-            match times_in_seconds(entry).filter(|_| counts(entry)) {
+            match times_in_seconds(entry).filter(|_| is_counted(entry)) {
                 Some(times) => {
                     logs = logs.zip_with(times, |sum, time| sum + time.ln());
                     count += 1;
                 }
-                None => left_out += 1,
+                None => excluded += 1,
             }
         }
         (count > 0).then(|| logs.map_times(|sum| (sum / count as f64).exp()))
     });
     // A NaN is not zero: the original shows it.
-    let has_any = |mean: &TimePair<f64>| mean.real != 0.0 || mean.cpu != 0.0;
+    let is_nonzero = |mean: &TimePair<f64>| mean.real != 0.0 || mean.cpu != 0.0;
     let pair = match means {
-        [Some(baseline), Some(candidate)] if has_any(&baseline) && has_any(&candidate) => {
+        [Some(baseline), Some(candidate)] if is_nonzero(&baseline) && is_nonzero(&candidate) => {
             Some(ComparedPair::from_times(baseline, candidate, rules))
         }
         _ => None,
     };
-    (pair, left_out)
+    (pair, excluded)
 }
 
 fn repetitions_of<'e>(
@@ -278,7 +278,7 @@ fn times_in_seconds(entry: &GoogleBenchmarkEntry<'_>) -> Option<TimePair<f64>> {
 #[derive(Default)]
 struct NamedEntries<'e> {
     sides: [Vec<&'e GoogleBenchmarkEntry<'e>>; 2],
-    /// Whether a side has the name at all, even if only on entries without a result.
+    /// For each side, whether it has the name at all, even if only on entries without a result.
     is_known: [bool; 2],
 }
 
@@ -306,12 +306,12 @@ impl<'e> NamedEntries<'e> {
         let entries = self.sides[side].iter();
         entries
             .filter_map(|entry| {
-                let own = entry.time_unit.as_deref()?;
+                let entry_unit = entry.time_unit.as_deref()?;
                 let times = entry_times(entry)?;
-                if own == unit {
+                if entry_unit == unit {
                     return Some(times);
                 }
-                let factor = nanoseconds_per(own)? / nanoseconds_per(unit)?;
+                let factor = nanoseconds_per(entry_unit)? / nanoseconds_per(unit)?;
                 (rules == ComparisonRules::Sound).then(|| times.map_times(|time| time * factor))
             })
             .collect()

@@ -74,7 +74,7 @@ pub enum SampleDefinition {
     Loop(u64),
 }
 
-/// When samples count as steady, and the limits of waiting for it.
+/// When samples count as steady, and how long to wait for that.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyCondition {
     /// `--cv`.
@@ -113,12 +113,12 @@ pub enum SampleOrder {
 impl ErlperfRequest {
     /// Returns which report is shown: with ten samples or more, their statistics.
     pub fn report_detail(&self) -> ReportDetail {
-        let usual = if self.samples < 10 {
+        let default_detail = if self.samples < 10 {
             ReportDetail::Basic
         } else {
             ReportDetail::Extended
         };
-        self.report.unwrap_or(usual)
+        self.report.unwrap_or(default_detail)
     }
 }
 
@@ -167,29 +167,28 @@ impl ErlperfCommand {
     /// # Errors
     /// Returns a message for the user about what cannot be parsed or is not supported.
     pub fn parse(arguments: &[String]) -> Result<ErlperfCommand, String> {
-        let typed = TypedArguments(
-            arguments::parse_getopt(arguments, find_option).map_err(explain_mistake)?,
-        );
-        if typed.0.has("--help") {
+        let parsed =
+            TypedArguments(arguments::parse_getopt(arguments, find_option).map_err(explain_error)?);
+        if parsed.0.has("--help") {
             return Ok(ErlperfCommand::Help);
         }
-        if typed.0.others.is_empty() {
+        if parsed.0.others.is_empty() {
             return Err("required argument missing: code".to_owned());
         }
-        typed.reject_conflicts()?;
-        let samples = typed
+        parsed.reject_conflicts()?;
+        let samples = parsed
             .parse_count("--samples", 1, u32::MAX.into())?
             .unwrap_or(3) as u32;
-        let duration = typed
+        let duration = parsed
             .parse_count("--duration", 1, u32::MAX.into())?
             .unwrap_or(1000);
-        let sample = match typed.0.value("--loop") {
+        let sample = match parsed.0.value("--loop") {
             Some(text) => SampleDefinition::Loop(parse_iterations(text)?),
             None => SampleDefinition::Window(Duration::from_millis(duration)),
         };
-        let workers = typed.parse_count("--concurrency", 1, MAX_WORKERS)?;
-        let snippets = typed.typed_snippets()?;
-        let squeeze = typed.parse_squeeze()?;
+        let workers = parsed.parse_count("--concurrency", 1, MAX_WORKERS)?;
+        let snippets = parsed.typed_snippets()?;
+        let squeeze = parsed.parse_squeeze()?;
         if squeeze.is_some() && snippets.len() > 1 {
             return Err(
                 "parallel concurrency estimation runs are not supported: -q takes one snippet\n\
@@ -197,8 +196,8 @@ impl ErlperfCommand {
                     .to_owned(),
             );
         }
-        let isolated = typed.0.has("--isolated");
-        let order = typed
+        let isolated = parsed.0.has("--isolated");
+        let order = parsed
             .parse_choice("--order", &ORDER_NAMES)?
             .unwrap_or(SampleOrder::Blocks);
         if isolated && order == SampleOrder::Parallel && snippets.len() > 1 {
@@ -211,19 +210,19 @@ impl ErlperfCommand {
             snippets,
             sample,
             samples,
-            warmup: typed
+            warmup: parsed
                 .parse_count("--warmup", 0, u32::MAX.into())?
                 .unwrap_or(0) as u32,
             workers: workers.unwrap_or(1) as u32,
-            until: typed.parse_steady_rule(samples)?,
+            until: parsed.parse_steady_rule(samples)?,
             squeeze,
-            report: typed.parse_choice("--report", &REPORT_NAMES)?,
-            verbose: typed.0.has("--verbose"),
+            report: parsed.parse_choice("--report", &REPORT_NAMES)?,
+            verbose: parsed.0.has("--verbose"),
             isolated,
-            paths: typed.0.values("-pa").map(str::to_owned).collect(),
+            paths: parsed.0.values("-pa").map(str::to_owned).collect(),
             order,
-            subtracts_empty: typed.0.has("--subtract-empty"),
-            format: typed.parse_format()?,
+            subtracts_empty: parsed.0.has("--subtract-empty"),
+            format: parsed.parse_format()?,
         })))
     }
 }
@@ -241,19 +240,20 @@ const REPORT_NAMES: [(&str, ReportDetail); 3] = [
 ];
 
 fn find_option(name: &str) -> Option<(&'static str, bool)> {
-    let loose = |name: &str| name.replace('-', "_");
+    let normalize = |name: &str| name.replace('-', "_");
     // Dashes within a name are equivalent to underscores.
-    let is_it = |known: &&str| {
-        known.starts_with("--") == name.starts_with("--") && loose(known) == loose(name)
+    let is_requested = |known_name: &&str| {
+        known_name.starts_with("--") == name.starts_with("--")
+            && normalize(known_name) == normalize(name)
     };
     let (names, takes_value) = OPTION_NAMES
         .iter()
-        .find(|(names, _)| names.iter().any(is_it))?;
+        .find(|(names, _)| names.iter().any(is_requested))?;
     Some((names[0], *takes_value))
 }
 
-fn explain_mistake(mistake: ArgumentError<'_>) -> String {
-    match mistake {
+fn explain_error(error: ArgumentError<'_>) -> String {
+    match error {
         ArgumentError::NeedsValue("-pa") => {
             "required argument missing: the folder of -pa".to_owned()
         }
@@ -263,18 +263,22 @@ fn explain_mistake(mistake: ArgumentError<'_>) -> String {
         }
         ArgumentError::TakesNoValue(name) => format!("{name} takes no value"),
         ArgumentError::UnknownLetter(_, word) => format!("unrecognised argument: {word}"),
-        ArgumentError::UnknownName(typed) => {
-            let name = typed[2..].replace('-', "_");
-            let distance =
-                |known: &str| strsim::damerau_levenshtein(&known[2..].replace('-', "_"), &name);
-            let near = OPTION_NAMES
+        ArgumentError::UnknownName(typed_name) => {
+            let name = typed_name[2..].replace('-', "_");
+            let distance = |known_name: &str| {
+                strsim::damerau_levenshtein(&known_name[2..].replace('-', "_"), &name)
+            };
+            let similar = OPTION_NAMES
                 .iter()
                 .map(|(names, _)| names[0])
-                .filter(|known| *known != "-pa")
-                .min_by_key(|known| distance(known))
-                .filter(|known| distance(known) * 3 <= name.len());
-            let hint = near.map(|known| format!("\nhint: did you mean '{known}'?"));
-            format!("unrecognised argument: {typed}{}", hint.unwrap_or_default())
+                .filter(|known_name| *known_name != "-pa")
+                .min_by_key(|known_name| distance(known_name))
+                .filter(|known_name| distance(known_name) * 3 <= name.len());
+            let hint = similar.map(|known_name| format!("\nhint: did you mean '{known_name}'?"));
+            format!(
+                "unrecognised argument: {typed_name}{}",
+                hint.unwrap_or_default()
+            )
         }
     }
 }
@@ -283,14 +287,14 @@ fn explain_mistake(mistake: ArgumentError<'_>) -> String {
 struct TypedArguments<'a>(ParsedArguments<'a>);
 
 impl TypedArguments<'_> {
-    fn parse_count(&self, option: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
+    fn parse_count(&self, option: &str, min: u64, max: u64) -> Result<Option<u64>, String> {
         let Some(text) = self.0.value(option) else {
             return Ok(None);
         };
-        let count = (text.parse::<u64>().ok()).filter(|count| (least..=most).contains(count));
+        let count = (text.parse::<u64>().ok()).filter(|count| (min..=max).contains(count));
         count.map(Some).ok_or_else(|| {
             format!(
-                "invalid argument {text} for: {option}, expected a whole number of at least {least}"
+                "invalid argument {text} for: {option}, expected a whole number of at least {min}"
             )
         })
     }
@@ -298,13 +302,13 @@ impl TypedArguments<'_> {
     fn parse_choice<T: Copy>(
         &self,
         option: &str,
-        known: &[(&str, T)],
+        choices: &[(&str, T)],
     ) -> Result<Option<T>, String> {
         let Some(text) = self.0.value(option) else {
             return Ok(None);
         };
-        let found = known.iter().find(|(name, _)| *name == text);
-        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        let found = choices.iter().find(|(name, _)| *name == text);
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
         found.map(|(_, value)| Some(*value)).ok_or_else(|| {
             format!(
                 "invalid argument {text} for: {option}, expected one of {}",
@@ -315,7 +319,7 @@ impl TypedArguments<'_> {
 
     /// Rejects options that contradict each other.
     fn reject_conflicts(&self) -> Result<(), String> {
-        let clash = |what: &str, others: &[&str]| {
+        let reject_others = |mode: &str, others: &[&str]| {
             let clashing = others.iter().find(|other| self.0.has(other));
             clashing.map_or(Ok(()), |other| {
                 let hint = match *other {
@@ -325,7 +329,7 @@ impl TypedArguments<'_> {
                     _ => "",
                 };
                 Err(format!(
-                    "{what} is not compatible with {other} option{hint}"
+                    "{mode} is not compatible with {other} option{hint}"
                 ))
             })
         };
@@ -337,10 +341,10 @@ impl TypedArguments<'_> {
                 "--cv",
                 "--squeeze",
             ];
-            clash("timed benchmarking", &others)?;
+            reject_others("timed benchmarking", &others)?;
         }
         if self.0.has("--squeeze") {
-            clash("concurrency estimation", &["--concurrency"])?;
+            reject_others("concurrency estimation", &["--concurrency"])?;
         }
         Ok(())
     }
@@ -360,37 +364,38 @@ impl TypedArguments<'_> {
         Ok(snippets)
     }
 
-    /// Assigns hooks of one kind to the snippets in order, and the one for all to the rest.
+    /// Assigns the hooks of one kind to the snippets in order; the remaining snippets get the hook
+    /// that applies to all.
     fn attach_hooks(
         &self,
         option: &str,
         snippets: &mut [TypedSnippet],
-        place: fn(&mut TypedSnippet) -> &mut Option<String>,
+        hook_of: fn(&mut TypedSnippet) -> &mut Option<String>,
     ) -> Result<(), String> {
-        let mut each = self.0.values(option);
-        let all = self.0.value(&format!("{option}_all"));
+        let mut hooks = self.0.values(option);
+        let shared_hook = self.0.value(&format!("{option}_all"));
         let count = snippets.len();
         for snippet in snippets {
-            *place(snippet) = each.next().or(all).map(str::to_owned);
+            *hook_of(snippet) = hooks.next().or(shared_hook).map(str::to_owned);
         }
-        let Some(surplus) = each.next() else {
+        let Some(surplus) = hooks.next() else {
             return Ok(());
         };
-        let there = match count {
+        let existing = match count {
             1 => "is one snippet".to_owned(),
             count => format!("are {count} snippets"),
         };
         Err(format!(
-            "{option} '{surplus}' has no snippet: it is number {} and there {there}",
+            "{option} '{surplus}' has no snippet: it is number {}, but there {existing}",
             count + 1
         ))
     }
 
     /// Parses the options of a search, which are ignored without `-q`.
     fn parse_squeeze(&self) -> Result<Option<SqueezeOptions>, String> {
-        let count = |option: &str, usual: u32| -> Result<u32, String> {
-            let typed = self.parse_count(option, 1, u32::MAX.into())?;
-            Ok(typed.map_or(usual, |count| count as u32))
+        let count = |option: &str, default: u32| -> Result<u32, String> {
+            let value = self.parse_count(option, 1, u32::MAX.into())?;
+            Ok(value.map_or(default, |count| count as u32))
         };
         let squeeze = SqueezeOptions {
             min_workers: count("--min", 1)?,
@@ -402,25 +407,25 @@ impl TypedArguments<'_> {
     }
 
     fn parse_steady_rule(&self, samples: u32) -> Result<Option<SteadyCondition>, String> {
-        // Samples that are not steady after ten times as many will not become so.
-        let usual = samples.saturating_mul(10).max(100);
-        let most_samples = self.parse_count("--max-samples", 1, u32::MAX.into())?;
-        let most_time = self.0.value("--max-time").map(parse_seconds).transpose()?;
+        // If samples are not steady after ten times the requested number, they will not become so.
+        let default_max_samples = samples.saturating_mul(10).max(100);
+        let max_samples = self.parse_count("--max-samples", 1, u32::MAX.into())?;
+        let max_time = self.0.value("--max-time").map(parse_seconds).transpose()?;
         let Some(text) = self.0.value("--cv") else {
-            return match (most_samples, most_time) {
+            return match (max_samples, max_time) {
                 (None, None) => Ok(None),
                 _ => Err("--max-samples and --max-time require --cv".to_owned()),
             };
         };
         let variation =
             (text.parse::<f64>().ok()).filter(|share| share.is_finite() && *share >= 0.0);
-        let wrong = || format!("invalid argument {text} for: --cv, expected a share such as 0.05");
+        let error = || format!("invalid argument {text} for: --cv, expected a share such as 0.05");
         Ok(Some(SteadyCondition {
-            variation: variation.ok_or_else(wrong)?,
-            max_samples: most_samples
-                .map_or(usual, |count| count as u32)
+            variation: variation.ok_or_else(error)?,
+            max_samples: max_samples
+                .map_or(default_max_samples, |count| count as u32)
                 .max(samples),
-            max_time: most_time,
+            max_time,
         }))
     }
 
@@ -432,7 +437,7 @@ impl TypedArguments<'_> {
 
 /// Parses `10`, `10k`, `2M`, `1G`.
 fn parse_iterations(text: &str) -> Result<u64, String> {
-    let wrong = || {
+    let error = || {
         format!(
             "unsupported syntax for timed iteration count: {text}\n\
              hint: use a positive whole number, optionally followed by K, M or G (thousand, \
@@ -454,7 +459,7 @@ fn parse_iterations(text: &str) -> Result<u64, String> {
         .parse::<u64>()
         .ok()
         .and_then(|n| n.checked_mul(factor));
-    count.filter(|count| *count > 0).ok_or_else(wrong)
+    count.filter(|count| *count > 0).ok_or_else(error)
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

@@ -2,8 +2,8 @@
 //!
 //! Statistics follow erlperf's definitions: median and 99th percentile are elements of the sorted
 //! samples, never interpolated, so for at most 50 samples the percentile is the maximum. Numbers
-//! switch to a larger unit late: above 100 of it. Labels are aligned by display width, and stay
-//! distinct when truncated. Independent of how figures were measured. Start at
+//! switch to a larger unit only above 100 of that unit. Labels are aligned by display width, and
+//! stay distinct when truncated. Knows nothing about how figures were measured. Start at
 //! [`SnippetTable::write`], and at [`build_document`] for Markdown, CSV, JSON and HTML.
 
 use speedwell_report::{
@@ -124,24 +124,24 @@ impl SnippetTable {
         let widths: Vec<usize> = headers
             .iter()
             .enumerate()
-            .map(|(at, header)| {
-                let cells = rows.iter().map(|row| row[at].len() + 1);
+            .map(|(column, header)| {
+                let cells = rows.iter().map(|row| row[column].len() + 1);
                 cells.fold(header.len() + 1, usize::max)
             })
             .collect();
         let labels: Vec<String> = self
             .lines
             .iter()
-            .map(|l| to_single_line(&l.label))
+            .map(|line| to_single_line(&line.label))
             .collect();
-        let least = CODE_HEADER.len() + 1;
+        let min_width = CODE_HEADER.len() + 1;
         let longest = labels
             .iter()
             .map(|label| display_width(label) + 1)
-            .fold(least, usize::max);
+            .fold(min_width, usize::max);
         let room = viewport
             .saturating_sub(widths.iter().sum())
-            .max(least)
+            .max(min_width)
             .min(longest);
         let labels = fit_labels(&labels, room);
         let header: Vec<String> = headers.iter().map(|header| (*header).to_owned()).collect();
@@ -154,11 +154,11 @@ impl SnippetTable {
 
     fn basic_cells(&self, line: &SnippetLine) -> Vec<String> {
         let workers = line.workers.to_string();
-        let Some((figures, seen)) = line.figures_with_statistics() else {
+        let Some((figures, statistics)) = line.figures_with_statistics() else {
             return vec![workers, "failed".to_owned(), "-".to_owned()];
         };
         let throughput = match self.unit {
-            SampleUnit::Iterations => seen.average,
+            SampleUnit::Iterations => statistics.average,
             SampleUnit::Nanoseconds => 1e9 / figures.iteration_ns,
         };
         vec![
@@ -170,32 +170,32 @@ impl SnippetTable {
 
     fn extended_cells(&self, line: &SnippetLine) -> Vec<String> {
         let workers = line.workers.to_string();
-        let Some((figures, seen)) = line.figures_with_statistics() else {
+        let Some((figures, statistics)) = line.figures_with_statistics() else {
             let mut cells = vec![workers, "0".to_owned(), "failed".to_owned()];
             cells.resize(EXTENDED_HEADERS.len(), "-".to_owned());
             return cells;
         };
-        let plain = |value: f64| match self.unit {
+        let format_value = |value: f64| match self.unit {
             SampleUnit::Iterations => format_number(value),
             SampleUnit::Nanoseconds => format_duration(value),
         };
-        let deviation = match seen.deviation {
+        let deviation = match statistics.deviation {
             None => "-".to_owned(),
-            Some(_) if seen.average <= 0.0 => "inf".to_owned(),
-            Some(deviation) => format!("{:.2}%", 100.0 * deviation / seen.average),
+            Some(_) if statistics.average <= 0.0 => "inf".to_owned(),
+            Some(deviation) => format!("{:.2}%", 100.0 * deviation / statistics.average),
         };
         vec![
             workers,
-            seen.count.to_string(),
-            plain(seen.average),
+            statistics.count.to_string(),
+            format_value(statistics.average),
             deviation,
-            plain(seen.median),
-            plain(seen.p99),
+            format_value(statistics.median),
+            format_value(statistics.p99),
             format_duration(figures.iteration_ns),
         ]
     }
 
-    /// Formats the share of the best.
+    /// Formats how good a snippet is relative to the best, as a percentage.
     fn format_relative(&self, line: &SnippetLine) -> String {
         match self.share_of_best(line) {
             Some(share) => format!("{:.0}%", 100.0 * share),
@@ -207,14 +207,14 @@ impl SnippetTable {
     /// completed.
     pub fn share_of_best(&self, line: &SnippetLine) -> Option<f64> {
         let best = self.lines.first()?.average()?;
-        let own = line.average()?;
-        let share = self.unit.goodness(own) / self.unit.goodness(best);
+        let average = line.average()?;
+        let share = self.unit.goodness(average) / self.unit.goodness(best);
         Some(if share.is_finite() { share } else { 0.0 })
     }
 }
 
 impl SampleUnit {
-    /// Returns a value that is larger if better.
+    /// Returns a value that is larger for better results.
     fn goodness(self, average: f64) -> f64 {
         match self {
             SampleUnit::Iterations => average,
@@ -261,18 +261,18 @@ pub fn build_document(
     for warning in warnings {
         document.push(ReportBlock::Warning(warning.clone()));
     }
-    let own: Vec<Vec<ReportCell>> = rows
+    let snippet_rows: Vec<Vec<ReportCell>> = rows
         .lines
         .iter()
         .map(|line| document_cells(rows, line))
         .collect();
-    document.push(ReportBlock::Table(report_table("codes", own)));
+    document.push(ReportBlock::Table(report_table("codes", snippet_rows)));
     if !passes.is_empty() {
-        let own = passes
+        let snippet_rows = passes
             .iter()
             .map(|line| document_cells(rows, line))
             .collect();
-        document.push(ReportBlock::Table(report_table("passes", own)));
+        document.push(ReportBlock::Table(report_table("passes", snippet_rows)));
     }
     document
 }
@@ -303,35 +303,35 @@ fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
         ReportCell::value(line.label.clone()).with_text(&line.label),
         ReportCell::value(line.workers).with_text(line.workers.to_string()),
     ];
-    let Some((figures, seen)) = line.figures_with_statistics() else {
+    let Some((figures, statistics)) = line.figures_with_statistics() else {
         cells.push(ReportCell::value(0).with_text("failed"));
         cells.resize_with(11, || ReportCell::figure(None).with_text(""));
         return cells;
     };
-    let plain = |value: f64| {
-        let words = match rows.unit {
+    let value_cell = |value: f64| {
+        let text = match rows.unit {
             SampleUnit::Iterations => format_number(value),
             SampleUnit::Nanoseconds => format_duration(value),
         };
-        ReportCell::figure(Some(value)).with_text(words)
+        ReportCell::figure(Some(value)).with_text(text)
     };
-    let deviation = seen
+    let deviation = statistics
         .deviation
-        .map_or_else(|| ReportCell::figure(None).with_text("-"), plain);
-    cells.push(ReportCell::value(seen.count).with_text(seen.count.to_string()));
+        .map_or_else(|| ReportCell::figure(None).with_text("-"), value_cell);
+    cells.push(ReportCell::value(statistics.count).with_text(statistics.count.to_string()));
     cells.extend([
-        plain(seen.average),
+        value_cell(statistics.average),
         deviation,
-        plain(seen.median),
-        plain(seen.p99),
-        plain(seen.least),
-        plain(seen.greatest),
+        value_cell(statistics.median),
+        value_cell(statistics.p99),
+        value_cell(statistics.least),
+        value_cell(statistics.greatest),
         ReportCell::figure(Some(figures.iteration_ns))
             .with_text(format_duration(figures.iteration_ns)),
     ]);
     let share = rows.share_of_best(line);
-    let words = share.map(|share| format!("{:.0}%", 100.0 * share));
-    cells.push(ReportCell::figure(share).with_text(words.unwrap_or_default()));
+    let text = share.map(|share| format!("{:.0}%", 100.0 * share));
+    cells.push(ReportCell::figure(share).with_text(text.unwrap_or_default()));
     cells
 }
 
@@ -357,10 +357,10 @@ pub fn compute_statistics(samples: &[f64]) -> Option<SampleStatistics> {
     let count = sorted.len();
     let (least, greatest) = (*sorted.first()?, *sorted.last()?);
     let average = sorted.iter().sum::<f64>() / count as f64;
-    let squares: f64 = sorted.iter().map(|one| (one - average).powi(2)).sum();
-    let at = |share: f64| {
-        let place = (share * count as f64).round() as usize;
-        sorted[place.clamp(1, count) - 1]
+    let squares: f64 = sorted.iter().map(|sample| (sample - average).powi(2)).sum();
+    let quantile = |share: f64| {
+        let rank = (share * count as f64).round() as usize;
+        sorted[rank.clamp(1, count) - 1]
     };
     Some(SampleStatistics {
         count,
@@ -368,15 +368,15 @@ pub fn compute_statistics(samples: &[f64]) -> Option<SampleStatistics> {
         deviation: (count > 1).then(|| (squares / (count - 1) as f64).sqrt()),
         least,
         greatest,
-        median: at(0.5),
-        p99: at(0.99),
+        median: quantile(0.5),
+        p99: quantile(0.99),
     })
 }
 
 /// Returns the standard deviation as a share of the mean; `None` where undefined.
 pub fn relative_deviation(samples: &[f64]) -> Option<f64> {
-    let seen = compute_statistics(samples)?;
-    let share = seen.deviation? / seen.average;
+    let statistics = compute_statistics(samples)?;
+    let share = statistics.deviation? / statistics.average;
     share.is_finite().then_some(share)
 }
 
@@ -394,7 +394,7 @@ const SIZE_UNITS: [(f64, &str); 4] = [
     (1_024.0, "Kb"),
 ];
 
-/// A unit is used above this many of it.
+/// A unit is used for values above this many of that unit.
 const MIN_UNIT_COUNT: f64 = 100.0;
 
 /// Formats a number: `38`, `1242 Ki`.
@@ -424,19 +424,19 @@ fn format_scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
 }
 
 fn format_digits(value: f64) -> String {
-    let whole = value.round();
-    let is_whole = (value - whole).abs() <= 1e-9 * value.abs();
+    let rounded = value.round();
+    let is_whole = (value - rounded).abs() <= 1e-9 * value.abs();
     // From 99.95 on, three digits leave no decimals.
     if is_whole || value.abs() >= 99.95 {
-        return format!("{whole:.0}");
+        return format!("{rounded:.0}");
     }
     let scientific = format!("{value:.2e}");
     let exponent: i32 = scientific
         .split_once('e')
         .and_then(|(_, exponent)| exponent.parse().ok())
         .unwrap_or(0);
-    let behind = usize::try_from(2 - exponent).unwrap_or(0);
-    format!("{value:.behind$}")
+    let decimals = usize::try_from(2 - exponent).unwrap_or(0);
+    format!("{value:.decimals$}")
 }
 
 /// Marks truncation.
@@ -449,31 +449,39 @@ pub fn display_width(text: &str) -> usize {
 
 /// Returns `text` on one line: snippets may span several.
 pub fn to_single_line(text: &str) -> String {
-    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let without_control = |character: char| {
+        if character.is_control() {
+            ' '
+        } else {
+            character
+        }
+    };
     let lines = text.trim_matches(['\n', '\r']);
-    lines.chars().map(plain).collect()
+    lines.chars().map(without_control).collect()
 }
 
-/// Fits labels into `room` columns. A truncated label keeps its beginning and its end, which often
-/// makes the difference. Distinct labels stay distinct, by a number if necessary.
+/// Fits labels into `room` columns. A truncated label keeps its beginning and its end, because
+/// labels often differ only there. Distinct labels stay distinct, by a number if necessary.
 pub fn fit_labels(labels: &[String], room: usize) -> Vec<String> {
     let mut cells: Vec<String> = labels
         .iter()
         .map(|label| truncate_label(label, room))
         .collect();
-    for at in 0..cells.len() {
-        if cells[at] == labels[at] {
+    for index in 0..cells.len() {
+        if cells[index] == labels[index] {
             continue;
         }
-        let alike = (0..at).filter(|other| cells_alike(labels, room, *other, at));
-        let before = alike.count();
+        let alike = (0..index).filter(|other| cells_alike(labels, room, *other, index));
+        let alike_before = alike.count();
         let is_first = !(0..labels.len()).any(|other| {
-            other != at && labels[other] != labels[at] && cells_alike(labels, room, other, at)
+            other != index
+                && labels[other] != labels[index]
+                && cells_alike(labels, room, other, index)
         });
-        if before > 0 || !is_first {
-            let mark = format!("#{}", before + 1);
-            let left = room.saturating_sub(mark.len());
-            cells[at] = format!("{}{mark}", truncate_label(&labels[at], left));
+        if alike_before > 0 || !is_first {
+            let mark = format!("#{}", alike_before + 1);
+            let remaining = room.saturating_sub(mark.len());
+            cells[index] = format!("{}{mark}", truncate_label(&labels[index], remaining));
         }
     }
     cells
@@ -487,24 +495,24 @@ fn truncate_label(label: &str, room: usize) -> String {
     if display_width(label) <= room {
         return label.to_owned();
     }
-    let kept = room.saturating_sub(display_width(ELLIPSIS));
-    let head = kept / 2;
-    let letters: Vec<char> = label.chars().collect();
-    let begin = fitting_chars(letters.iter(), head);
-    let end = fitting_chars(letters.iter().rev(), kept - head);
-    let begin: String = letters[..begin].iter().collect();
-    let end: String = letters[letters.len() - end..].iter().collect();
+    let available = room.saturating_sub(display_width(ELLIPSIS));
+    let begin_width = available / 2;
+    let characters: Vec<char> = label.chars().collect();
+    let begin = fitting_chars(characters.iter(), begin_width);
+    let end = fitting_chars(characters.iter().rev(), available - begin_width);
+    let begin: String = characters[..begin].iter().collect();
+    let end: String = characters[characters.len() - end..].iter().collect();
     format!("{begin}{ELLIPSIS}{end}")
 }
 
 /// Returns how many characters fit into `room` columns.
-fn fitting_chars<'a>(letters: impl Iterator<Item = &'a char>, room: usize) -> usize {
+fn fitting_chars<'a>(characters: impl Iterator<Item = &'a char>, room: usize) -> usize {
     let mut used = 0;
-    let fits = |letter: &&char| {
-        used += letter.width().unwrap_or(0);
+    let fits = |character: &&char| {
+        used += character.width().unwrap_or(0);
         used <= room
     };
-    letters.take_while(fits).count()
+    characters.take_while(fits).count()
 }
 
 #[cfg(test)]

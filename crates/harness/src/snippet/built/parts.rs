@@ -92,8 +92,8 @@ impl SnippetParts {
         found.unwrap_or(&self.runner)
     }
 
-    /// Passes interpretations to `compile` until one succeeds or none is left. A result of `find`
-    /// was compiled earlier, after the compiler had rejected the interpretations before it.
+    /// Passes interpretations to `compile` until one succeeds or none is left, unless `find` knows
+    /// one that was compiled earlier; the compiler rejected those that precede it at that time.
     ///
     /// # Errors
     /// Returns the failure with the fewest compiler errors.
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shorter_list_of_complaints_is_told() {
+    fn the_shorter_list_of_errors_is_reported() {
         let snippet = Snippet {
             init: Some("x".to_owned()),
             ..Snippet::new(SnippetLanguage::Java, "f()")
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_is_not_talked_about() {
+    fn errors_in_generated_code_are_left_out_beside_those_of_the_user() {
         let output = "In file included from /a/code.c:1:\ncode.c:3: error: x\n   3 | x\nrunner:1: error: y\n   1 | y";
         assert_eq!(relevant_lines(output), ["runner:1: error: y", "   1 | y"]);
         assert_eq!(relevant_lines("code.c:3: error: x"), ["code.c:3: error: x"]);

@@ -64,7 +64,7 @@ pub fn build_program(
         environment: variant.environment.clone(),
         identity: identity + &hash_folders(&snippet.paths),
     };
-    // A block may have a value or not, so there is only one interpretation.
+    // Rust accepts a block with or without a value, so one interpretation suffices.
     let (folder, linking) = match layout.build {
         None => (compilation.compile().map_err(rewrite_for_user)?, None),
         Some(build) => {

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_users_lines_are_counted_as_he_counts_them() {
+    fn lines_are_numbered_as_the_user_counts_them() {
         let mut file = GeneratedSource::new("code.c", LineMarkers::Hash);
         file.add_generated("int f() {");
         file.add_user_text("runner", "a\n+ b", 3, "}");

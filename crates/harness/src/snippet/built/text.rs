@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn lifetimes_of_rust_are_no_letters() {
+    fn lifetimes_of_rust_are_no_character_literals() {
         let found = split_parts("let a: &'static str = \"x\"; ';'; b", SnippetLanguage::Rust);
         assert_eq!((found.0, &*found.2), (StatementKind::Last, "b"));
     }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_without_the_shell_is_a_figure_only_beyond_what_the_shell_differs_by() {
+    fn a_time_without_the_shell_counts_only_beyond_the_spread_of_the_shell() {
         let shell = ShellCost::from_times(vec![3, 1, 2], vec![900, 1_000, 1_100, 1_050, 950]);
         assert_eq!(
             (shell.wall_ns, shell.cpu_ns, shell.cpu_spread_ns),

@@ -21,7 +21,7 @@ pub enum ControlMessage {
     Back(usize, Box<WorkerReport>),
 }
 
-/// Shared by all workers of a job.
+/// What all workers of a job execute.
 #[derive(Debug)]
 pub struct ExecutionTask {
     /// The measured command.
@@ -54,7 +54,7 @@ pub struct SharedRun {
     /// Common start.
     pub epoch: Instant,
     pub division: RunDivision,
-    /// Workers that still need points; all continue until there is none.
+    /// Number of workers that still need points; all workers continue until it is zero.
     pub unfinished: AtomicUsize,
     /// Set to stop all workers.
     pub is_over: AtomicBool,
@@ -342,7 +342,7 @@ impl WorkerPool {
         self.slots.iter().for_each(|slot| slot.stopwatch.stop());
     }
 
-    /// Returns the report of each worker by job.
+    /// Returns the reports of the workers, grouped by job.
     pub fn reports(self, jobs: usize) -> Vec<Vec<WorkerReport>> {
         let mut reports: Vec<Vec<WorkerReport>> = (0..jobs).map(|_| Vec::new()).collect();
         for (slot, report) in self.slots.iter().zip(self.finished_reports) {
@@ -352,7 +352,7 @@ impl WorkerPool {
     }
 }
 
-/// Maximum number of times kept; then every second one is dropped.
+/// Maximum number of recorded times; once it is reached, every second one is dropped.
 const MAX_KEPT_TIMES: usize = 1 << 16;
 
 /// Recorded times in nanoseconds.

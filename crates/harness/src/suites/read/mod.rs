@@ -177,8 +177,8 @@ pub fn extract_observation(
 }
 
 /// Returns the number of benchmarks of one name with results for the same metric, if there are
-/// several. Readers merge repetitions, or their framework writes one result for each name;
-/// described formats may repeat names.
+/// several. In most formats, a benchmark's name occurs once: the reader merges repetitions, or the
+/// framework writes one result for each name. Formats that an adapter describes may repeat names.
 fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
     let may_repeat = matches!(
         read,

@@ -20,7 +20,7 @@ struct RecordedOutput {
     figure: (&'static str, &'static str),
 }
 
-const fn recorded(
+const fn recorded_output(
     file: &'static str,
     read: ResultFormat,
     [name, case]: [&'static str; 2],
@@ -36,25 +36,25 @@ const fn recorded(
 }
 
 const RECORDED: [RecordedOutput; 12] = [
-    recorded(
+    recorded_output(
         "suites/mine.json",
         ResultFormat::Json,
         ["copy"; 2],
         ("[", "800.01"),
     ),
-    recorded(
+    recorded_output(
         "suites/mine.txt",
         ResultFormat::Lines,
         ["copy"; 2],
         (": ", "1,500.25"),
     ),
-    recorded(
+    recorded_output(
         "google-benchmark/in_kitchen_a.json",
         ResultFormat::GoogleBenchmark,
         ["BM_cplx/256"; 2],
         ("\"real_time\": ", "4.5701494212694707e+00"),
     ),
-    recorded(
+    recorded_output(
         "suites/go.txt",
         ResultFormat::GoBench,
         [
@@ -63,49 +63,49 @@ const RECORDED: [RecordedOutput; 12] = [
         ],
         ("1000\t        ", "57.13"),
     ),
-    recorded(
+    recorded_output(
         "suites/criterion.json",
         ResultFormat::Criterion,
         ["any"; 2],
         ("[", "643305.0"),
     ),
-    recorded(
+    recorded_output(
         "suites/divan.txt",
         ResultFormat::Divan,
         ["with_divan::fold::1"; 2],
         ("│ ", "7.365"),
     ),
-    recorded(
+    recorded_output(
         "suites/libtest.txt",
         ResultFormat::Libtest,
         ["fold"; 2],
         ("bench:      ", "16,563.87"),
     ),
-    recorded(
+    recorded_output(
         "suites/jmh.json",
         ResultFormat::Jmh,
         ["demo.Sums.twice", "demo.Sums.twice size=1000 text=\"c=d\""],
         ("                    ", "0.3837821532982953"),
     ),
-    recorded(
+    recorded_output(
         "suites/pytest-benchmark.json",
         ResultFormat::PytestBenchmark,
         ["test_total[1000]"; 2],
         ("     ", "1.2793000496458263e-05"),
     ),
-    recorded(
+    recorded_output(
         "pyperf/timeit.json",
         ResultFormat::Pyperf,
         ["timeit"; 2],
         ("\"values\":[", "1.7937839507167763e-08"),
     ),
-    recorded(
+    recorded_output(
         "suites/catch2.xml",
         ResultFormat::Catch2,
         ["sums", "sums/sum 1000"],
         ("<mean value=\"", "7933.22"),
     ),
-    recorded(
+    recorded_output(
         "suites/vitest.json",
         ResultFormat::Vitest,
         ["outside (x) [y]"; 2],
@@ -179,7 +179,7 @@ impl ParsedOutput {
             );
         }
         let told = self.cause_text();
-        assert!(told.chars().count() < 600, "{file}: {} letters", told.len());
+        assert!(told.chars().count() < 600, "{file}: {} bytes", told.len());
         assert!(
             self.cause.is_some() || !self.values().is_empty(),
             "{file}: neither figures nor a reason"
@@ -237,7 +237,7 @@ fn whole_outputs_have_figures() {
 }
 
 #[test]
-fn nothing_at_all_is_named_so() {
+fn an_empty_output_is_reported_as_such() {
     for recorded in &RECORDED {
         for nothing in [&b""[..], b"\n\n", b" \t\r\n"] {
             recorded
@@ -270,7 +270,7 @@ const EXPECTED_POSITIONS: [&str; 13] = [
 ];
 
 #[test]
-fn figures_that_are_none_are_failures_that_say_where() {
+fn invalid_times_are_failures_that_say_where() {
     for recorded in &RECORDED {
         for word in INVALID_TIMES {
             let what = format!("{} with {word}", recorded.file);

@@ -53,7 +53,7 @@ pub(super) struct LoadConnection {
     failures: u32,
     /// Whether no further request may be sent on it.
     is_last: bool,
-    /// Since when it has had room, and the lag of its last request that the generator alone caused.
+    /// Since when it has had room, and how much the generator alone delayed its last request.
     pub freed: ConnectionLag,
     /// Whether it is in the event loop's list of connections with room.
     pub is_listed: bool,
@@ -227,8 +227,8 @@ impl LoadConnection {
         }
     }
 
-    /// Ends the connection with the load: unfinished requests count as in flight, or as cancelled
-    /// after an interrupt.
+    /// Ends the connection at the end of the load: unfinished requests count as in flight, or as
+    /// cancelled after an interrupt.
     pub fn finish(
         &mut self,
         is_interrupted: bool,
@@ -299,7 +299,8 @@ impl LoadConnection {
                 return self.apply_outcome(outcome, core);
             }
             match read {
-                // After the peer's end, read on until the end or the reset is found.
+                // After the peer has ended, read on until the end of the stream or the reset is
+                // found.
                 ReadResult::More => {}
                 ReadResult::Drained if has_ended && ended_reads < 2 => ended_reads += 1,
                 ReadResult::Drained => break,

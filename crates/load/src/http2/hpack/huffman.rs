@@ -196,7 +196,7 @@ pub(super) fn encode(out: &mut Vec<u8>, text: &[u8]) {
 mod tests {
     use super::*;
 
-    fn decoded(coded: &[u8]) -> Option<Vec<u8>> {
+    fn decode_text(coded: &[u8]) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         decode(coded, |byte| text.push(byte)).map(|()| text)
     }
@@ -221,7 +221,7 @@ mod tests {
                 let mut coded = Vec::new();
                 encode(&mut coded, &text);
                 assert_eq!(coded.len(), encoded_len(&text));
-                assert_eq!(decoded(&coded).as_deref(), Some(&text[..]));
+                assert_eq!(decode_text(&coded).as_deref(), Some(&text[..]));
             }
         }
     }
@@ -229,11 +229,11 @@ mod tests {
     #[test]
     fn bad_padding_and_the_forbidden_symbol_are_refused() {
         // `a` is 00011; its padding must be three ones.
-        assert_eq!(decoded(&[0b0001_1111]).as_deref(), Some(&b"a"[..]));
-        assert_eq!(decoded(&[0b0001_1110]), None);
-        assert_eq!(decoded(&[0b0001_1111, 0xff]), None);
-        assert_eq!(decoded(&[0xff; 4]), None);
-        assert_eq!(decoded(&[0b0001_1111, 0xff, 0xff, 0xff, 0xff]), None);
-        assert_eq!(decoded(&[]).as_deref(), Some(&b""[..]));
+        assert_eq!(decode_text(&[0b0001_1111]).as_deref(), Some(&b"a"[..]));
+        assert_eq!(decode_text(&[0b0001_1110]), None);
+        assert_eq!(decode_text(&[0b0001_1111, 0xff]), None);
+        assert_eq!(decode_text(&[0xff; 4]), None);
+        assert_eq!(decode_text(&[0b0001_1111, 0xff, 0xff, 0xff, 0xff]), None);
+        assert_eq!(decode_text(&[]).as_deref(), Some(&b""[..]));
     }
 }

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_decoded_is_said_so() {
+    fn what_cannot_be_decoded_is_malformed_or_too_large() {
         let of = |table_size, block: &[u8]| {
             HpackDecoder::new(table_size).decode(block, &mut FieldList::new(), 100)
         };

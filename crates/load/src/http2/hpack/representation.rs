@@ -165,7 +165,8 @@ pub(super) fn decode_integer(bytes: &mut &[u8], prefix_bits: u32) -> Option<u32>
 
 fn decode_continuation(bytes: &mut &[u8], mask: u32) -> Option<u32> {
     let mut value = u64::from(mask);
-    // Five groups hold 35 bits, more than `MAX` needs; longer encodings are padded with zeros.
+    // Five groups hold 35 bits, more than `MAX_INTEGER` needs; longer encodings are padded with
+    // zeros.
     for group in 0..5 {
         let (byte, rest) = bytes.split_first()?;
         *bytes = rest;

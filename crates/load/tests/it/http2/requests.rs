@@ -21,7 +21,7 @@ fn fields(frames: &[Frame]) -> Vec<(String, String)> {
         .collect()
 }
 
-fn sent(parts: &RequestParts) -> Vec<Frame> {
+fn sent_frames(parts: &RequestParts) -> Vec<Frame> {
     let mut client = Client::new();
     assert!(
         client
@@ -61,7 +61,7 @@ fn the_connection_begins_with_the_preface_and_the_settings() {
 
 #[test]
 fn a_request_is_what_was_asked_for() {
-    let frames = sent(&RequestParts {
+    let frames = sent_frames(&RequestParts {
         method: "POST",
         target: "/a?b=c",
         host: "example.com:8443",
@@ -107,7 +107,7 @@ fn a_request_is_what_was_asked_for() {
 
 #[test]
 fn the_commonest_request_is_a_few_bytes() {
-    let frames = sent(&RequestParts {
+    let frames = sent_frames(&RequestParts {
         method: "GET",
         target: "/",
         host: "a",
@@ -120,7 +120,7 @@ fn the_commonest_request_is_a_few_bytes() {
 
 #[test]
 fn host_and_connect_name_the_authority() {
-    let fields_for = |parts| fields(&sent(&parts));
+    let fields_for = |parts| fields(&sent_frames(&parts));
     let get = RequestParts {
         method: "GET",
         target: "/",
@@ -177,7 +177,7 @@ fn what_has_no_meaning_in_http_2_is_refused() {
 #[test]
 fn a_long_head_comes_in_several_frames() {
     let value = vec![b'{'; 40_000];
-    let frames = sent(&RequestParts {
+    let frames = sent_frames(&RequestParts {
         method: "GET",
         target: "/",
         host: "a",
@@ -232,7 +232,7 @@ fn a_server_that_shrinks_its_table_is_told_that_we_use_none() {
         assert_eq!(
             client.written()[0].payload[0],
             0x82,
-            "a table that grows is no news"
+            "a larger table needs no update"
         );
     }
 }

@@ -122,7 +122,7 @@ fn interim_responses_come_before_the_final_one() {
 }
 
 #[test]
-fn an_interim_response_that_ends_the_stream_or_switches_protocols_is_none() {
+fn an_interim_response_must_not_end_the_stream_or_switch_protocols() {
     for (status, flags) in [("100", END), ("101", 0)] {
         let mut client = Client::asking(1);
         assert_eq!(
@@ -144,7 +144,7 @@ fn trailers_end_a_response() {
 }
 
 #[test]
-fn trailers_that_do_not_end_it_or_have_a_status_make_no_response() {
+fn trailers_must_end_the_response_and_have_no_status() {
     for (flags, fields, expected) in [
         (0, &[("a", "b")][..], Http2StreamError::Order),
         (END, OK, Http2StreamError::Header),
@@ -270,13 +270,13 @@ fn malformed_heads_fail_their_stream_and_no_other() {
 }
 
 #[test]
-fn a_body_before_its_head_is_none() {
+fn a_body_before_its_head_fails_the_stream() {
     let mut client = Client::asking(1);
     assert_eq!(client.failed(&data(1, 0, b"x")), Http2StreamError::Order);
 }
 
 #[test]
-fn padding_is_no_body() {
+fn padding_is_not_part_of_the_body() {
     let mut client = Client::asking(1);
     let mut padded = vec![3];
     padded.extend(block(OK));
@@ -326,13 +326,13 @@ fn a_reset_says_whether_the_request_was_touched() {
     assert_eq!(
         client.feed(&reset(5, 0)),
         [],
-        "a reset behind the end means nothing"
+        "a reset after the end means nothing"
     );
     assert_eq!(client.written(), [], "a reset is not answered");
 }
 
 #[test]
-fn an_answer_that_does_not_wait_for_the_request_is_one() {
+fn an_answer_may_come_before_the_request_is_sent() {
     let mut client = Client::new();
     client
         .connection

@@ -113,7 +113,7 @@ fn a_ping_is_answered_and_an_answer_is_not() {
 }
 
 #[test]
-fn a_server_that_asks_and_never_reads_is_left() {
+fn a_server_that_asks_and_never_reads_is_given_up() {
     let mut client = Client::new();
     let ping = frame(PING, 0, 0, &[0; 8]);
     let error = (0..100_000).find_map(|_| client.try_feed(&ping).1.err());
@@ -134,7 +134,7 @@ fn pushing_is_refused() {
 }
 
 #[test]
-fn frames_that_cannot_be_where_they_are_break_the_connection() {
+fn misplaced_frames_break_the_connection() {
     let stream = Http2ConnectionError::Stream;
     let size = Http2ConnectionError::FrameSize;
     for (bytes, expected) in [

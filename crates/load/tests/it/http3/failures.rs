@@ -90,7 +90,7 @@ fn all_streams_of_a_connection_end_with_it() {
 }
 
 #[test]
-fn a_server_that_takes_no_more_requests_costs_none() {
+fn a_connection_that_takes_no_more_requests_loses_none() {
     let server = Server::start(|request: &Asked| match request.number % 5 {
         4 => Then::Last,
         _ => good(),

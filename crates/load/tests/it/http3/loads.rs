@@ -154,7 +154,7 @@ fn an_open_load_connects_as_often_as_it_needs_to() {
 }
 
 #[test]
-fn a_load_by_time_ends_then_and_its_course_adds_up() {
+fn a_load_by_time_ends_then_and_its_timeline_adds_up() {
     // A busy machine leaves little of such a short time, or no chance to report it.
     retry_busy(2, load_by_time);
 }
@@ -187,7 +187,7 @@ fn load_by_time() -> Result<(), String> {
 }
 
 #[test]
-fn what_is_under_way_at_the_end_is_in_flight_and_when_interrupted_cancelled() {
+fn unanswered_requests_are_in_flight_at_the_end_and_cancelled_when_interrupted() {
     let server = Server::start(|_| Then::Hold);
     let mut load = for_ms(server.load(6, 3, 0), 2000);
     load.drain_ns = 50 * MS;

@@ -6,7 +6,7 @@ use speedwell_load::generator;
 use speedwell_load::load::{LoadConfig, ServerAddress, TrustSource};
 use std::sync::atomic::AtomicBool;
 
-fn trusting(load: LoadConfig, trust: TrustSource) -> LoadConfig {
+fn with_trust(load: LoadConfig, trust: TrustSource) -> LoadConfig {
     let mut load = load;
     if let Some(tls) = &mut load.target.tls {
         tls.trust = trust;
@@ -22,7 +22,7 @@ fn a_certificate_of_somebody_unknown_is_refused_unless_anyone_is_trusted() {
     load.target.tls = other.load(1, 1, 1).target.tls;
     assert_eq!(rows(&carry_out(&load)), [("tls.verify", 3)]);
     assert_eq!(server.requests(), 0);
-    let measured = carry_out(&trusting(load, TrustSource::Anyone));
+    let measured = carry_out(&with_trust(load, TrustSource::Anyone));
     assert_eq!(rows(&measured), [("ok", 3)]);
 }
 

@@ -32,7 +32,7 @@ impl LinkWatch {
         }
     }
 
-    /// The device with the highest utilization since then, and that utilization.
+    /// The device with the highest utilization since the start, and that utilization.
     pub fn most_used(&self) -> Option<(String, f64)> {
         let seconds = self.started.elapsed().as_secs_f64();
         most_used(
@@ -62,7 +62,8 @@ fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
     entries.filter_map(device).collect()
 }
 
-/// Links are full duplex: each direction has the full speed.
+/// The device whose busier direction has the highest utilization, and that utilization. Links are
+/// full duplex: each direction has the full speed.
 fn most_used(
     before: &[NetworkDevice],
     after: &[NetworkDevice],

@@ -27,7 +27,8 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How far ahead the agreed start is, in addition to the time that it takes to announce it.
 const START_LEAD_NS: i64 = 300_000_000;
-/// A sending machine is lost after this silence; it reports its progress ten times per second.
+/// A sending machine counts as lost after this silence; it reports its progress ten times per
+/// second.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
 /// How long a machine may take to report after the load was stopped, including outstanding
 /// responses.
@@ -400,7 +401,7 @@ mod tests {
     use speedwell_load::measurement::{LoadTimeline, RequestTotals, TimelineTick};
 
     /// The measurement of a generator whose successful responses took these times, in nanoseconds.
-    fn measured(times: impl Iterator<Item = u64>) -> LoadMeasurement {
+    fn measurement(times: impl Iterator<Item = u64>) -> LoadMeasurement {
         let mut totals = RequestTotals::new(true);
         for end_ns in times {
             totals.outcomes.count_attempt();
@@ -438,8 +439,8 @@ mod tests {
         }
     }
 
-    /// A machine whose clock is this much behind ours and that started at this time of ours.
-    fn seen(measured: LoadMeasurement, offset_ns: i64, began_ns: i64) -> GeneratorState {
+    /// A machine whose clock is this much behind ours, and which started at this time by our clock.
+    fn generator_state(measured: LoadMeasurement, offset_ns: i64, began_ns: i64) -> GeneratorState {
         let offset = ClockOffset {
             offset_ns,
             ..ClockOffset::default()
@@ -476,12 +477,12 @@ mod tests {
     fn three_machines_give_the_percentiles_of_one_generator_with_all_parts() {
         // Times over four orders of magnitude, distributed as requests are.
         let time = |at: u64| 1_000 + (at * 7_919) % 9_973 * (1 + at % 11) * 1_000;
-        let whole = measured((0..10_001).map(time));
-        let part = |index: u64| measured((0..10_001).filter(|at| at % 3 == index).map(time));
+        let whole = measurement((0..10_001).map(time));
+        let part = |index: u64| measurement((0..10_001).filter(|at| at % 3 == index).map(time));
         let machines = [
-            seen(part(0), 5_000_000_000, 1_000),
-            seen(part(1), -3_000_000, 0),
-            seen(part(2), 0, 300_000_000),
+            generator_state(part(0), 5_000_000_000, 1_000),
+            generator_state(part(1), -3_000_000, 0),
+            generator_state(part(2), 0, 300_000_000),
         ];
         let orders = [order(0), order(1), order(2)];
         let sent = merge_parts(&["a", "b", "c"], &orders, machines.into()).unwrap();
@@ -499,9 +500,9 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_lost_is_told_with_its_last_look_and_is_in_no_sum() {
+    fn a_lost_machine_is_reported_with_its_last_snapshot_and_left_out_of_sums() {
         let lost = GeneratorState {
-            ready: seen(measured(0..0), 0, 0).ready,
+            ready: generator_state(measurement(0..0), 0, 0).ready,
             snapshot: Some(LoadSnapshot {
                 at_ns: 1_900_000_000,
                 attempted: 1895,
@@ -510,7 +511,7 @@ mod tests {
             end: Some(Some("connection lost".to_owned())),
             ..GeneratorState::default()
         };
-        let there = seen(measured(1..11), 0, 0);
+        let there = generator_state(measurement(1..11), 0, 0);
         let sent = merge_parts(&["a", "b"], &[order(0), order(1)], vec![lost, there]).unwrap();
         assert_eq!(sent.measured.totals.outcomes.attempts(), 10);
         let part = &sent.parts[0];

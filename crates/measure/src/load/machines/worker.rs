@@ -1,9 +1,10 @@
 //! The remote side: generators of one machine, which start at an agreed time.
 //!
-//! Protocol: a request arrives as JSON, and `ready FACTS` is the reply; the clock answers each
-//! `time`; `start NS` sets the start by this clock; `at SNAPSHOT` is sent now and then, `measured
-//! REPORTED` at the end, and the clock answers until the connection ends. That end, or `stop`, ends
-//! the load. Start at [`perform_load`].
+//! Protocol: the other end sends a request as JSON; this side replies `ready FACTS` and answers
+//! each `time` with its clock. The other end then sends `start NS`, by this clock. This side sends
+//! `at SNAPSHOT` from time to time and `measured REPORT` at the end, and answers `time` until the
+//! connection closes. Closing the connection, or sending `stop`, ends the load. Start at
+//! [`perform_load`].
 
 use super::link::LinkWatch;
 use anyhow::{Context, Result};

@@ -119,9 +119,7 @@ fn write_warnings(warnings: &[&ReportBlock], writer: &mut HtmlWriter) {
         ReportBlock::Warning(text) => Some(text.as_str()),
         _ => None,
     });
-    writer.push_raw(
-        "<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Threats to the figures</p>\n",
-    );
+    writer.push_raw("<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Warnings</p>\n");
     write_list(texts, writer);
     writer.push_raw("</div>\n");
 }

@@ -8,8 +8,8 @@
 use crate::document::{CaseGallery, CaseView, Document, ReportBlock};
 use crate::figure::format_number;
 
-/// Maximum number of cases shown unfolded; the charts of more cases are put on separate pages by a
-/// server.
+/// If there are more cases than this, they are collapsed, and a server puts their charts on
+/// separate pages.
 pub(super) const MAX_UNFOLDED_CASES: usize = 60;
 /// Number of cases with charts per page.
 const CASES_PER_PAGE: usize = 50;

@@ -43,7 +43,7 @@ struct TableView<'t> {
     facet: Option<usize>,
     /// The column of drawings, and its drawings in row order.
     drawn: Option<(usize, ForestStrips)>,
-    /// Numbers, among all rows with cells, of the rows that are shown.
+    /// Indexes, among all rows with cells, of the rows that are shown.
     shown_rows: HashSet<usize>,
     /// The number of rows with cells.
     rows: usize,

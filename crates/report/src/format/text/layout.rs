@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_break_at_blanks_and_long_words_stay_whole() {
+    fn lines_break_at_spaces_and_long_words_stay_whole() {
         assert_eq!(wrap_text("is it faster", 5), ["is it", "faster"]);
         assert_eq!(wrap_text("a bb\nc", 80), ["a bb", "c"]);
         assert_eq!(wrap_text("", 10), Vec::<String>::new());

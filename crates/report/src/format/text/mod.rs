@@ -22,7 +22,7 @@ pub struct TextFormat {
     pub width: Option<usize>,
     /// Whether to color with ANSI escape sequences.
     pub color: bool,
-    /// Whether to omit reference matter.
+    /// Whether to omit reference material.
     pub brief: bool,
 }
 

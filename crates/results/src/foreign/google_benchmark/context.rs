@@ -12,7 +12,7 @@ use speedwell_model::{Environment, MeasuredProgram};
 /// the library writes custom context (`--benchmark_context`) at the same level.
 const NON_FACT_KEYS: [&str; 3] = ["date", "host_name", "executable"];
 
-/// Returns the environment of the measurement, with the program as a variant's program.
+/// Returns the environment of the measurement, with the executable as the program of `variant`.
 ///
 /// # Errors
 /// Fails if a known key has a value of the wrong type.

@@ -79,7 +79,7 @@ impl FileEntries<'_> {
 pub struct GoogleBenchmarkEntry<'a> {
     /// Name, with arguments and the suffix of aggregates.
     pub name: Cow<'a, str>,
-    /// Name without that suffix.
+    /// Name without the suffix of aggregates.
     pub run_name: Option<Cow<'a, str>>,
     /// `iteration` or `aggregate`.
     pub run_type: Option<Cow<'a, str>>,
@@ -218,7 +218,7 @@ fn next_number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
     Ok(number.unwrap_or(f64::NAN))
 }
 
-/// A counter with that name is a number, which is not an error.
+/// A counter named like this key has a number as its value, which counts as false.
 fn next_is_true<'de, A: MapAccess<'de>>(map: &mut A) -> Result<bool, A::Error> {
     Ok(map.next_value::<Value>()? == Value::Bool(true))
 }

@@ -1,4 +1,4 @@
-//! google/benchmark JSON programs, `json_schema_version` 1 of the library's JSON reporter.
+//! Reads JSON files of google/benchmark: `json_schema_version` 1 of the library's JSON reporter.
 //!
 //! Decides the meaning of the keys of a row and of the context, for imported files and measured
 //! programs alike. Bounds the memory for large files by reading rows one by one. Start at

@@ -48,7 +48,7 @@ pub struct GoogleBenchmarkRow {
     pub fit: Vec<(Metric, f64)>,
     /// Complexity of a family: `NlgN`.
     pub big_o: Option<String>,
-    /// Index of its family in the program and of the benchmark in its family, if stated.
+    /// Index of the family in the program, and of the benchmark in its family, if stated.
     /// Repetitions share both; two benchmarks with the same name do not.
     pub place: Option<(u64, u64)>,
     error: Option<String>,
@@ -314,7 +314,7 @@ fn strip_fit_suffix(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// Reads the value of a key that must have one type or be null.
+/// Reads the value of a key, which must have the type `T` or be null.
 fn next_value<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
     key: &str,
     map: &mut A,

@@ -81,7 +81,7 @@ impl FrameNames {
                 .collect()
         });
         match common {
-            // Without a common folder except the root, show files in full.
+            // If only the root is common to all files, show their full paths.
             Some(folder) if folder.components().count() > 1 => FrameNames::from_home(&folder),
             _ => FrameNames::default(),
         }

@@ -22,7 +22,7 @@ const PERF_MAGIC: &[u8] = b"PERFILE2";
 /// Reads a recording. Returns `None` for any other format.
 ///
 /// # Errors
-/// Fails if the recording is invalid, or a perf file that has not been converted to text.
+/// Fails if the recording is invalid, or is a perf file that has not been converted to text.
 pub fn read_profile(bytes: &[u8], names: &FrameNames) -> Result<Option<StackProfile>> {
     if bytes.starts_with(PERF_MAGIC) {
         bail!(

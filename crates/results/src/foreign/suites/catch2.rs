@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, anyhow};
 use roxmltree::{Document, Node};
 use speedwell_model::{Case, FailureCause};
 
-/// Parses the document of one process. Output of tests before it is skipped.
+/// Parses the document of one process. Skips what the tests print before it.
 ///
 /// # Errors
 /// Fails if there is no XML, it is not well-formed, or a figure is not a number; the message names

@@ -103,10 +103,8 @@ fn follow_to_single<'a>(from: &JsonNode<'a>, path: &str) -> Result<JsonNode<'a>>
     }
 }
 
-// Text whose result lines match a pattern. The group `value` and the optional groups `name` and
-// `unit` are read; other lines are ignored.
-
-/// Parses the matching lines. `unit` applies to lines without a unit.
+/// Parses the lines that match `pattern`: its group `value`, and its optional groups `name` and
+/// `unit`. Other lines are ignored. `unit` applies to lines without a unit.
 ///
 /// # Errors
 /// Fails if the text is not UTF-8, no line matches, or a value is not a number.

@@ -7,7 +7,7 @@ use super::{ReportedResult, nanoseconds_measure};
 use crate::foreign::json::{self, JsonNode};
 use anyhow::{Context as _, Result, ensure};
 
-/// Parses the file of one benchmark. Only its folders name the benchmark.
+/// Parses the file of one benchmark, whose name is only in the path of the file.
 ///
 /// # Errors
 /// Fails if the file is not JSON, has other keys, or has lists of different lengths.

@@ -17,7 +17,7 @@ const MEDIAN_NOTE: &str =
 /// Drawing characters of a tree level.
 const BRANCHES: [&str; 4] = ["├─ ", "╰─ ", "│  ", "   "];
 
-/// Parses a tree. Leaves without figures are cases as well: lists and trial runs have none.
+/// Parses a tree. Leaves without figures are cases as well: lists and trial runs have no figures.
 ///
 /// # Errors
 /// Fails if the output is not UTF-8, or a figure is not a number.
@@ -64,8 +64,8 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         .collect())
 }
 
-/// Returns the case of a row. Rows per number of threads are below the benchmark; `--threads`
-/// selects them, not the name.
+/// Returns the case of a row. The rows for each number of threads are below the benchmark; they are
+/// selected with `--threads`, not by name.
 fn case_of_path(path: &[String]) -> ReportedResult {
     let name = |path: &[String]| ReportedResult::new(Some(path.join("::")));
     let Some((last, parents)) = path.split_last() else {
@@ -86,7 +86,7 @@ fn case_of_path(path: &[String]) -> ReportedResult {
     }
 }
 
-/// Returns whether a row is a case. The crate is the root even if nothing is below it.
+/// Returns whether a row is a case. The root is the crate, even if nothing is below it.
 fn is_case(reported: &ReportedResult) -> bool {
     (reported.name.as_deref()).is_some_and(|name| name.contains("::"))
 }

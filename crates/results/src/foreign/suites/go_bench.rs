@@ -10,8 +10,8 @@ use anyhow::Result;
 use speedwell_model::FailureCause;
 use std::collections::HashMap;
 
-/// Parses the output of a test binary. A failure before the first benchmark shows in its exit
-/// status.
+/// Parses the output of a test binary. A failure before the first benchmark shows in the binary's
+/// exit status.
 ///
 /// # Errors
 /// Never fails; all readers have this signature.

@@ -1,7 +1,7 @@
 //! JMH: its JSON (`-rf json`), and the list of benchmarks with their parameters (`-lp`).
 //!
-//! Each mode is a separate metric: the mean of an iteration of 50 ms and a single call are not
-//! samples of the same time. Start at [`read`]; it matches the output of JMH 1.37.
+//! Each mode is a separate metric: the mean time in an iteration of 50 ms and the time of a single
+//! call are not samples of the same quantity. Start at [`read`]; it matches the output of JMH 1.37.
 
 use super::{ReportedResult, shorten_line, typed_value};
 use crate::foreign::json::{self, JsonNode};

@@ -137,7 +137,7 @@ pub struct FigureTable {
     pub columns: Vec<String>,
     /// Figures, column by column.
     pub cells: Vec<FigureCell>,
-    /// Whether its values are bandwidths with an unknown size of a megabyte.
+    /// Whether its values are bandwidths in megabytes of unknown size.
     pub is_vague: bool,
     /// Assumptions and dropped content.
     pub remarks: Vec<String>,
@@ -223,7 +223,7 @@ fn heading_kind(text: &str) -> Option<HeadingKind> {
     }
 }
 
-/// Separators of the words of a heading. An underscore is one, too, but not in `p99_9`.
+/// Separators of the words of a heading. The underscore is not one, because of `p99_9`.
 const SEPARATORS: [char; 7] = [' ', '(', ')', '[', ']', ',', ':'];
 
 /// Returns the metric for a word such as `p99.9`, `90%`, `75th`, `median` or `max`.

@@ -1,8 +1,7 @@
 //! Columnar form of a scatter file, for parameter studies.
 //!
 //! Decides how the strings of a column are stored (each distinct string once). Does not interpret
-//! them.
-//! Start at [`ScatterFrame::read`].
+//! them. Start at [`ScatterFrame::read`].
 
 use super::reader::{CsvRow, RowReader};
 use crate::foreign::diagnosis::plain_source;
@@ -61,7 +60,7 @@ impl ScatterFrame {
     /// Reads output of `scatter.js`.
     ///
     /// # Errors
-    /// Fails if the source cannot be read, is empty, of another kind, has no results, or has a
+    /// Fails if the source cannot be read, is empty or of another kind, has no results, or has a
     /// second header with other columns.
     pub fn read(source: impl Read) -> Result<ScatterFrame> {
         let mut reader = RowReader::new(plain_source(source)?);
@@ -130,7 +129,7 @@ impl ScatterFrame {
     pub fn warnings(&self) -> Vec<String> {
         let without_rate = (self.without_rate > 0).then(|| {
             format!(
-                "{} row{} without a rate left out",
+                "left out {} row{} without a rate",
                 self.without_rate,
                 if self.without_rate == 1 { "" } else { "s" }
             )
@@ -169,7 +168,7 @@ mod tests {
             frame.columns[1].texts.iter().collect::<Vec<_>>(),
             ["u", "v"]
         );
-        assert_eq!(frame.warnings(), ["1 row without a rate left out"]);
+        assert_eq!(frame.warnings(), ["left out 1 row without a rate"]);
     }
 
     #[test]

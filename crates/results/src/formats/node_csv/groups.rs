@@ -48,7 +48,7 @@ impl CompareRates {
     /// Reads output of `compare.js`.
     ///
     /// # Errors
-    /// Fails if the source cannot be read, is empty, of another kind, or has no results.
+    /// Fails if the source cannot be read, is empty or of another kind, or has no results.
     pub fn read(source: impl Read) -> Result<CompareRates> {
         let mut reader = RowReader::new(plain_source(source)?);
         let mut groups = CompareRates::default();
@@ -125,7 +125,7 @@ impl CompareRates {
         let counted = |count: u64, what: &str| {
             (count > 0).then(|| {
                 format!(
-                    "{count} {}{what}",
+                    "left out {count} {}{what}",
                     if count == 1 { "row " } else { "rows " }
                 )
             })
@@ -134,9 +134,9 @@ impl CompareRates {
             self.skipped.warning(),
             counted(
                 self.of_other_binaries,
-                "with a binary other than 'old' and 'new' left out",
+                "with a binary other than 'old' and 'new'",
             ),
-            counted(self.without_rate, "without a rate left out"),
+            counted(self.without_rate, "without a rate"),
         ]
         .into_iter()
         .flatten()
@@ -194,8 +194,8 @@ mod tests {
             groups.warnings(),
             [
                 "1 line without a result was left out; the first is 'chatter'",
-                "1 row with a binary other than 'old' and 'new' left out",
-                "1 row without a rate left out",
+                "left out 1 row with a binary other than 'old' and 'new'",
+                "left out 1 row without a rate",
             ]
         );
     }

@@ -214,7 +214,7 @@ impl Database {
         }
     }
 
-    /// Creates that schema; does nothing for a file.
+    /// Creates the schema of a project; does nothing for a file.
     #[cfg_attr(not(feature = "postgres"), allow(unused_variables))]
     pub fn make_schema(&self, project: i64) -> Result<(), Error> {
         match self {

@@ -126,7 +126,7 @@ fn a_search_tells_its_passes_and_the_best_of_them() {
 }
 
 #[test]
-fn a_pass_in_which_nothing_is_done_is_a_pass() {
+fn a_pass_without_completed_iterations_counts() {
     if is_missing("erl") {
         return;
     }
@@ -273,7 +273,7 @@ fn what_fails_after_measuring_leaves_the_figures_and_ends_with_2() {
 }
 
 #[test]
-fn machines_of_their_own_show_their_codes_in_the_lines_of_the_monitor() {
+fn codes_in_machines_of_their_own_have_columns_in_the_monitor() {
     if is_missing("erl") {
         return;
     }
@@ -460,7 +460,7 @@ fn a_sample_that_ends_when_the_next_one_is_due_has_the_warning_of_the_original()
     if is_missing("erl") {
         return;
     }
-    // Iterations of a millisecond, but for each hundredth.
+    // An iteration takes a millisecond, except for every hundredth, which takes 600.
     let code = "r(S, N) when is_integer(N), N rem 100 =:= 99 -> timer:sleep(600), 0; \
                 r(S, N) when is_integer(N) -> timer:sleep(1), N + 1; r(_, _) -> 0.";
     let called = as_erlperf(&[

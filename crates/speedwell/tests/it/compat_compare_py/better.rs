@@ -5,7 +5,7 @@ use crate::drop_in::{DropIn, DropInOutcome};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-/// The rows of the table, without blanks.
+/// The rows of the table, each as its words.
 fn rows(outcome: &DropInOutcome) -> Vec<Vec<&str>> {
     let lines = outcome.stdout.lines().skip(3);
     lines
@@ -117,7 +117,7 @@ fn a_time_that_is_no_number_is_neither_gain_nor_proof() {
 }
 
 #[test]
-fn columns_line_up_behind_wide_letters() {
+fn columns_line_up_after_wide_characters() {
     let old = [
         repetition("漢字漢字漢字漢字漢字", "ns", "1"),
         repetition("a", "ns", "1"),
@@ -289,7 +289,7 @@ fn nothing_compared_is_no_success() {
         ("aggr_json", "no aggregates"),
         (
             "kitchen_filters2",
-            "the sides have no benchmark with times in common",
+            "the sides have no common benchmark with times",
         ),
     ] {
         let (outcome, _) = call_case(&case(name), &[]);

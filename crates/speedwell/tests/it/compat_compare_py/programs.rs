@@ -170,7 +170,7 @@ fn a_name_without_a_slash_is_looked_for_here_first() {
 }
 
 #[test]
-fn own_options_behind_the_inputs_are_not_passed_to_programs() {
+fn own_options_after_the_inputs_are_not_passed_to_programs() {
     let answer = run(
         &two_programs(),
         &["benchmarks", "./old", "./new", "--no-color", "-a"],

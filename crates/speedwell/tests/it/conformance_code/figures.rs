@@ -299,7 +299,7 @@ pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
             );
         }
         let end = answer.only("end");
-        let late = most_late_ns(&times, 1e8);
+        let late = max_late_ns(&times, 1e8);
         assert_eq!(end.number("max_late_ns"), late, "{times:?}");
         let told_ns = end.number("elapsed_ns");
         assert!(times[10] <= told_ns);
@@ -313,7 +313,7 @@ pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
 }
 
 /// Maximum lateness of points on a grid, each against the first deadline after the previous point.
-fn most_late_ns(times: &[f64], interval_ns: f64) -> f64 {
+fn max_late_ns(times: &[f64], interval_ns: f64) -> f64 {
     let late = times.windows(2).map(|pair| {
         let deadline = ((pair[0] / interval_ns).floor() + 1.0) * interval_ns;
         pair[1] - deadline

@@ -10,7 +10,7 @@ use speedwell_report::{
     Csv, Document, Html, Json, Markdown, OutputOptions, RenderDocument, TextFormat,
 };
 
-fn rendered(document: &Document, format: &dyn RenderDocument) -> String {
+fn render_document(document: &Document, format: &dyn RenderDocument) -> String {
     let mut bytes = Vec::new();
     format.render(document, &mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
@@ -18,7 +18,7 @@ fn rendered(document: &Document, format: &dyn RenderDocument) -> String {
 
 /// The report on a terminal of 100 columns.
 pub fn text(loads: &[LoadFindings<'_>]) -> String {
-    rendered(&report_loads(loads, &OutputOptions::default()), &terminal())
+    render_document(&report_loads(loads, &OutputOptions::default()), &terminal())
 }
 
 fn terminal() -> TextFormat {
@@ -97,10 +97,13 @@ fn a_clean_closed_load_in_every_format() {
     let made = clean_load();
     let loads = [analyze_load(&made.run)];
     let document = report_loads(&loads, &OutputOptions::default());
-    golden("closed-100.txt", &rendered(&document, &terminal()));
-    golden("closed.md", &rendered(&document, &Markdown::default()));
-    golden("closed.csv", &rendered(&document, &Csv));
-    let page = rendered(&document, &Html);
+    golden("closed-100.txt", &render_document(&document, &terminal()));
+    golden(
+        "closed.md",
+        &render_document(&document, &Markdown::default()),
+    );
+    golden("closed.csv", &render_document(&document, &Csv));
+    let page = render_document(&document, &Html);
     assert_eq!(page.matches("<svg").count(), 4, "one for each chart");
 }
 
@@ -149,13 +152,13 @@ fn a_gate_says_what_was_found_and_what_cannot_be_judged() {
     let judged = gate::judge_conditions(&conditions, &loads);
     let mut document = Document::new("gate");
     add_gate(&judged, &mut document);
-    golden("gate-100.txt", &rendered(&document, &terminal()));
+    golden("gate-100.txt", &render_document(&document, &terminal()));
 }
 
 #[test]
 fn machines_get_every_figure_by_name_and_the_load_without_loss() {
     let made = troubled_load();
-    let json = rendered(
+    let json = render_document(
         &report_loads(&[analyze_load(&made.run)], &OutputOptions::default()),
         &Json,
     );
@@ -205,7 +208,7 @@ fn a_steady_load_is_drawn_as_a_level_line_from_its_first_interval_on() {
 }
 
 #[test]
-fn the_axis_of_a_course_names_a_warm_up_only_where_there_was_one() {
+fn the_time_axis_names_a_warm_up_only_where_there_was_one() {
     let ok = [98; 8];
     for (warmup, label) in [
         (0, "seconds after the start"),
@@ -223,7 +226,7 @@ fn the_axis_of_a_course_names_a_warm_up_only_where_there_was_one() {
 fn a_page_says_its_answer_once() {
     let made = clean_load();
     let document = report_loads(&[analyze_load(&made.run)], &OutputOptions::default());
-    let page = rendered(&document, &Html);
+    let page = render_document(&document, &Html);
     let (_, body) = page.split_once("</head>").unwrap();
     let (visible, _) = body.split_once("<script").unwrap();
     let (_, rest) = visible.split_once("<h1>").unwrap();

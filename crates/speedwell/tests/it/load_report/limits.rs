@@ -139,7 +139,7 @@ fn a_load_without_requests_passes_no_limit_of_times_or_shares() {
 }
 
 /// A trial of a rate during which the generator was interrupted this many times.
-fn interrupted(rate: f64, times: u64, is_kept: bool) -> MadeLoad {
+fn interrupted_load(rate: f64, times: u64, is_kept: bool) -> MadeLoad {
     let mut made = MadeLoad::open(rate).with_change(|run| {
         run.measured.threads[0].involuntary_switches = times;
     });
@@ -159,10 +159,10 @@ fn interrupted(rate: f64, times: u64, is_kept: bool) -> MadeLoad {
 fn a_rate_that_is_missed_while_others_took_the_processor_may_not_be_the_limit() {
     let answer = |kept: u64, missed: u64| {
         let tries = [
-            interrupted(1000.0, kept, true),
-            interrupted(1000.0, kept, true),
-            interrupted(1050.0, missed, false),
-            interrupted(1050.0, missed, false),
+            interrupted_load(1000.0, kept, true),
+            interrupted_load(1000.0, kept, true),
+            interrupted_load(1050.0, missed, false),
+            interrupted_load(1050.0, missed, false),
         ];
         let loads: Vec<_> = tries.iter().map(|made| analyze_load(&made.run)).collect();
         let found = group_by_rate(&loads, &[]).remove(0);

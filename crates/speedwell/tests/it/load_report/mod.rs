@@ -390,7 +390,7 @@ fn halves_that_differ_are_remarked_and_noise_is_not() {
 }
 
 #[test]
-fn the_warm_up_and_a_last_interval_cut_short_are_no_part_of_the_halves() {
+fn the_warm_up_and_a_last_interval_cut_short_are_left_out_of_the_halves() {
     let mut ok = vec![1; 10];
     ok.extend([1000; 20]);
     ok.push(3);

@@ -79,7 +79,7 @@ impl MadeLoad {
                 url: "http://127.0.0.1:8080/hello".into(),
                 round: 0,
                 slot: 0,
-                requested: requested(pace),
+                requested: requested_load(pace),
                 probe: Some(probe()),
                 measured,
                 server: None,
@@ -192,7 +192,7 @@ impl MadeLoad {
     }
 }
 
-fn requested(pace: PaceFacts) -> LoadFacts {
+fn requested_load(pace: PaceFacts) -> LoadFacts {
     LoadFacts {
         pace,
         requests: None,

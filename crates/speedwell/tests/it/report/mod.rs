@@ -224,7 +224,7 @@ fn a_unit_that_no_metric_has_is_refused() {
     let message = findings_of(&one, &output("MiB")).unwrap_err().to_string();
     assert_eq!(
         message,
-        "no metric can be shown in 'MiB' (they are measured in 1/s)"
+        "no metric can be shown in 'MiB' (the metrics are measured in 1/s)"
     );
     let mut bytes = Vec::new();
     text(100)

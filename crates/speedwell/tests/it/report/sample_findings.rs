@@ -351,7 +351,7 @@ pub fn load_test() -> Vec<CaseSummary> {
     load_metrics().into_iter().map(one).collect()
 }
 
-/// Likewise, against another server.
+/// The case of [`load_test`], compared with another server.
 pub fn load_compared() -> AnalysisFindings {
     let one = |(metric, center): (Metric, f64)| {
         let (change, verdict) = match metric.better {

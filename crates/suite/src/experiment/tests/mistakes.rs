@@ -341,7 +341,7 @@ const MISTAKES: &[FileMistake] = &[
         "requests = 100",
         "requests = 100\nwarmup = { requests = 5, duration = \"1s\" }",
         24,
-        &["the key 'warmup' of [group.load]: a warm-up must have exactly one end"],
+        &["the key 'warmup' of [group.load]: a warm-up must have exactly one end condition"],
     ),
     (
         "requests = 100",

@@ -406,7 +406,7 @@ fn exceptions_change_only_their_own_case() {
 }
 
 #[test]
-fn an_exit_status_may_hang_on_the_case_and_a_time_on_marks() {
+fn an_exit_status_may_depend_on_the_case_and_a_time_on_marks() {
     let found = read_experiment(OVERHEAD).unwrap();
     let crash = assignment_of(&found, "exit-delay", 0, "baseline");
     let clean = assignment_of(&found, "exit-delay", 1, "baseline");

@@ -38,7 +38,7 @@ fn join_parts(parts: &[&str]) -> String {
 }
 
 #[test]
-fn each_part_wants_machines_and_what_a_run_knows_stays_a_blank() {
+fn roles_have_machines_and_placeholders_that_only_a_run_knows_stay() {
     let found = read_experiment(&join_parts(&[PLACE, SERVICE, GROUP])).unwrap();
     let place = found.place.as_ref().unwrap();
     let roles: Vec<(&str, u32)> = (place.roles.iter())

@@ -9,7 +9,7 @@ use crate::ab::figures::{PERCENTS, RequestTiming, RequestTimings, TimeSelector, 
 use crate::ab::report::{AbReportContent, ReportLine, added_lines, format_deviation, format_ms};
 use std::io::{self, Write};
 
-/// Version of the original whose report this is. Scripts search for this text.
+/// Version of the original whose report this is. Scripts search for this string.
 const BANNER: &str = "This is ApacheBench, Version 2.3";
 
 /// Rows of the table of times.
@@ -70,10 +70,15 @@ fn write_rates(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> 
         let rate = format!("{rate:.2} [#/sec] (mean)");
         write_field("Requests per second", &rate, out)?;
     }
-    if let Some((one, across)) = figures.time_per_request_ms() {
-        write_field("Time per request", &format!("{one:.3} [ms] (mean)"), out)?;
-        let across = format!("{across:.3} [ms] (mean, across all concurrent requests)");
-        write_field("Time per request", &across, out)?;
+    if let Some((per_client, across_clients)) = figures.time_per_request_ms() {
+        write_field(
+            "Time per request",
+            &format!("{per_client:.3} [ms] (mean)"),
+            out,
+        )?;
+        let across_clients =
+            format!("{across_clients:.3} [ms] (mean, across all concurrent requests)");
+        write_field("Time per request", &across_clients, out)?;
     }
     let rates = report.transfer_rates();
     for (rate, unit) in rates
@@ -109,17 +114,17 @@ fn write_times_table(
     for (name, kind) in TIME_ROWS {
         let spread = times.spread(kind);
         let name = format!("{name}:");
-        let least = format_ms(spread.least_ns);
-        let (mean, greatest) = (format_mean(&spread), format_ms(spread.greatest_ns));
+        let min = format_ms(spread.least_ns);
+        let (mean, max) = (format_mean(&spread), format_ms(spread.greatest_ns));
         if has_spread {
             writeln!(
                 out,
-                "{name:<12}{least:>5} {mean:>5} {:>5} {:>7} {greatest:>5}",
+                "{name:<12}{min:>5} {mean:>5} {:>5} {:>7} {max:>5}",
                 format_deviation(spread.deviation_ns),
                 format_ms(spread.median_ns),
             )?
         } else {
-            writeln!(out, "{name:<12}{least:>5} {mean:>5} {greatest:>5}")?
+            writeln!(out, "{name:<12}{min:>5} {mean:>5} {max:>5}")?
         }
     }
     Ok(())
@@ -135,13 +140,13 @@ fn write_percentages(times: &RequestTimings, out: &mut dyn Write) -> io::Result<
         "\nPercentage of the requests served within a certain time (ms)"
     )?;
     for percent in PERCENTS {
-        let within = format_ms(times.percentile_ns(percent));
+        let time = format_ms(times.percentile_ns(percent));
         let remark = if percent == 100 {
             " (longest request)"
         } else {
             ""
         };
-        writeln!(out, "{percent:>4}%  {within:>5}{remark}")?;
+        writeln!(out, "{percent:>4}%  {time:>5}{remark}")?;
     }
     Ok(())
 }
@@ -191,10 +196,10 @@ pub fn write_html(
             field("Requests per second", &format!("{rate:.2}"))
         )?;
     }
-    let words = ["received", "sent", "total"];
-    for (rate, word) in report.transfer_rates().iter().zip(words) {
-        let value = format!("{rate:.2} kb/s {word}");
-        match word {
+    let directions = ["received", "sent", "total"];
+    for (rate, direction) in report.transfer_rates().iter().zip(directions) {
+        let value = format!("{rate:.2} kb/s {direction}");
+        match direction {
             "received" => writeln!(out, "{}", field("Transfer rate", &value))?,
             _ => writeln!(
                 out,

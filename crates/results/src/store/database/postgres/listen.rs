@@ -1,4 +1,4 @@
-//! Change notifications (LISTEN and NOTIFY): a writer notifies on commit, and the server forwards
+//! Change notifications (LISTEN and NOTIFY): a writer sends one on commit, and the server forwards
 //! it.
 //!
 //! If notifications do not work, as behind some connection pools and on a standby, the server's

@@ -27,7 +27,7 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum rows per insert: a statement may have up to 65,535 parameters.
 const MAX_ROWS_PER_INSERT: usize = 64;
 
-/// Makes the server abort statements that take longer.
+/// Makes the server abort statements that take longer than 10 seconds.
 const SESSION_SETTINGS: &str = "SET statement_timeout = '10s'; SET client_min_messages = 'warning'";
 
 const SET_READ_ONLY: &str = "SET default_transaction_read_only = on";

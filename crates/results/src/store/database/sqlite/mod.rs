@@ -24,8 +24,8 @@ const APPLICATION_ID: i32 = 0x5350_574c;
 /// against 12.1 and 3.6), at the same speed (`cargo bench --bench store`).
 const PAGE_BYTES: i64 = 2048;
 
-/// Pages in the write-ahead log before a checkpoint, the only operation that waits for the disk. 4
-/// MiB, as by default: once in about a thousand runs.
+/// Pages in the write-ahead log before a checkpoint, the only operation that waits for the disk.
+/// They hold 4 MiB, as by default, so about a thousand runs pass between checkpoints.
 const CHECKPOINT_PAGES: i64 = 2_000;
 
 /// Capacity of the cache of prepared statements.
