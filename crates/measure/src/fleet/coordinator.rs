@@ -1,9 +1,9 @@
 //! The loop that measures a session on other machines: submits work, collects and merges the
 //! results, and [recovers from losses](super::reassign).
 //!
-//! A shard is a part of the plan for one machine, stored as a parcel; it is done when one of its
-//! attempts completes. Only complete blocks are merged. Spools are authoritative; the engine's
-//! status is only a hint. Start at [`FleetCoordinator::run`].
+//! A shard is a part of the plan for one machine; it is done when one of its attempts completes.
+//! Only complete blocks are merged. Spools are authoritative; the engine's status is only a hint.
+//! Start at [`FleetCoordinator::run`].
 
 use super::polling::{PollBackoff, WaitingReport};
 use super::shard_request::{

@@ -52,7 +52,7 @@ impl SpoolSource {
 /// Output of a worker.
 pub(super) struct SpoolStream {
     lines: Receiver<Vec<u8>>,
-    /// Parcel and attempt of the spool being received.
+    /// Shard and attempt of the spool being received.
     current: Option<(u32, u32)>,
     has_ended: bool,
 }
@@ -97,7 +97,7 @@ impl SpoolStream {
         self.has_ended
     }
 
-    /// Returns the lines received since the last call, each with its parcel and attempt.
+    /// Returns the lines received since the last call, each with its shard and attempt.
     pub fn lines(&mut self) -> Vec<((u32, u32), Vec<u8>)> {
         let mut received = Vec::new();
         loop {

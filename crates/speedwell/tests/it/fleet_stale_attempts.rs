@@ -102,7 +102,7 @@ impl CommandOutput {
     }
 }
 
-/// The spool of an attempt at the only parcel.
+/// The spool of an attempt at the only shard.
 fn spool(project: &TempProject, attempt: u32) -> PathBuf {
     let sessions = fs::read_dir(project.path("fleet/sessions")).into_iter();
     let mut sessions = sessions.flatten().flatten();
