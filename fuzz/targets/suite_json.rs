@@ -1,6 +1,6 @@
 #![no_main]
 
-use speedwell_results::foreign::suites::described::Paths;
+use speedwell_results::foreign::suites::configured::Paths;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let paths = Paths {

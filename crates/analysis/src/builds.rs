@@ -8,7 +8,7 @@ use crate::AnalysisFindings;
 use crate::grid::{CaseRuns, RunGrid, finite_values};
 use speedwell_model::{Metric, Run, RunValue, Session, SessionDesign, StoppingDesign, Verdict};
 use speedwell_stats::describe::{mean, median};
-use speedwell_stats::levels::{VarianceComponents, variance_components};
+use speedwell_stats::variance::{VarianceComponents, variance_components};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Unit of independence in a comparison; each counts once.

@@ -91,7 +91,7 @@ impl StopRule {
             comparison_indices: HashMap::new(),
         };
         let question = match &design.counting {
-            Some(counting) if !counting.times => StopQuestion::Count,
+            Some(counting) if !counting.also_timed => StopQuestion::Count,
             _ => StopQuestion::Change(Box::new(change)),
         };
         StopRule {

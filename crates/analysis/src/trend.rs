@@ -255,10 +255,10 @@ impl SearchedTrend {
             },
             state: ChangeState::Suspected,
             confirmed_by: None,
-            judgement: ChangeTriage::Open,
+            triage: ChangeTriage::Open,
             note: None,
-            judged_by: None,
-            judged_unix_ms: None,
+            triaged_by: None,
+            triaged_unix_ms: None,
         })
     }
 
@@ -339,10 +339,10 @@ impl SearchedTrend {
                 ChangeEvidence::Found { .. } => ChangeState::Found,
             },
             confirmed_by: None,
-            judgement: ChangeTriage::Open,
+            triage: ChangeTriage::Open,
             note: None,
-            judged_by: None,
-            judged_unix_ms: None,
+            triaged_by: None,
+            triaged_unix_ms: None,
         }
     }
 
@@ -495,7 +495,7 @@ fn merge_known_changes(
         });
     }
     let is_kept = |change: &&RecordedChange| {
-        change.judgement != ChangeTriage::Open
+        change.triage != ChangeTriage::Open
             || matches!(change.state, ChangeState::Confirmed | ChangeState::Refuted)
     };
     merged.extend(
@@ -531,10 +531,10 @@ fn merge_known(current: RecordedChange, earlier: &RecordedChange) -> RecordedCha
             current.ratio
         },
         confirmed_by: earlier.confirmed_by,
-        judgement: earlier.judgement,
+        triage: earlier.triage,
         note: earlier.note.clone(),
-        judged_by: earlier.judged_by.clone(),
-        judged_unix_ms: earlier.judged_unix_ms,
+        triaged_by: earlier.triaged_by.clone(),
+        triaged_unix_ms: earlier.triaged_unix_ms,
         ..current
     }
 }
@@ -606,12 +606,12 @@ pub(crate) mod tests {
         let recorded = RecordedChange {
             number: 7,
             after: "r18".into(),
-            judgement: ChangeTriage::Accepted,
+            triage: ChangeTriage::Accepted,
             ..first.changes[0].clone()
         };
         let repeated = search_trend(step_points(20), std::slice::from_ref(&recorded), false);
         assert_eq!((repeated.changes[0].number, repeated.changes.len()), (7, 1));
-        assert_eq!(repeated.changes[0].judgement, ChangeTriage::Accepted);
+        assert_eq!(repeated.changes[0].triage, ChangeTriage::Accepted);
         assert_eq!(repeated.changes[0].after, "r20");
 
         let elsewhere = RecordedChange {
@@ -629,7 +629,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_change_that_nobody_judged_goes_with_its_evidence() {
+    fn a_change_that_nobody_triaged_goes_with_its_evidence() {
         let recorded = search_trend(step_points(20), &[], false).changes;
         assert!(
             search_trend(step_points(40), &recorded, false)

@@ -47,7 +47,7 @@ impl<'s> MeasuredVariant<'s> {
     /// The files that this side has loaded from the checkout: when its benchmarks were listed, and
     /// in runs.
     fn checkout_files(self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
-        let listed = (self.known_variant()).map_or(&[][..], |variant| &variant.strays[..]);
+        let listed = (self.known_variant()).map_or(&[][..], |variant| &variant.checkout_files[..]);
         let loaded_in_runs = in_runs.into_iter().flatten().copied();
         listed
             .iter()
@@ -242,7 +242,7 @@ mod tests {
     fn a_side_that_loads_the_checkout_has_no_verdict() {
         let mut session = story(["one", "one"]);
         for variant in &mut session.variants {
-            variant.strays = vec!["lib/k.js".to_owned()];
+            variant.checkout_files = vec!["lib/k.js".to_owned()];
         }
         let reasons = |session: &Session| -> Vec<String> {
             let found = answers(session, &AnalysisSettings::default());

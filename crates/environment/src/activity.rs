@@ -5,9 +5,9 @@
 //! doctor` uses the same limits. Start at [`busy_machine`], [`ActivityInterval::start`] and
 //! [`ProcessWatch::take_snapshot`].
 
-use crate::neighbours::{self, OtherProcess};
+use crate::busy_processes::{self, OtherProcess};
+use crate::file_tree::{FileTree, find_field};
 use crate::processors;
-use crate::tree::{FileTree, find_field};
 use rustix::param::page_size;
 use speedwell_model::{ActivitySnapshot, Environment};
 use speedwell_process::{cpu_ns_of, tree_of};
@@ -141,7 +141,7 @@ const LOADED_SHARE: f64 = 0.75;
 pub fn busy_machine() -> Option<String> {
     describe_activity(
         &FileTree::with_root(Path::new("/")),
-        neighbours::find_busiest,
+        busy_processes::find_busiest,
     )
 }
 
@@ -170,7 +170,7 @@ fn describe_activity(
     if causes.is_empty() && used_cpus < LOADED_SHARE * f64::from(cpu_count) {
         return None;
     }
-    causes.extend(neighbours::describe_processes(&processes, cpu_count));
+    causes.extend(busy_processes::describe_processes(&processes, cpu_count));
     Some(format!(
         "The machine is busy with other work ({}): expect noisy figures; see 'speedwell doctor'.",
         causes.join("; ")
@@ -336,7 +336,7 @@ fn rss_bytes(tree: &FileTree, pid: i32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::fake::machine;
+    use crate::file_tree::fake::machine;
     use speedwell_process::{ProcessSpec, ServiceProcess};
 
     #[test]

@@ -1,7 +1,7 @@
 //! Captures the environment of a session within milliseconds and without failing: facts that cannot
 //! be read are omitted.
 
-use super::tree::{FileTree, find_field};
+use super::file_tree::{FileTree, find_field};
 use crate::activity::{PressureResource, load_average, pressure_percent, steal_percent};
 use crate::programs::describe_program;
 use crate::system::{self, AslrState};
@@ -137,7 +137,7 @@ fn mitigations_option(tree: &FileTree) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::fake::machine;
+    use super::super::file_tree::fake::machine;
     use super::*;
     use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@
 //! (kernel documentation, `admin-guide/cgroup-v2.rst` and `cgroup-v1/`). Any group above ours may
 //! have a limit; the lowest one applies.
 
-use super::tree::FileTree;
+use super::file_tree::FileTree;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,7 @@ fn parse_limit(
     let quota: f64 = quota.parse().ok().filter(|&quota| quota > 0.0)?;
     let period: f64 = period.parse().ok().filter(|&period| period > 0.0)?;
     let counters = tree.read_text(group.join("cpu.stat")).unwrap_or_default();
-    let throttled = super::tree::find_field(&counters, "nr_throttled", ' ');
+    let throttled = super::file_tree::find_field(&counters, "nr_throttled", ' ');
     Some(CpuLimit {
         cpus: quota / period,
         lift_command,
@@ -160,7 +160,7 @@ fn find_own_group(tree: &FileTree, controller: Option<&str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::fake::machine;
+    use super::super::file_tree::fake::machine;
     use super::*;
 
     const NEW: &str = "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw";

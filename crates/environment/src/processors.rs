@@ -1,7 +1,7 @@
 //! Processors: their model, how many are available to us, and frequency control.
 
 use super::control_group;
-use super::tree::{FileTree, find_field};
+use super::file_tree::{FileTree, find_field};
 use std::collections::BTreeMap;
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -126,7 +126,7 @@ pub(super) fn smt_active(tree: &FileTree) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::fake::machine;
+    use super::super::file_tree::fake::machine;
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 //! the options it understands, under a time limit. Start at [`describe_program`] and
 //! [`program_version`].
 
-use crate::tree::FileTree;
+use crate::file_tree::FileTree;
 use speedwell_model::MeasuredProgram;
 use speedwell_process::{ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock, run_child};
 use std::collections::BTreeMap;
@@ -214,7 +214,7 @@ fn start_with_retry(spec: &ProcessSpec) -> Option<ProcessOutcome> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::fake::machine;
+    use super::super::file_tree::fake::machine;
     use super::*;
     use std::fs;
     use std::fs::Permissions;

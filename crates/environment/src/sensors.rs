@@ -7,7 +7,7 @@ use crate::activity::{
     PressureResource, parse_load, parse_pressure_total, parse_steal_ticks, stolen_share,
     waited_share,
 };
-use crate::tree::FileTree;
+use crate::file_tree::FileTree;
 use speedwell_model::KernelStats;
 use std::cell::RefCell;
 use std::fs::File;
@@ -151,7 +151,7 @@ impl SensorFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::fake::machine;
+    use crate::file_tree::fake::machine;
     use std::fs;
 
     const CPU: &str = "/sys/devices/system/cpu/cpu0";

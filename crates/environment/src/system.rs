@@ -1,7 +1,7 @@
 //! The operating system: kernel, clock, address space layout, memory and virtualization.
 
 use crate::control_group;
-use crate::tree::{FileTree, find_field};
+use crate::file_tree::{FileTree, find_field};
 
 /// Returns the kernel version, e.g. `Linux 6.1.0-18-amd64`.
 pub(super) fn kernel_version(tree: &FileTree) -> Option<String> {
@@ -168,7 +168,7 @@ pub(super) fn reserved_huge_pages(tree: &FileTree) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::fake::machine;
+    use crate::file_tree::fake::machine;
 
     #[test]
     fn the_kernel_and_the_distribution_are_named() {

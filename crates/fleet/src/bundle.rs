@@ -4,7 +4,7 @@
 //!
 //! Decides which lists are valid: no entry may escape the folder that the bundle is laid out in.
 //! This is checked both when a bundle is made and when it is unpacked. Start at
-//! [`FileBundle::gather`]; [`super::depot`] is the receiving end.
+//! [`FileBundle::gather`]; [`super::content_store`] is the receiving end.
 
 use anyhow::{Context, bail, ensure};
 use ring::digest::{self, SHA256};

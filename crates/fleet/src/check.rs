@@ -6,11 +6,12 @@ use crate::{FleetEngine, FleetMachine, MachineIdentity};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use speedwell_model::SpeedProbe;
+use speedwell_process::WORKER_COMMAND;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 
-/// Hidden subcommand that runs [`serve_check`].
-pub const COMMAND: &str = "perform-check";
+/// Subcommand of [`WORKER_COMMAND`] that runs [`serve_check`].
+pub const CHECK_SUBCOMMAND: &str = "check";
 
 /// A machine's report about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +23,7 @@ pub struct MachineReport {
     /// Results of the individual checks.
     pub checks: Vec<MachineCheck>,
     /// Time taken by a fixed amount of work.
-    pub pulse: SpeedProbe,
+    pub speed_probe: SpeedProbe,
 }
 
 /// Result of one check.
@@ -49,8 +50,9 @@ pub fn check_machine(
     machine: &FleetMachine,
     program: &Path,
 ) -> Result<(ClockOffset, MachineReport)> {
-    let mut connection =
-        engine.start_command(&machine.name, &[&program.to_string_lossy(), COMMAND])?;
+    let program = program.to_string_lossy();
+    let command = [&*program, WORKER_COMMAND, CHECK_SUBCOMMAND];
+    let mut connection = engine.start_command(&machine.name, &command)?;
     let (stdin, stdout, stderr_pipe) = (
         connection.stdin.take(),
         connection.stdout.take(),

@@ -2,7 +2,7 @@
 //! with the bundles that no other session uses. Removing the last session removes everything. Start
 //! at [`clean_folder`].
 
-use crate::depot::BUNDLE_LINK;
+use crate::content_store::BUNDLE_LINK;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
     use crate::bundle::{BundleSource, FileBundle};
-    use crate::depot::lay_out_locally;
+    use crate::content_store::lay_out_locally;
 
     fn lay_out(folder: &Path, session: &str, text: &str) -> (PathBuf, PathBuf) {
         let wanted = BundleSource::Text {

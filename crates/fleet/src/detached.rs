@@ -4,13 +4,17 @@
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
-use speedwell_process::{ProcessIdentity, spawn_detached};
+use speedwell_process::{ProcessIdentity, WORKER_COMMAND, spawn_detached};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Subcommand of [`WORKER_COMMAND`] that receives files, measures shards, and manages the workers
+/// that do.
+pub const SHARD_SUBCOMMAND: &str = "shard";
 
 /// Option that makes a worker print its name before anything else.
 pub const NAME_OPTION: &str = "--named";
@@ -39,7 +43,8 @@ impl JobId {
 pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     let program = folder.join("bin/speedwell");
     let mut command = Command::new(&program);
-    command.args(["perform-parcel", NAME_OPTION]).arg(folder);
+    command.args([WORKER_COMMAND, SHARD_SUBCOMMAND, NAME_OPTION]);
+    command.arg(folder);
     command.args(tasks.iter().map(u32::to_string));
     command.stdin(Stdio::null());
     let error_context = || format!("cannot start '{}'", program.display());

@@ -24,7 +24,7 @@ pub struct MachineIdentity {
     /// population.
     pub class: String,
     /// Warning if the identity may change or be shared with another machine.
-    pub remark: Option<String>,
+    pub warning: Option<String>,
 }
 
 impl MachineIdentity {
@@ -43,14 +43,14 @@ impl MachineIdentity {
             .unwrap_or_else(|| "unknown".to_owned());
         let machine_number =
             read("etc/machine-id").or_else(|| read("sys/class/dmi/id/product_uuid"));
-        let remark = machine_number.is_none().then(|| {
+        let warning = machine_number.is_none().then(|| {
             "The machine has no machine-id(5): it is identified by its host name.".to_owned()
         });
         MachineIdentity {
             id: hash_id(machine_number.as_deref().unwrap_or(&host)),
             class: machine_class(environment),
             host,
-            remark,
+            warning,
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(one.id, renamed.id);
         // printf speedwell-machine0123456789abcdef0123456789abcdef | sha256sum
         assert_eq!(one.id, "838c5430ab4b505d");
-        assert!(!number.contains(&one.id) && one.remark.is_none());
+        assert!(!number.contains(&one.id) && one.warning.is_none());
         assert_eq!(
             one.class,
             format!("EPYC, 2 processors, 23 GiB, {}", std::env::consts::ARCH)
@@ -141,7 +141,7 @@ mod tests {
             "4C4C4544-0042-3510-8052-B4C04F564433\n",
         );
         let firmware = identity(&[("etc/machine-id", ""), uuid], "a");
-        assert_eq!(firmware.remark, identity(&[uuid], "b").remark);
+        assert_eq!(firmware.warning, identity(&[uuid], "b").warning);
         assert_eq!(firmware.id, identity(&[uuid], "b").id);
         // Some firmware reports only zeros.
         let zeros = (
@@ -152,8 +152,8 @@ mod tests {
         assert_eq!(host.id, identity(&[], "a").id);
         assert_ne!(host.id, identity(&[], "b").id);
         assert!(
-            host.remark
-                .is_some_and(|remark| remark.contains("identified by its host name"))
+            host.warning
+                .is_some_and(|warning| warning.contains("identified by its host name"))
         );
     }
 }

@@ -1,22 +1,22 @@
 //! Runs one session on several machines: lists them, connects to them and hands out work.
 //!
 //! A [`FleetEngine`] provides machines and connections to them. A worker (`speedwell
-//! perform-parcel`) measures one shard of the plan. A [`bundle`] holds all files that a machine
-//! needs for that, a [`depot`] stores them there, and [`place`] assigns cases to machines. This
+//! worker shard`) measures one shard of the plan. A [`bundle`] holds all files that a machine
+//! needs for that, a [`content_store`] stores them there, and [`assignment`] assigns cases to machines. This
 //! crate depends on plans, but not on the runner, the store or the terminal. Start at [`engine`].
 
+pub mod assignment;
 pub mod bundle;
 pub mod check;
 pub mod clean;
 pub mod clock;
-pub mod depot;
+pub mod content_store;
 pub mod detached;
 pub mod engine;
 mod identity;
 mod lock;
-pub mod place;
 pub mod program;
-pub mod pulse;
+pub mod speed_probe;
 
 pub use detached::JobId;
 pub use engine::{

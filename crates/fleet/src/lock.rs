@@ -7,6 +7,7 @@
 
 use anyhow::{Context, Result};
 use rustix::fs::{Mode, OFlags};
+use speedwell_process::WORKER_COMMAND;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -100,7 +101,7 @@ impl LockTicket {
     }
 
     /// Describes the current holders as far as visible: `process 81 of user 1000 (speedwell
-    /// perform-parcel)`.
+    /// worker shard)`.
     pub fn describe_holders(&self) -> String {
         let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
         let inode = fs::metadata(&self.lock_path).map(|metadata| metadata.ino());
@@ -174,9 +175,11 @@ fn describe_process(process: u32) -> Option<String> {
     let mut arguments = command_line.split('\0').filter(|word| !word.is_empty());
     let program = arguments.next()?.rsplit('/').next()?.to_owned();
     let user = fs::metadata(format!("/proc/{process}")).ok()?.uid();
+    let command = arguments.next();
+    let subcommand = arguments.next().filter(|_| command == Some(WORKER_COMMAND));
     let arguments: Vec<String> = [program]
         .into_iter()
-        .chain(arguments.next().map(str::to_owned))
+        .chain(command.into_iter().chain(subcommand).map(str::to_owned))
         .collect();
     Some(format!(
         "process {process} of user {user} ({})",

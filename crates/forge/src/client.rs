@@ -3,7 +3,7 @@
 //!
 //! Rejects redirects, since following one would pass the token on. Start at [`ForgeClient`].
 
-use crate::place::{ForgeKind, PullRequestRef};
+use crate::pull_request::{ForgeKind, PullRequestRef};
 use serde_json::Value;
 use speedwell_clock::WaitClock;
 use std::fmt;

@@ -5,7 +5,7 @@
 //! [`ForgeClient::post_comment`].
 
 use crate::client::{Error, ForgeClient};
-use crate::place::ForgeKind;
+use crate::pull_request::ForgeKind;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 use ureq::http::Method;

@@ -21,12 +21,12 @@
 
 mod client;
 mod comment;
-mod place;
+mod pull_request;
 mod status;
 mod update;
 
 pub use client::{Error, ForgeClient, ForgeToken};
 pub use comment::{CommentOutcome, CommentText, ResultStamp, RevisionOrder};
-pub use place::{EnvLookup, ForgeKind, ParsePullRequestError, PullRequestRef};
+pub use pull_request::{EnvLookup, ForgeKind, ParsePullRequestError, PullRequestRef};
 pub use status::{CommitState, CommitStatus, StatusOutcome};
 pub use update::{PullUpdate, UpdateOutcome};

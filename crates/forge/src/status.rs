@@ -6,7 +6,7 @@
 
 use crate::client::{Error, ForgeClient, truncate_text};
 use crate::comment::encode_segment;
-use crate::place::ForgeKind;
+use crate::pull_request::ForgeKind;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use ureq::http::Method;

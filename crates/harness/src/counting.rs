@@ -5,9 +5,9 @@
 //! (`harness/c/requests.h`). Decides the environment of the process, so that nothing in it differs
 //! between runs. Start at [`check_countable`] and [`perform_counted`].
 
-use crate::attempt::invalid_cause;
 use crate::events::EventLog;
 use crate::job::{BenchmarkJob, RunContext, SourceKind};
+use crate::run_outcome::invalid_cause;
 use crate::{RunOutcome, RunResult};
 use speedwell_model::{
     FailureCause, InstructionCounting, Metric, MetricDirection, SampleDivision, SampleLength,
@@ -116,7 +116,7 @@ pub(super) fn perform_counted(
     }
     // Resource usage under valgrind is meaningless for the benchmark.
     attempt.usage = None;
-    if inputs.counting.times && attempt.failure.is_none() && !attempt.interrupted {
+    if inputs.counting.also_timed && attempt.failure.is_none() && !attempt.interrupted {
         return add_times(inputs, iterations, commands, observe, attempt);
     }
     attempt

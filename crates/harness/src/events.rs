@@ -3,7 +3,7 @@
 use super::job::BenchmarkJob;
 use super::report::{ReportedRate, observe_rate};
 use super::{ProtocolMessage, RunResult};
-use crate::attempt::invalid_cause;
+use crate::run_outcome::invalid_cause;
 use speedwell_model::{Case, FailureCause, Metric, MetricDirection, ParameterValue, Sample};
 use speedwell_process::{ChildConversation, NextStep, OutputStream};
 use std::io::Write;

@@ -16,13 +16,13 @@
 //! second with 80 involuntary context switches on an otherwise idle machine; `100~80|101` is such a
 //! run, which gives 101 when it is retried.
 
-use super::attempt::{description_failure, run_failure};
 use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext,
 };
 use super::protocol::draft_job;
 use super::report::{ReportedRate, observe_rate};
+use super::run_outcome::{description_failure, run_failure};
 use super::{LanguageHarness, RunOutcome, RunResult};
 use serde_json::json;
 use speedwell_model::{

@@ -1,10 +1,10 @@
 //! Interface of all languages: which cases does a file have, and what does one fresh process report
 //! for one of them? It does not depend on which languages exist.
 
-use crate::attempt::RunOutcome;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
+use crate::run_outcome::RunOutcome;
 use std::path::PathBuf;
 
 /// Describes and performs benchmarks of one language.

@@ -41,7 +41,7 @@ pub enum SourceKind {
     /// A definition file of an experiment, which is measured separately.
     Experiment,
     /// A snippet, measured by the harness of its language.
-    #[serde(rename = "code")]
+    #[serde(alias = "code")]
     Snippet(SnippetLanguage),
     /// Made-up numbers from a text file, for tests of the whole program.
     Fake,
@@ -76,7 +76,7 @@ pub struct BenchmarkSource {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        with = "crate::suites::stored"
+        with = "crate::suites::serialization"
     )]
     pub suite: Option<Arc<SuiteAdapter>>,
     /// The user's adapters that may apply to programs built from it.
@@ -294,7 +294,7 @@ pub struct BenchmarkJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<Case>,
     /// The measured snippet, if all variants share it.
-    #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "code", default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
     /// How its runs are divided into samples, if different from the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,12 +4,12 @@
 //! one of them in a fresh process ([`LanguageHarness::perform_job`]). Nothing here depends
 //! on plans or stores. A new language needs one file here and one folder under `harness/`.
 
-mod attempt;
 mod cache;
 mod code_files;
 mod compile;
 pub mod counting;
 mod cpp;
+mod description_cache;
 pub mod discover;
 mod events;
 pub mod experiment;
@@ -23,15 +23,14 @@ pub mod plan;
 mod program;
 mod protocol;
 mod python;
-mod remembered;
 mod report;
+mod run_outcome;
 pub mod snippet;
 mod sources;
 mod suites;
 mod wire;
 mod work;
 
-pub use attempt::{RunOutcome, RunResult};
 pub use cache::{cache_folder, cache_warning};
 pub use code_files::{code_files, is_javascript, is_python};
 pub use discover::is_text;
@@ -44,6 +43,7 @@ pub use job::{
 pub use layout::{LinkRecord, LinkedBuild, RunLayout, build_cost, remove_builds};
 pub use module_log::ModuleLog;
 pub use program::is_harness as is_program_with_harness;
+pub use run_outcome::{RunOutcome, RunResult};
 pub use sources::own_program;
 pub use suites::{
     KnownAdapters, build_if_package, build_single_program, builtin_adapter, explain_framework,

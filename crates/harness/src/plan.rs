@@ -3,11 +3,11 @@
 //! [`SessionPlan`] holds cases, variants and design; [`PlanSlot`]s are derived from it and its seed
 //! alone, so a session can be resumed and its order explained years later.
 
-mod parcel;
 mod relocate;
+mod shard;
 
-pub use parcel::{PlanShard, ShardOfPlan};
 pub use relocate::RelocationMap;
+pub use shard::{PlanShard, ShardOfPlan};
 
 use crate::layout::RunLayout;
 use crate::{BenchmarkJob, SourceKind};
@@ -164,7 +164,7 @@ impl SessionPlan {
     pub fn slots(&self) -> Vec<PlanSlot> {
         let mut slots = Vec::new();
         let strata = match &self.part {
-            Some(part) => 0..part.parcel.stratum + 1,
+            Some(part) => 0..part.shard.stratum + 1,
             None => 0..self.strata,
         };
         let mut begin = StratumStart::default();
@@ -481,7 +481,7 @@ pub(crate) mod tests {
                 timeout_ms: 1000,
                 budget_ms: None,
                 samples: SampleDivision::default(),
-                asked: Default::default(),
+                requested: Default::default(),
                 clock: ComparedClock::Wall,
             },
             pin: None,

@@ -6,11 +6,11 @@
 //! to entries of name size, description size, type, name, description, each part padded to four
 //! bytes. Only files in native byte order are read.
 
-use crate::attempt::description_failure;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
 use crate::protocol::{self, LoopOwner, draft_job};
+use crate::run_outcome::description_failure;
 use crate::{LanguageHarness, RunOutcome};
 use speedwell_model::FailureCause;
 use speedwell_process::{ChannelKind, ProcessSpec};

@@ -5,15 +5,15 @@
 //! All commands are known before the process starts, so they are all sent up front and the process
 //! never waits for us. Start with [`describe_file`] and [`perform_case`].
 
-use crate::attempt::{description_failure, start_reason};
 use crate::counting::{self, CountingInputs};
+use crate::description_cache::{self, DescriptionInputs, DescriptionOrigin};
 use crate::events::{EventLog, observe_case};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind, StartMode, TrialMode,
 };
 use crate::own_program;
-use crate::remembered::{self, DescriptionInputs, DescriptionOrigin};
+use crate::run_outcome::{description_failure, start_reason};
 use crate::{ProtocolMessage, RunOutcome, RunResult};
 use speedwell_model::{
     Case, FailureCause, ParameterValue, Run, SampleDivision, SampleLength, SteadyRule, ValueKind,
@@ -54,7 +54,7 @@ pub(super) fn describe_file(
         message = message.with("test", 1);
     }
     let mut events = EventLog::new([message]);
-    match remembered::ask_cached(&spec, &mut events, dependencies_in) {
+    match description_cache::ask_cached(&spec, &mut events, dependencies_in) {
         Err(error) => {
             let reason = start_reason(&spec, &error);
             description_failure(source, FailureCause::Start { reason }, plain, None)

@@ -1,10 +1,10 @@
 //! Python files that use our package, driven over the harness protocol.
 
-use super::attempt::description_failure;
 use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
 use super::protocol::{self, LoopOwner, draft_job};
+use super::run_outcome::description_failure;
 use super::{LanguageHarness, RunOutcome, program, sources};
 use speedwell_model::{FailureCause, Variant};
 use speedwell_process::{ChannelKind, ProcessSpec};

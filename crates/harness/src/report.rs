@@ -4,7 +4,7 @@
 //! text, a count instead of a rate, and a load with failed requests.
 
 use super::RunResult;
-use crate::attempt::invalid_cause;
+use crate::run_outcome::invalid_cause;
 use serde_json::Value as Json;
 use speedwell_model::{Case, FailureCause, Metric, MetricDirection, Sample};
 use std::sync::Arc;

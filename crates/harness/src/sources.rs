@@ -6,7 +6,7 @@
 //! a single bundle.
 
 use super::cache::{self, cache_folder};
-use crate::remembered::TextFingerprint;
+use crate::description_cache::TextFingerprint;
 use anyhow::Context;
 use include_dir::{Dir, include_dir};
 use speedwell_model::FailureCause;

@@ -3,7 +3,7 @@
 //!
 //! The crate knows nothing about benchmarks, sessions and reports. Start at [`load`], which
 //! describes a load, and [`generator::run`], which runs it and returns
-//! [`measured::LoadMeasurement`]. Only `generator` opens connections and reads a clock. The modules
+//! [`measurement::LoadMeasurement`]. Only `generator` opens connections and reads a clock. The modules
 //! below it work on bytes and numbers:
 //! [`pace`] decides when to send, [`http1`] and [`http2`] encode and decode, [`outcomes`] counts,
 //! [`latency`] times.
@@ -13,6 +13,6 @@ pub mod http1;
 pub mod http2;
 pub mod latency;
 pub mod load;
-pub mod measured;
+pub mod measurement;
 pub mod outcomes;
 pub mod pace;

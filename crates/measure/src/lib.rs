@@ -18,7 +18,6 @@ pub mod history;
 mod instructions;
 mod iterations;
 mod layout;
-pub mod listed;
 pub mod load;
 mod own_benchmarks;
 mod pairs;
@@ -31,6 +30,7 @@ mod revisions;
 pub mod roles;
 mod scripts;
 mod session;
+pub mod session_list;
 mod trial;
 mod warmup;
 

@@ -38,7 +38,8 @@ pub fn record_benchmarks(
     for variant in variants.iter_mut() {
         variant.work = fingerprint_benchmarks(&suite.jobs, variant);
         if let Some(worktree) = variant.worktree.clone() {
-            variant.strays = find_strays(variant, &worktree, &suite.jobs, selection, reporter)?;
+            variant.checkout_files =
+                find_strays(variant, &worktree, &suite.jobs, selection, reporter)?;
         }
     }
     suite.warnings.extend(strays_warning(variants));
@@ -150,9 +151,9 @@ fn missing_packages(source: &BenchmarkSource, worktree: &VariantWorktree) -> Opt
 fn strays_warning(variants: &[Variant]) -> Option<String> {
     let affected: Vec<&Variant> = variants
         .iter()
-        .filter(|variant| !variant.strays.is_empty())
+        .filter(|variant| !variant.checkout_files.is_empty())
         .collect();
-    let files = affected.first()?.strays.join(", ");
+    let files = affected.first()?.checkout_files.join(", ");
     let names: Vec<String> = affected
         .iter()
         .map(|variant| format!("'{}'", variant.name))

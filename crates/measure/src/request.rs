@@ -380,7 +380,7 @@ impl SamplingRequest {
             timeout_ms: as_milliseconds(self.timeout.unwrap_or(SamplingOptions::USUAL_TIMEOUT)),
             budget_ms: None,
             samples: self.sample_division(SampleDivision::default()),
-            asked: RequestedDivision {
+            requested: RequestedDivision {
                 count: self.samples,
                 length: self.length,
                 warmup_ns: self.warmup_ns,

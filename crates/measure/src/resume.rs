@@ -97,7 +97,7 @@ fn finished_work(
 ) -> anyhow::Result<ResumedSession> {
     let finished = store.finished_slots(number)?;
     // The workers of a distributed session know which of their cases are settled.
-    let is_elsewhere = !store.list_parcels(number)?.is_empty();
+    let is_elsewhere = !store.list_shards(number)?.is_empty();
     let is_large = store.count_runs(number)? > max_runs && !needs_earlier_runs(plan);
     let session = if is_elsewhere || is_large {
         store.load_session_without_runs(number)?

@@ -297,7 +297,7 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
             .collect(),
         worktree: Some(to.clone()),
         work: BTreeMap::new(),
-        strays: Vec::new(),
+        checkout_files: Vec::new(),
         ..variant.clone()
     }
 }

@@ -238,7 +238,7 @@ fn warn_before(
         emit_warning(listener, &warning)?;
     }
     let counting = plans.plan.design.counting.as_ref();
-    if counting.is_some_and(|counting| !counting.times) {
+    if counting.is_some_and(|counting| !counting.also_timed) {
         // Instruction counts do not depend on how busy the machine is.
         return Ok(());
     }
@@ -288,7 +288,7 @@ fn undivided_warning(plan: &SessionPlan) -> Option<String> {
     let undivided =
         |job: &&harness::BenchmarkJob| !harness::harness_for(job.source.kind).divides_runs();
     let unsupported_option_warning = |job: &harness::BenchmarkJob| {
-        let option = harness::unsupported_option(&job.source, plan.sampling.asked)?;
+        let option = harness::unsupported_option(&job.source, plan.sampling.requested)?;
         let name = &job.source.name;
         Some(format!(
             "The suite of '{name}' has no option for {option}: it uses its default."

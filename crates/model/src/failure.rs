@@ -4,7 +4,7 @@
 //! the step. The runner depends on neither the store nor the terminal; it notifies observers. Start
 //! at [`StepFailure`] and [`SessionEvent`].
 
-use crate::performed::RunStage;
+use crate::stage_report::RunStage;
 use crate::{Metric, Run};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -77,7 +77,8 @@ pub enum FailureCause {
         reason: String,
     },
     /// The measurement succeeded, but the clean-up failed.
-    Undone {
+    #[serde(alias = "undone")]
+    CleanupFailed {
         /// Error message.
         reason: String,
     },
@@ -124,7 +125,7 @@ impl fmt::Display for FailureCause {
             FailureCause::Start { reason } => write!(out, "could not be started: {reason}"),
             FailureCause::Silent => write!(out, "reported nothing"),
             FailureCause::Invalid { reason } => write!(out, "{reason}"),
-            FailureCause::Undone { reason } => write!(out, "failed in done: {reason}"),
+            FailureCause::CleanupFailed { reason } => write!(out, "failed in done: {reason}"),
             FailureCause::Stage { stage, reason } => write!(out, "failed at '{stage}': {reason}"),
             FailureCause::Skipped { reason } => write!(out, "skipped: {reason}"),
         }

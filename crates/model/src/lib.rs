@@ -17,12 +17,12 @@ pub mod load_spec;
 mod machine;
 mod metric;
 mod origin;
-pub mod performed;
 mod placement;
 mod point;
 mod profile;
 mod run;
 mod session;
+pub mod stage_report;
 mod text;
 mod unit_direction;
 mod variant;
@@ -84,6 +84,6 @@ mod tests {
         is_read_as_written::<KernelStats>();
         is_read_as_written::<LayoutVariation>();
         is_read_as_written::<load_spec::LoadSpec>();
-        is_read_as_written::<performed::StageReport>();
+        is_read_as_written::<stage_report::StageReport>();
     }
 }

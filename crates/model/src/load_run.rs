@@ -4,7 +4,7 @@
 //! Formats and judges nothing. Start reading at [`LoadRun`].
 
 use serde::{Deserialize, Serialize};
-use speedwell_load::measured::LoadMeasurement;
+use speedwell_load::measurement::LoadMeasurement;
 
 /// The complete record of one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub struct LoadRun {
     /// Its position in the order of execution of all loads of the command, from 0.
     pub slot: u32,
     /// The options of the load.
-    #[serde(rename = "asked")]
+    #[serde(alias = "asked")]
     pub requested: LoadFacts,
     /// Result of the probe request before the load; `None` with `--no-verify`.
     pub probe: Option<ProbeFacts>,
@@ -91,19 +91,20 @@ pub struct LoadFacts {
     pub warmup_ns: u64,
     /// How long to wait for outstanding responses at the end, in nanoseconds.
     pub drain_ns: u64,
-    /// The requests, in the order of [`speedwell_load::measured::RequestRecord::kind`].
+    /// The requests, in the order of [`speedwell_load::measurement::RequestRecord::kind`].
     pub kinds: Vec<KindFacts>,
     /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2`.
     pub protocol: String,
     /// Size limit of the header compression table that the server may use, in bytes, with HTTP/2.
     pub h2_table_bytes: Option<u32>,
     /// Maximum number of requests in flight per connection.
-    #[serde(rename = "lanes")]
+    #[serde(alias = "lanes")]
     pub streams_per_connection: u32,
     /// Whether connections are reused.
     pub keeps_alive: bool,
     /// Number of requests after which a connection is closed.
-    pub most_requests_per_connection: Option<u64>,
+    #[serde(alias = "most_requests_per_connection")]
+    pub max_requests_per_connection: Option<u64>,
     /// Age at which a connection is closed, in nanoseconds.
     pub connection_lifetime_ns: Option<u64>,
     /// Time limits.
@@ -162,7 +163,8 @@ pub enum PaceFacts {
         /// Initial number of connections.
         connections: u32,
         /// Maximum number of connections.
-        most_connections: u32,
+        #[serde(alias = "most_connections")]
+        max_connections: u32,
     },
 }
 

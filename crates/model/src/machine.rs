@@ -47,7 +47,8 @@ pub struct SessionMachine {
     pub uncertainty_ns: u64,
     /// Results of the fixed probe workload before and after its shards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pulses: Vec<SpeedProbe>,
+    #[serde(alias = "pulses")]
+    pub speed_probes: Vec<SpeedProbe>,
 }
 
 /// Times of two fixed workloads, which reveal a machine that is slower than usual.

@@ -21,7 +21,8 @@ pub struct StackProfile {
     /// Number of samples, if known.
     pub samples: Option<u64>,
     /// Caveats for the reader, as whole sentences.
-    pub remarks: Vec<String>,
+    #[serde(alias = "remarks")]
+    pub notes: Vec<String>,
     /// Weights by folded stack: frame names joined by `;`, outermost caller first.
     stacks: BTreeMap<String, u64>,
 }
@@ -59,7 +60,7 @@ impl StackProfile {
             tool,
             unit,
             samples: None,
-            remarks: Vec::new(),
+            notes: Vec::new(),
             stacks: BTreeMap::new(),
         }
     }

@@ -304,7 +304,8 @@ pub struct SteadyRule {
     /// Levels that differ by at most this fraction count as one.
     pub delta: f64,
     /// Smallest fraction of a series that the steady part must cover.
-    pub least_share: f64,
+    #[serde(alias = "least_share")]
+    pub min_share: f64,
     /// The clock to use; by default processor time if all runs have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ComparedClock>,
@@ -324,7 +325,7 @@ impl Default for SteadyRule {
     fn default() -> SteadyRule {
         SteadyRule {
             delta: 0.02,
-            least_share: 0.25,
+            min_share: 0.25,
             clock: None,
             is_metric: false,
         }
@@ -373,8 +374,8 @@ pub struct InstructionCounting {
     /// Whether a model of caches estimates cycles.
     pub cache_model: bool,
     /// Whether every run is also executed at full speed, for its times.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub times: bool,
+    #[serde(alias = "times", default, skip_serializing_if = "std::ops::Not::not")]
+    pub also_timed: bool,
 }
 
 /// A snapshot of a definition file, read once per session. Later edits of the file do not affect the session.
@@ -482,8 +483,8 @@ pub struct SamplingOptions {
     #[serde(default)]
     pub samples: SampleDivision,
     /// The parts of the division that the user set.
-    #[serde(default)]
-    pub asked: RequestedDivision,
+    #[serde(default, alias = "asked")]
+    pub requested: RequestedDivision,
     /// The clock whose time is compared.
     #[serde(default)]
     pub clock: ComparedClock,

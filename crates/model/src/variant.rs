@@ -23,7 +23,7 @@ pub struct Variant {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<(String, String)>,
     /// The measured snippet, if snippets are compared.
-    #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "code", default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
     /// The worktree of its revision, if it does not use the code of the user's checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,8 +36,8 @@ pub struct Variant {
     pub work: BTreeMap<String, String>,
     /// Project files that the variant loads from the user's checkout instead of from its revision, as paths relative to the
     /// checkout's root. Results of such a variant do not describe its revision.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub strays: Vec<String>,
+    #[serde(alias = "strays", default, skip_serializing_if = "Vec::is_empty")]
+    pub checkout_files: Vec<String>,
 }
 
 impl Variant {
@@ -52,7 +52,7 @@ impl Variant {
             worktree: None,
             artifact: None,
             work: BTreeMap::new(),
-            strays: Vec::new(),
+            checkout_files: Vec::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::ChartAxis;
 use crate::category_labels::CategoryLabels;
-use crate::colour::{AXIS, GRID, INK, MUTED};
+use crate::color::{AXIS, GRID, INK, MUTED};
 use crate::scale::{AxisExtent, AxisMapping};
 use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
 use crate::text::{CAP_HEIGHT, reserved_width, truncate_end};

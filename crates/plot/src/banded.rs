@@ -9,7 +9,7 @@ use crate::axes::{
     left_gutter_width, left_ticks, top_strip_height,
 };
 use crate::category_labels::{CategoryLabels, wanted_height};
-use crate::colour::{GRID, MUTED};
+use crate::color::{GRID, MUTED};
 use crate::scale::{AxisExtent, AxisMapping};
 use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
 use crate::text::CAP_HEIGHT;

@@ -2,7 +2,7 @@
 //! logarithmic axis, which has no zero, they start at the lower end.
 
 use crate::banded::BandPlot;
-use crate::colour::{INK, PAPER};
+use crate::color::{INK, PAPER};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch, SeriesLineup, omitted_note};
 use crate::numeral::format_figure;
 use crate::page::{SheetContent, format_count, join_names};

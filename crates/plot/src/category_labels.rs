@@ -1,6 +1,6 @@
 //! Labels of categories: line breaks, font size, and omission of labels that do not fit.
 
-use crate::colour::{INK, MUTED};
+use crate::color::{INK, MUTED};
 use crate::svg::{SvgWriter, TextAnchor, TextLine};
 use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_text};
 

@@ -2,7 +2,7 @@
 //! code, or by the change of cost compared with another side. Boxes are placed by [`FlameRows`];
 //! `truncate_end` shortens names to fit their boxes.
 
-use crate::colour::{INK, MUTED, NEUTRAL, PAPER};
+use crate::color::{INK, MUTED, NEUTRAL, PAPER};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch};
 use crate::page::{SheetContent, format_count};
 use crate::style::SeriesStyle;

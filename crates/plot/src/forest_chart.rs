@@ -3,7 +3,7 @@
 
 use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::category_labels::{CategoryLabels, LABEL_PX, wanted_height};
-use crate::colour::{AXIS, BAND, INK, MUTED};
+use crate::color::{AXIS, BAND, INK, MUTED};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
 use crate::numeral::{format_figure, format_fixed};
 use crate::page::{SheetContent, format_count, join_names};

@@ -6,7 +6,7 @@
 //! ([`ForestChart::render_shared_strips`]).
 
 use crate::axes::small_ticks;
-use crate::colour::MUTED;
+use crate::color::MUTED;
 use crate::forest_chart::{
     ForestChart, ForestRow, draw_band, draw_end, draw_reference, draw_row, mark_radius,
 };

@@ -2,7 +2,7 @@
 //! many cases. Panels share an axis if it leaves enough room for the data of each.
 
 use crate::axes::{PointPlane, draw_bottom_label};
-use crate::colour::{INK, MUTED};
+use crate::color::{INK, MUTED};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
 use crate::histogram_bars::LabelPlacement;
 use crate::page::{SheetContent, format_count, join_names};

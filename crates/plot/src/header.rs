@@ -2,7 +2,7 @@
 //! series in all of them.
 
 use crate::AxisScale;
-use crate::colour::{INK, MUTED, PAPER, tint_color};
+use crate::color::{INK, MUTED, PAPER, tint_color};
 use crate::style::{SeriesStyle, VerdictMark, full_fill, pale_fill};
 use crate::svg::{OpenElement, PixelRect, SvgWriter, TextLine};
 use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_text};

@@ -1,7 +1,7 @@
 //! The sheet of every chart: background, accessible text, title, subtitle and legend on top, and
 //! the remaining area for the chart itself.
 
-use crate::colour::{MUTED, PAPER};
+use crate::color::{MUTED, PAPER};
 use crate::header::ChartHeader;
 use crate::svg::{OutputMedium, PixelRect, SvgWriter, TextAnchor, TextLine, format_decimal};
 

@@ -2,7 +2,7 @@
 //! and axes that fit them.
 
 use crate::axes::PointPlane;
-use crate::colour::{PAPER, RgbColor};
+use crate::color::{PAPER, RgbColor};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
 use crate::numeral::format_figure;
 use crate::scale::{AxisExtent, can_show};

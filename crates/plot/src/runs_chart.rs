@@ -4,7 +4,7 @@
 use crate::ChartAxis;
 use crate::axes::PointPlane;
 use crate::box_mark::TukeyStats;
-use crate::colour::{GRID, PAPER};
+use crate::color::{GRID, PAPER};
 use crate::header::{ChartHeader, LegendSwatch};
 use crate::numeral::format_figure;
 use crate::page::{SheetContent, format_count, join_names};

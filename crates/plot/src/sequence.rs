@@ -3,7 +3,7 @@
 
 use crate::ChartAxis;
 use crate::axes::PointPlane;
-use crate::colour::{BAND, INK, PAPER};
+use crate::color::{BAND, INK, PAPER};
 use crate::numeral::format_figure;
 use crate::scale::{AxisExtent, can_show};
 use crate::style::SeriesStyle;

@@ -1,9 +1,9 @@
 //! The style of a series: color, marker, dash and hatching, all determined by its index.
 //!
-//! Seven colors (`colour.rs`) combined with seven markers, shifted on every round, distinguish 49
+//! Seven colors (`color.rs`) combined with seven markers, shifted on every round, distinguish 49
 //! series.
 
-use crate::colour::{
+use crate::color::{
     FULL_LINE, NEUTRAL, PALE_LINE, PAPER, RgbColor, SERIES_COLORS, blend_with_white, tint_color,
 };
 use crate::svg::{SvgWriter, format_decimal};

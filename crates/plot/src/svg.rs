@@ -1,7 +1,7 @@
 //! A minimal SVG writer: elements, attributes and text, as needed by the charts. Numbers have at
 //! most two decimals, so that a chart is the same text everywhere.
 
-use crate::colour::{INK, to_variable};
+use crate::color::{INK, to_variable};
 use crate::text::{FONT_FAMILIES, text_outline, text_width};
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -2,7 +2,7 @@
 //! labels are written, so that none overlap; knows nothing about points and changes.
 
 use crate::axes::{TICK_PX, bottom_label_height, draw_base_line, draw_bottom_label};
-use crate::colour::{AXIS, INK, MUTED};
+use crate::color::{AXIS, INK, MUTED};
 use crate::scale::AxisMapping;
 use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
 use crate::text::{reserved_width, truncate_end};

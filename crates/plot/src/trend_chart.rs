@@ -7,7 +7,7 @@
 use crate::axes::{
     draw_left_axis, draw_left_label, left_gutter_width, left_ticks, top_strip_height,
 };
-use crate::colour::{INK, tint_color};
+use crate::color::{INK, tint_color};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch, make_dotted, omitted_note};
 use crate::numeral::format_figure;
 use crate::page::{SheetContent, format_count, join_names};

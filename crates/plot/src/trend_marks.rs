@@ -2,7 +2,7 @@
 //! keyboard, and notes, each a thin line. Places marks and labels without overlaps; knows nothing
 //! about points.
 
-use crate::colour::{AXIS, INK, MUTED, NEUTRAL, PAPER};
+use crate::color::{AXIS, INK, MUTED, NEUTRAL, PAPER};
 use crate::header::draw_failure;
 use crate::scale::AxisMapping;
 use crate::style::VerdictMark;

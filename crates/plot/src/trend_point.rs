@@ -3,7 +3,7 @@
 //! `trend_detail`.
 
 use crate::ChartAxis;
-use crate::colour::PAPER;
+use crate::color::PAPER;
 use crate::point_series::ChartPoint;
 use crate::scale::{AxisMapping, can_show};
 use crate::style::SeriesStyle;

@@ -2,7 +2,7 @@
 //! levels on top of it, and the marks of changes.
 
 use crate::axis::ChartAxis;
-use crate::colour::{INK, MUTED};
+use crate::color::{INK, MUTED};
 use crate::page::SheetContent;
 use crate::scale::{AxisMapping, can_show};
 use crate::svg::{OutputMedium, PixelRect, SvgWriter, format_decimal};

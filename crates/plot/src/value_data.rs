@@ -5,7 +5,7 @@ use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::bins::{CountedValue, HistogramBins, total_count};
 use crate::box_mark::{TukeyStats, point_offsets};
 use crate::category_labels::CategoryLabels;
-use crate::colour::PAPER;
+use crate::color::PAPER;
 use crate::histogram_bars::{
     HistogramPlots, LabelPlacement, NAME_GAP, NAME_SHARE, SeriesTally, height_unit,
 };

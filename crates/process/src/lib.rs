@@ -6,12 +6,9 @@
 //! start and [`ProcessOutcome`] how it ended.
 
 mod activity;
-mod attached;
 mod channel;
 mod interrupt;
-mod kernel;
-mod listen;
-mod listening;
+mod listeners;
 mod process_tree;
 mod scheduling;
 mod scratch;
@@ -19,16 +16,17 @@ mod service;
 mod sock_diag;
 mod spec;
 mod stopwatch;
+mod supervise;
+mod syscalls;
+mod unsupervised;
 
 pub use activity::{ActivityGuard, begin_activity, current_activity};
-pub use attached::{run_attached, spawn_detached};
 pub use channel::{ChannelKind, ChildConversation, NextStep, OutputStream};
 pub use interrupt::{
     InterruptedEarly, check_interrupted, clear_interrupt, install_handlers, interrupt_flag,
     is_interrupt_requested, request_interrupt,
 };
-pub use listen::{run_child, unix_time_ms};
-pub use listening::{all_holders_of, holders_of, sockets_at, sockets_at_path};
+pub use listeners::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{
     CompanionProcess, OrphanTracker, ProcessIdentity, adopt_orphans, cpu_ns_of, cpu_ns_of_others,
     name_of, names_of, peak_rss_bytes_of, tree_of, wants_processor,
@@ -42,3 +40,8 @@ pub use spec::{
 };
 pub use speedwell_clock::WaitClock;
 pub use stopwatch::{ProcessStopwatch, TimedExecution};
+pub use supervise::{run_child, unix_time_ms};
+pub use unsupervised::{run_attached, spawn_detached};
+
+/// Hidden command of this program for its worker processes; a subcommand names the work.
+pub const WORKER_COMMAND: &str = "worker";

@@ -5,7 +5,7 @@
 //! daemon). As a "subreaper" we become the parent of such orphans and so learn of them. Start at
 //! [`tree_of`], [`kill_leftovers`] and [`ProcessIdentity::current_process`].
 
-use crate::kernel::cpu_ns_of_process;
+use crate::syscalls::cpu_ns_of_process;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,

@@ -2,7 +2,7 @@
 //!
 //! Start at [`CpuSet`], [`TimeSlice`] and [`RealTimeGuard`].
 
-use crate::kernel::ThreadScheduling;
+use crate::syscalls::ThreadScheduling;
 use rustix::thread;
 use serde::{Deserialize, Serialize};
 use std::io;

@@ -4,7 +4,7 @@
 //! [`ServiceProcess::start`].
 
 use super::{ChildConversation, ProcessOutcome, ProcessSpec, channel};
-use crate::listen::run_until;
+use crate::supervise::run_until;
 use speedwell_clock::WaitClock;
 use std::io;
 use std::os::fd::OwnedFd;

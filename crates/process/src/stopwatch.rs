@@ -4,8 +4,8 @@
 //! the operating system takes to start, execute and end it. Start at
 //! [`ProcessStopwatch::time_process`].
 
-use crate::kernel::reap_child;
 use crate::spec::ProcessEnd;
+use crate::syscalls::reap_child;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::io;
 use std::process::Command;

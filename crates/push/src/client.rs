@@ -4,7 +4,7 @@
 //! [`UploadClient::upload_session`].
 
 use crate::lines::SessionLines;
-use crate::place::UploadTarget;
+use crate::target::UploadTarget;
 use serde_json::{Value, json};
 use std::fmt;
 use std::io::{self, Write};

@@ -22,8 +22,8 @@
 
 mod client;
 mod lines;
-mod place;
+mod target;
 
 pub use client::{UploadClient, UploadError, UploadOutcome, UploadToken, parse_authorities};
 pub use lines::{LineFile, LineSource, SessionLines};
-pub use place::{ParseTargetError, UploadTarget};
+pub use target::{ParseTargetError, UploadTarget};

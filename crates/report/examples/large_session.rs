@@ -99,7 +99,7 @@ fn fill_store(file: &Path, cases: u32, runs: u32) -> anyhow::Result<()> {
             };
             let origin = BlockOrigin {
                 machine: 0,
-                parcel: 0,
+                shard: 0,
                 attempt: 0,
             };
             ensure!(

@@ -16,7 +16,7 @@ pub struct FleetLine {
     /// Its facts, once it has been queried.
     pub known: Option<FleetFacts>,
     /// Remarks, as whole lines.
-    pub remarks: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// The facts that a machine reports about itself.
@@ -29,7 +29,7 @@ pub struct FleetFacts {
     /// The offset to add to its clock to get ours, and its uncertainty, in nanoseconds.
     pub offset_ns: (i64, u64),
     /// The times that a fixed workload takes, in nanoseconds: integer arithmetic, memory access.
-    pub pulse_ns: [u64; 2],
+    pub speed_probe_ns: [u64; 2],
 }
 
 /// Lists the machines, one per row.
@@ -41,7 +41,7 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
         rows.push(columns.build_row(machine));
         rows.extend(
             machine
-                .remarks
+                .notes
                 .iter()
                 .map(|remark| ReportRow::Remark(format!("→ {remark}"))),
         );
@@ -72,7 +72,7 @@ fn machine_columns(is_checked: bool) -> ColumnSet<FleetLine> {
     if is_checked {
         add_facts(&mut columns);
     }
-    columns.add_value("remarks", |machine| machine.remarks.join(" "));
+    columns.add_value("notes", |machine| machine.notes.join(" "));
     columns
 }
 
@@ -88,10 +88,10 @@ fn add_facts(columns: &mut ColumnSet<FleetLine>) {
         move |machine| ReportCell::words(text(machine, |facts| format_clock(facts.offset_ns))),
     );
     columns.add_column(
-        ReportColumn::words("pulse_shown", "pulse").for_people(),
+        ReportColumn::words("speed_shown", "speed").for_people(),
         move |machine| {
             ReportCell::words(text(machine, |facts| {
-                let [integers, memory] = facts.pulse_ns.map(format_time);
+                let [integers, memory] = facts.speed_probe_ns.map(format_time);
                 format!("{integers} + {memory}")
             }))
         },
@@ -106,10 +106,10 @@ fn add_facts(columns: &mut ColumnSet<FleetLine>) {
         figure(machine, |facts| facts.offset_ns.1 as f64)
     });
     columns.add_figure("integer_ns", move |machine| {
-        figure(machine, |facts| facts.pulse_ns[0] as f64)
+        figure(machine, |facts| facts.speed_probe_ns[0] as f64)
     });
     columns.add_figure("memory_ns", move |machine| {
-        figure(machine, |facts| facts.pulse_ns[1] as f64)
+        figure(machine, |facts| facts.speed_probe_ns[1] as f64)
     });
 }
 

@@ -17,7 +17,7 @@ pub fn report_gate(outcome: &GateOutcome) -> Document {
             "line": outcome.to_line(),
             "failing": outcome.failing,
             "obstacles": outcome.obstacles,
-            "remarks": outcome.remarks,
+            "notes": outcome.remarks,
         }),
     );
     document

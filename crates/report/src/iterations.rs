@@ -107,16 +107,13 @@ fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
             format_share,
         )
     });
-    columns.add_column(
-        ReportColumn::figure("cv_most", "greatest CV"),
-        move |file| {
-            ReportCell::shown_figure(
-                worst_case(file).map(|(_, variation)| variation),
-                format_share,
-            )
-        },
-    );
-    columns.add_value("case_most", move |file| {
+    columns.add_column(ReportColumn::figure("max_cv", "max CV"), move |file| {
+        ReportCell::shown_figure(
+            worst_case(file).map(|(_, variation)| variation),
+            format_share,
+        )
+    });
+    columns.add_value("max_cv_case", move |file| {
         worst_case(file).map(|(name, _)| name).unwrap_or_default()
     });
     columns.add_value("cases", |file| {

@@ -8,7 +8,7 @@
 mod backfill;
 mod bisect;
 mod browse;
-mod calibrated;
+mod calibration;
 mod case_labels;
 mod changes;
 mod charts;
@@ -19,20 +19,20 @@ mod datum;
 mod doctor;
 mod document;
 mod experiment;
-mod exported;
 mod failures;
 mod figure;
 mod files;
 mod fleet;
+mod fleet_status;
 mod format;
 mod gallery;
 mod gate;
+mod history_export;
 mod iterations;
 mod live;
 pub mod load;
 mod outbox;
 mod output;
-mod parcels;
 mod plan;
 mod profile;
 mod scaling;
@@ -57,7 +57,7 @@ pub use browse::{
     EnvironmentChange, ProjectLine, add_first_steps, describe_machine, list_benchmarks,
     list_calibrations, list_cases, list_environment_changes, list_machines, list_projects,
 };
-pub use calibrated::mark_known;
+pub use calibration::mark_known;
 pub use changes::{OpenChanges, report_changes};
 pub use charts::{ChartKind, TrendXAxis, UnknownChart};
 pub use circumstances::{report_circumstances, report_environment};
@@ -69,7 +69,6 @@ pub use doctor::{
 };
 pub use document::{CaseAnswer, CaseView, Document, ReportBlock, ReportChart};
 pub use experiment::report_experiment;
-pub use exported::{ExportedHistory, export_data_js, export_otava};
 pub use failures::report_failures;
 pub use figure::{
     Uncertainty, format_about, format_change, format_change_interval, format_count,
@@ -77,17 +76,20 @@ pub use figure::{
 };
 pub use files::{WrittenFile, check_writable};
 pub use fleet::{FleetFacts, FleetLine, list_fleet_machines};
+pub use fleet_status::{
+    RoleRow, ShardRow, list_fleet_cleaned, list_fleet_roles, list_fleet_shards,
+};
 pub use format::html;
 pub use format::{
     Csv, Html, Json, Markdown, RenderDocument, ReportFormat, TextFormat, UnknownFormat,
     escape_controls, escape_line,
 };
 pub use gate::report_gate;
+pub use history_export::{ExportedHistory, export_data_js, export_otava};
 pub use iterations::{IterationsOfFile, IterationsOutcome, report_iterations};
 pub use live::{LiveCase, LiveState, report_live, report_live_loads};
 pub use outbox::{outbox_check, report_outbox};
 pub use output::{OutputOptions, Verbosity, check_document, print_document};
-pub use parcels::{RoleRow, ShardRow, list_fleet_cleaned, list_fleet_parcels, list_fleet_roles};
 pub use plan::{CaseLine, TrialOutcome, list_planned_cases, report_trial};
 pub use profile::{ProfileSide, profile_sections, report_profiles};
 pub use sessions::{SessionsPage, list_sessions};

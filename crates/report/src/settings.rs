@@ -180,26 +180,26 @@ pub fn list_audit(lines: &[AuditEntry]) -> Document {
             ReportCell::value(line.at_unix_ms).with_text(format_moment(line.at_unix_ms))
         },
     );
-    columns.add_column(ReportColumn::words("who", "who"), |line| {
+    columns.add_column(ReportColumn::words("actor", "actor"), |line| {
         ReportCell::words(&line.who)
     });
     fn optional_text(text: &Option<String>) -> ReportCell {
         text.as_ref()
             .map_or_else(ReportCell::default, ReportCell::words)
     }
-    columns.add_column(ReportColumn::words("what", "did"), |line| {
+    columns.add_column(ReportColumn::words("action", "action"), |line| {
         ReportCell::words(&line.what)
     });
     columns.add_column(ReportColumn::words("token", "token"), |line| {
         optional_text(&line.token)
     });
-    columns.add_column(ReportColumn::words("address", "from"), |line| {
+    columns.add_column(ReportColumn::words("address", "address"), |line| {
         optional_text(&line.address)
     });
     columns.add_column(ReportColumn::words("project", "project"), |line| {
         optional_text(&line.project)
     });
-    columns.add_column(ReportColumn::words("subject", "of"), |line| {
+    columns.add_column(ReportColumn::words("subject", "subject"), |line| {
         optional_text(&line.subject)
     });
     columns.add_column(ReportColumn::words("result", "result"), |line| {

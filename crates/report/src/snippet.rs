@@ -368,7 +368,7 @@ fn level_columns() -> ColumnSet<SnippetLevelRow> {
         |(figures, ..)| time_cell(figures.time_median_ns.map(|time| time.value)),
     );
     columns.add_column(
-        ReportColumn::words("standing", ""),
+        ReportColumn::words("verdict", ""),
         |(_, standing, is_knee)| scaling::standing_cell(standing.as_ref(), *is_knee),
     );
     columns

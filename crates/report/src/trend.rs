@@ -3,7 +3,7 @@
 //! Decides on wording and columns. Start at [`report_trend`].
 
 use crate::changes;
-use crate::changes::words::{cause_text, series_title};
+use crate::changes::text::{cause_text, series_title};
 use crate::charts::TrendXAxis;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{

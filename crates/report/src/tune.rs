@@ -224,7 +224,10 @@ pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
             })
         })
         .collect();
-    document.attach_data("restored", json!({"done": done, "others": not_restored}));
+    document.attach_data(
+        "restored",
+        json!({"done": done, "not_restored": not_restored}),
+    );
     document
 }
 

@@ -56,14 +56,14 @@ fn validity_columns() -> ColumnSet<ValidityFinding> {
         |finding| ReportCell::words(finding.check.name()),
     );
     columns.add_text(
-        ReportColumn::new("place", "where", ColumnKind::Label),
+        ReportColumn::new("location", "where", ColumnKind::Label),
         finding_place,
     );
     columns.add_value("cases", |finding| finding.cases.clone());
     columns.add_value("variants", |finding| finding.variants.clone());
     columns.add_value("runs", |finding| finding.runs.clone());
     columns.add_value("pairs", |finding| json!(finding.pairs));
-    columns.add_value("says", |finding| finding.says.clone());
+    columns.add_value("message", |finding| finding.says.clone());
     columns.add_value("remedy", |finding| finding.remedy.clone());
     columns
 }

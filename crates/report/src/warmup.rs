@@ -270,7 +270,7 @@ fn warmup_note(found: &WarmupFindings) -> String {
          over the processes; {point}. Levels within {} of each other count as one, and the \
          last must cover {} of the points.",
         format_setting(found.rule.delta),
-        format_setting(found.rule.least_share)
+        format_setting(found.rule.min_share)
     )
 }
 

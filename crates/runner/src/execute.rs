@@ -3,14 +3,14 @@
 //! Knows nothing about the store and the terminal: all results are reported as [`SessionEvent`]s.
 //! Start at [`execute`].
 
+use crate::code_change_guard::CodeChangeGuard;
 use crate::pairs;
-use crate::unchanged::CodeChangeGuard;
 use speedwell_environment::RunSensors;
 use speedwell_harness::experiment::SharedServicePool;
 use speedwell_harness::plan::{PlanSlot, SessionPlan};
 use speedwell_harness::snippet::SharedProcesses;
 use speedwell_harness::{self as harness, RunContext, RunOutcome, RunResult, SourceKind};
-use speedwell_model::performed::{StageFailure, StageReport};
+use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{
     ComparedClock, FailureCause, KernelStats, Run, RunOrder, SessionEvent, SessionObserver,
     SessionStep, StepFailure,
@@ -708,7 +708,7 @@ pub(super) fn run_context<'a>(
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
         samples: plan.jobs[slot.job].samples.unwrap_or(plan.sampling.samples),
-        requested: plan.sampling.asked,
+        requested: plan.sampling.requested,
         is_series: plan.design.steady.is_some(),
         pin,
         layout: plan.run_layout(slot),
@@ -747,9 +747,9 @@ fn group_by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
 
 /// Returns the observation with a note if its process failed only after reporting it.
 fn note_late_failure(mut result: RunResult, cause: &FailureCause) -> Option<RunResult> {
-    use FailureCause::{Exit, Signal, Undone};
+    use FailureCause::{CleanupFailed, Exit, Signal};
     let is_after = match cause {
-        Exit { .. } | Signal { .. } | Undone { .. } => true,
+        Exit { .. } | Signal { .. } | CleanupFailed { .. } => true,
         FailureCause::Stage { stage, .. } => stage.keeps_metrics(),
         _ => false,
     };

@@ -1,16 +1,16 @@
 //! Executes plans and reports to observers; independent of the store, statistics and the terminal.
 
+mod code_change_guard;
 mod execute;
 pub mod experiment;
-#[cfg(test)]
-mod histories;
 pub mod load;
+#[cfg(test)]
+mod merge_simulation;
 mod pairs;
 pub mod profile;
 mod rehearsal;
 mod server;
 mod trial;
-mod unchanged;
 pub mod verify;
 pub mod worktree;
 

@@ -5,7 +5,7 @@
 //! waited too long. Work whose client has disconnected is not started.
 
 use crate::error::Error;
-use crate::refusal::HttpError;
+use crate::http_error::HttpError;
 use axum::http::StatusCode;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +25,7 @@ const RETRY_AFTER_S: u64 = 5;
 #[derive(Debug, Clone, Copy)]
 pub struct QueueTimeouts {
     /// Maximum wait before the work starts. Applies to each of the two waits of a request that
-    /// needs a permit of [`crate::shares::ClientLimiter`] and then a thread.
+    /// needs a permit of [`crate::client_limiter::ClientLimiter`] and then a thread.
     pub queued: Duration,
     /// Maximum wait while the work runs.
     pub running: Duration,

@@ -4,8 +4,8 @@
 //! refusal as the response, whatever the handler made of the error. Only time spent waiting for the
 //! client counts towards the rate.
 
+use crate::http_error::HttpError;
 use crate::options::ServerLimits;
-use crate::refusal::HttpError;
 use axum::http::StatusCode;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::fmt;

@@ -5,12 +5,12 @@
 //! nothing.
 
 use crate::client::{ConnectionInfo, TrustedProxy};
-use crate::gate::RequestPipeline;
-use crate::line::LingeringSocket;
+use crate::connection_limiter::ConnectionPermit;
+use crate::lingering_socket::LingeringSocket;
 use crate::listen;
 use crate::options::ServerLimits;
-use crate::room::ConnectionPermit;
-use crate::stopper::ServerStopper;
+use crate::pipeline::RequestPipeline;
+use crate::shutdown::ServerStopper;
 use axum::http::header::{AUTHORIZATION, CONNECTION, COOKIE};
 use axum::http::{HeaderValue, Request};
 use axum::response::Response;

@@ -6,7 +6,7 @@
 //! page could abuse.
 
 use crate::client::ClientInfo;
-use crate::refusal::HttpError;
+use crate::http_error::HttpError;
 use axum::http::header::{COOKIE, HeaderMap, ORIGIN};
 use axum::http::{Method, StatusCode};
 

@@ -40,7 +40,7 @@
 //! | event streams | [`events::EventHub`] |
 //! | style sheets, scripts, pictures | [`assets::AssetTable`] |
 //! | unchanged responses | [`etag::with_etag`] |
-//! | authentication of programs and people | [`token`], [`cookie`], [`failures`] |
+//! | authentication of programs and people | [`token`], [`cookie`], [`login_limiter`] |
 //!
 //! Start reading at [`HttpServer`]; `gate` holds the checks that every request passes.
 
@@ -48,38 +48,38 @@ pub mod assets;
 pub mod blocking;
 mod body;
 mod client;
+pub mod client_limiter;
 mod compression;
 mod connection;
+mod connection_limiter;
 pub mod cookie;
 mod cross_site;
+mod decompression;
 mod error;
 pub mod etag;
 pub mod events;
-pub mod failures;
-mod gate;
 mod headers;
 mod hosts;
-mod line;
+mod http_error;
+mod lingering_socket;
 pub mod listen;
 mod log;
+pub mod login_limiter;
 mod options;
-mod refusal;
-mod room;
+mod pipeline;
 mod server;
-pub mod shares;
-mod stopper;
+mod shutdown;
 mod tls;
 pub mod token;
-mod unpack;
 
 pub use client::{ClientInfo, TrustedProxy};
 pub use error::Error;
 pub use headers::CONTENT_SECURITY;
 pub use hosts::AllowedHosts;
+pub use http_error::{ErrorRenderer, HttpError};
 pub use listen::{BoundAddress, ListenAddress};
 pub use log::RequestLog;
 pub use options::{ServerLimits, ServerOptions};
-pub use refusal::{ErrorRenderer, HttpError};
 pub use server::HttpServer;
-pub use stopper::ServerStopper;
+pub use shutdown::ServerStopper;
 pub use tls::TlsIdentity;

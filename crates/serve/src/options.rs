@@ -5,10 +5,10 @@
 
 use crate::client::TrustedProxy;
 use crate::hosts::AllowedHosts;
+use crate::http_error::ErrorRenderer;
 use crate::listen::ListenAddress;
 use crate::log::RequestLog;
-use crate::refusal::ErrorRenderer;
-use crate::stopper::ServerStopper;
+use crate::shutdown::ServerStopper;
 use crate::tls::TlsIdentity;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;

@@ -4,13 +4,13 @@
 
 use crate::client::ConnectionInfo;
 use crate::connection::{self, ServerState};
+use crate::connection_limiter::ConnectionLimiter;
 use crate::error::Error;
-use crate::gate::RequestPipeline;
 use crate::hosts::ListenerOrigin;
 use crate::listen::{self, BoundAddress, ListenSocket, ServerProtection, exposure_error};
 use crate::options::ServerOptions;
-use crate::room::ConnectionLimiter;
-use crate::stopper::ServerStopper;
+use crate::pipeline::RequestPipeline;
+use crate::shutdown::ServerStopper;
 use crate::tls::TlsIdentity;
 use std::fmt;
 use std::io;

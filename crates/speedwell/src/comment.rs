@@ -4,7 +4,7 @@
 //! results are stored anyway. `speedwell_forge` finds the existing comment. Start at [`run`].
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, env_variable};
-use super::pull_answer::{self, PullAnswer};
+use super::pull_comment::{self, PullAnswer};
 use super::source::ResultSource;
 use super::{CommandStatus, operand, source, status};
 use anyhow::{Context, ensure};
@@ -112,7 +112,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
             link.starts_with("https://") || link.starts_with("http://"),
             "invalid link '{link}': expected an http or https URL\nhint: --link https://..."
         );
-        let line = pull_answer::small_link("the job", link);
+        let line = pull_comment::small_link("the job", link);
         answer.body.push_str(&line);
     }
     if args.dry_run {
@@ -162,7 +162,7 @@ fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
     ensure!(!body.trim().is_empty(), "'{}' is empty", path.display());
     let at_unix_ms = u64::try_from(unix_time_ms()).unwrap_or_default();
     let stamp = ResultStamp {
-        revision: pull_answer::unknown_revision(),
+        revision: pull_comment::unknown_revision(),
         at_unix_ms,
     };
     Ok(PullAnswer {
@@ -180,8 +180,8 @@ fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
 fn build_answer(args: &CommentArgs) -> PullAnswer {
     let mut started = None;
     compare_sources(args, &mut started).unwrap_or_else(|failure| {
-        let mut answer = pull_answer::not_compared(failure);
-        let at_unix_ms = started.map(pull_answer::measured_at);
+        let mut answer = pull_comment::not_compared(failure);
+        let at_unix_ms = started.map(pull_comment::measured_at);
         answer.stamp.at_unix_ms = at_unix_ms.unwrap_or(answer.stamp.at_unix_ms);
         answer
     })
@@ -195,9 +195,14 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
         .comparison
         .analysis_settings(&args.selection.metric.names, None);
     let sessions = labelled.iter().map(|(_, session, _)| *session);
-    pull_answer::answer_from_comparison(&labelled, &settings, args.comparison.fail_on, |findings| {
-        args.store.mark_findings(findings, sessions);
-    })
+    pull_comment::answer_from_comparison(
+        &labelled,
+        &settings,
+        args.comparison.fail_on,
+        |findings| {
+            args.store.mark_findings(findings, sessions);
+        },
+    )
 }
 
 /// Reads the given sources; by default the newest session, together with @base if it has a single

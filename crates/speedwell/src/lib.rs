@@ -11,7 +11,6 @@ mod bisect;
 mod comment;
 mod compare;
 mod completions;
-mod conclude;
 mod confirm;
 mod doctor;
 mod eval;
@@ -21,7 +20,7 @@ mod gate;
 mod history;
 mod import;
 mod iterations;
-mod large;
+mod large_sessions;
 mod load;
 mod man;
 mod mistaken_sources;
@@ -29,10 +28,9 @@ mod new;
 mod operand;
 mod options;
 mod output_files;
-mod perform;
 mod profiles;
 mod progress;
-mod pull_answer;
+mod pull_comment;
 mod push;
 mod rehearsal;
 mod report;
@@ -40,6 +38,7 @@ mod results_file;
 mod results_folder;
 mod run;
 mod serve;
+mod session_report;
 mod short_help;
 mod source;
 mod status;
@@ -47,15 +46,14 @@ mod status_line;
 mod trial;
 mod tune;
 mod warmup;
+mod worker;
 
 pub use status::CommandStatus;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use speedwell_environment::tune::guard::COMMAND as GUARD_COMMAND;
 use speedwell_harness::{self as harness, snippet};
-use speedwell_measure::load::machines::worker::COMMAND as PERFORM_LOAD;
-use speedwell_measure::roles::worker::COMMAND as PERFORM_ROLE;
-use speedwell_runner::load::WORKER_COMMAND;
+use speedwell_process::WORKER_COMMAND;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -111,27 +109,9 @@ struct InternalCommandLine {
 
 #[derive(Debug, Subcommand)]
 enum InternalCommand {
-    /// Generates one part of a load.
-    #[command(name = WORKER_COMMAND)]
-    LoadWorker,
-    /// Sends one machine's share of a load.
-    #[command(name = PERFORM_LOAD)]
-    PerformLoad,
-    /// Performs one run of an experiment.
-    #[command(name = perform::RUN_COMMAND)]
-    PerformRun,
-    /// Keeps the services shared by several runs of an experiment alive.
-    #[command(name = perform::KEEPING_COMMAND)]
-    KeepServices,
-    /// Runs one role of an experiment on this machine.
-    #[command(name = PERFORM_ROLE)]
-    PerformRole,
-    /// Reports this machine's environment and clock.
-    #[command(name = perform::CHECK_COMMAND)]
-    PerformCheck,
-    /// Measures shards of a session on this machine.
-    #[command(name = perform::PARCEL_COMMAND)]
-    PerformParcel(perform::ParcelArgs),
+    /// Work that another process of this program requests.
+    #[command(name = WORKER_COMMAND, subcommand)]
+    Worker(worker::WorkerCommand),
     /// Restores the settings of a machine after the tuner has ended.
     #[command(name = GUARD_COMMAND)]
     TuneGuard {
@@ -234,13 +214,7 @@ fn run_command(command: CliCommand) -> anyhow::Result<CommandStatus> {
 
 fn run_internal(command: InternalCommand) -> anyhow::Result<CommandStatus> {
     match command {
-        InternalCommand::LoadWorker => load::run_generator(),
-        InternalCommand::PerformLoad => load::perform_share(),
-        InternalCommand::PerformRun => perform::perform_run(),
-        InternalCommand::PerformRole => perform::perform_role(),
-        InternalCommand::KeepServices => perform::keep_services(),
-        InternalCommand::PerformCheck => perform::answer_check(),
-        InternalCommand::PerformParcel(args) => perform::perform_parcel(&args),
+        InternalCommand::Worker(command) => worker::run(command),
         InternalCommand::TuneGuard { root, limit_ms } => tune::watch_tuner(&root, limit_ms),
         InternalCommand::HarnessSh { shell } => {
             snippet::sh::serve_protocol(&shell, shell != "sh").map(|()| CommandStatus::DONE)

@@ -7,7 +7,7 @@
 use super::import::ImportSummary;
 use super::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse};
 use super::results_file::{self, FileWarnings};
-use super::{CommandStatus, large, results_folder, status};
+use super::{CommandStatus, large_sessions, results_folder, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_measure::reference;
@@ -504,9 +504,9 @@ impl SessionUpload {
         store: &Store,
         number: i64,
     ) -> anyhow::Result<Result<SessionUpload, UploadError>> {
-        let upload_from_file = large::in_parts(
+        let upload_from_file = large_sessions::in_parts(
             (store, number),
-            &large::SessionSelection::default(),
+            &large_sessions::SessionSelection::default(),
             |stored| {
                 let scratch = ScratchFolder::new()?;
                 let mut options = File::options();

@@ -1,12 +1,12 @@
 //! `speedwell report`: shows stored or exported results as tables, studies, charts or data.
 
-use super::conclude::own_gate;
 use super::gate::{CommandGate, every_metric};
-use super::large::{self, SessionSelection};
+use super::large_sessions::{self, SessionSelection};
 use super::operand::SourceOperand;
 use super::options::{
     ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
+use super::session_report::own_gate;
 use super::source::ResultSource;
 use super::{CommandStatus, operand, source, status};
 use anyhow::{Context, ensure};
@@ -171,7 +171,7 @@ fn large_session(
     let mut gate = CommandGate::default();
     let is_done = match args.export {
         Some(kind) => {
-            let exported = large::in_parts(stored, &selected, |stored| {
+            let exported = large_sessions::in_parts(stored, &selected, |stored| {
                 status::ignore_closed_pipe(export_by_runs(stored, kind))
             });
             exported.with_context(context)?.is_some()
@@ -186,8 +186,9 @@ fn large_session(
                 gate = report_gate(findings, args.comparison.fail_on, || None);
             };
             let output = args.output.report_settings();
-            let document = large::large_document(stored, &selected, &settings, &output, &mut mark)
-                .with_context(context)?;
+            let document =
+                large_sessions::large_document(stored, &selected, &settings, &output, &mut mark)
+                    .with_context(context)?;
             let is_done = document.is_some();
             if let Some(mut document) = document {
                 gate.add_to(&mut document, &args.output);
@@ -206,7 +207,7 @@ fn large_session(
 fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<CommandStatus> {
     let mut all_loads = Vec::new();
     for source in sources {
-        let loads = formats::measured::stored_loads(&source.session)?;
+        let loads = formats::load_session::stored_loads(&source.session)?;
         ensure!(
             !loads.is_empty(),
             "'{}' contains no load\nhint: speedwell load -o part.json writes one",
@@ -214,10 +215,13 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
         );
         all_loads.extend(loads);
     }
-    let load = formats::measured::merge_load_parts(all_loads)?;
+    let load = formats::load_session::merge_load_parts(all_loads)?;
     let findings = [analysis::load::analyze_load(&load)];
-    let merged_session =
-        formats::measured::load_session("merged", std::slice::from_ref(&load), &mut Vec::new())?;
+    let merged_session = formats::load_session::load_session(
+        "merged",
+        std::slice::from_ref(&load),
+        &mut Vec::new(),
+    )?;
     let settings = args
         .comparison
         .analysis_settings(&args.selection.metric.names, None);

@@ -1,8 +1,8 @@
 //! `speedwell run`: plans, measures, reports and uploads, in the order of the data flow.
 
-use super::conclude::{report_session, report_stored};
-use super::large::{self, SessionSelection};
+use super::large_sessions::{self, SessionSelection};
 use super::options::{ClockName, FleetArgs, MeasureTask, OrderName, RunArgs};
+use super::session_report::{report_session, report_stored};
 use super::{CommandStatus, fleet, gate, push, rehearsal, serve, status, trial};
 use anyhow::ensure;
 use speedwell_harness::plan::SessionPlan;
@@ -140,7 +140,7 @@ pub fn measure_session(
     let (measured, status) = measure_in_parts(plans, store, task)?;
     let number = measured.session.number.unwrap_or_default();
     let session = if measured.in_parts {
-        large::load_selected((&*store, number), &SessionSelection::default())?
+        large_sessions::load_selected((&*store, number), &SessionSelection::default())?
     } else {
         measured.session
     };
@@ -155,7 +155,7 @@ fn measure_in_parts(
 ) -> anyhow::Result<(MeasuredSession, CommandStatus)> {
     check_inputs(&plans.plan, task)?;
     let fleet = match &plans.resumed {
-        Some(resumed) if !store.list_parcels(resumed.number)?.is_empty() => {
+        Some(resumed) if !store.list_shards(resumed.number)?.is_empty() => {
             Some(FleetArgs::resumed_fleet()?)
         }
         _ => task.fleet.fleet_request()?,
@@ -188,7 +188,7 @@ fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool
     Ok(!measured.in_parts
         && measured.session.runs.is_empty()
         && measured.session.failures.is_empty()
-        && store.list_parcels(number)?.is_empty()
+        && store.list_shards(number)?.is_empty()
         && store.finished_slots(number)?.is_empty())
 }
 

@@ -3,7 +3,7 @@
 //! Decides how several locations of one operand are combined, how cases that different patterns
 //! select are named, and which sources are identical. `operand` parses the arguments.
 
-use super::large::{self, SessionSelection};
+use super::large_sessions::{self, SessionSelection};
 use super::operand::{self, SourceOperand};
 use super::options::OutputArgs;
 use super::results_file::{self, FileWarnings};
@@ -191,7 +191,7 @@ fn load_stored(
     selected: &SessionSelection<'_>,
 ) -> anyhow::Result<(reference::ResolvedSession, Session)> {
     let resolved = reference::find_session(store, reference)?;
-    let session = large::load_selected((store, resolved.number), selected)?;
+    let session = large_sessions::load_selected((store, resolved.number), selected)?;
     Ok((resolved, session))
 }
 

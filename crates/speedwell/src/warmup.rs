@@ -1,6 +1,6 @@
 //! `speedwell warmup`: finds which processes become steady, after what time, and at what cost.
 //!
-//! Handles the options; `measure::plan_series` plans, `analysis::warmup` classifies, `conclude.rs`
+//! Handles the options; `measure::plan_series` plans, `analysis::warmup` classifies, `session_report.rs`
 //! reports. Start at [`run`].
 
 use super::eval::snippets;
@@ -133,7 +133,7 @@ impl WarmupArgs {
     fn steady_rule(&self) -> SteadyRule {
         SteadyRule {
             delta: self.delta,
-            least_share: self.steady,
+            min_share: self.steady,
             clock: self.execution.clock.map(ComparedClock::from),
             is_metric: false,
         }

@@ -31,7 +31,6 @@ pub mod describe;
 pub mod distribution;
 pub mod effect;
 pub mod interval;
-pub mod levels;
 pub mod multiple;
 pub mod posterior;
 pub mod power;
@@ -42,6 +41,7 @@ pub mod sequential;
 pub mod test;
 pub mod trend;
 pub mod usl;
+pub mod variance;
 
 pub use interval::Interval;
 pub use test::stratified::{BlockObservation, BlockSide};

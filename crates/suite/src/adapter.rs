@@ -5,7 +5,7 @@
 //! their outputs mean is decided elsewhere. Start at [`SuiteAdapter::parse_all`];
 //! docs/reference/suites.md describes the keys.
 
-use super::part::{FilePart, nearest_hint};
+use super::file_part::{FilePart, nearest_hint};
 use super::tree;
 use super::value::OneOrMany;
 use anyhow::{Context, Result};

@@ -3,8 +3,8 @@
 //! Decides its contents and location; other code checks whether a machine responds. No value can
 //! become an option of another program or be interpreted by a shell. Start at [`FleetFile::find`].
 
+use super::file_part::{FilePart, nearest_hint};
 use super::labels::is_name;
-use super::part::{FilePart, nearest_hint};
 use super::{project, tree};
 use anyhow::{Context, Result};
 use serde::Deserialize;

@@ -4,7 +4,7 @@
 //! machines. The grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`.
 //! Start at [`MachineSelector`].
 
-use super::part::nearest_hint;
+use super::file_part::nearest_hint;
 use anyhow::{Result, bail, ensure};
 use std::fmt;
 use std::str::FromStr;

@@ -10,9 +10,9 @@
 pub mod adapter;
 pub mod experiment;
 pub mod expression;
+mod file_part;
 pub mod fleet;
 pub mod labels;
-mod part;
 mod placeholders;
 pub mod project;
 mod reader;

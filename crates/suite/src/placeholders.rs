@@ -7,7 +7,7 @@
 //! Start at [`PlaceholderMap`].
 
 use super::expression::evaluate_arithmetic;
-use super::part::{NodePath, error_at_line, nearest_hint};
+use super::file_part::{NodePath, error_at_line, nearest_hint};
 use super::tree::{NodeContent, TreeNode};
 use anyhow::Result;
 use regex::{Captures, Regex};

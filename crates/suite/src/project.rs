@@ -2,7 +2,7 @@
 //! Start at [`ProjectFile::find_file`].
 
 use super::adapter::{SuiteAdapter, read_tables};
-use super::part::FilePart;
+use super::file_part::FilePart;
 use super::tree;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;

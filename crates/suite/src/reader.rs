@@ -7,7 +7,7 @@
 //! renamed to `$one-or-more` accepts a single value as a list. Start at [`PartReader`];
 //! [`ReadError`] becomes a message when the position is known.
 
-use super::part::{FilePart, NodePath, nearest_hint};
+use super::file_part::{FilePart, NodePath, nearest_hint};
 use super::tree::{NodeContent, NodeTable, TreeNode};
 use anyhow::Error;
 use indexmap::map::Keys;

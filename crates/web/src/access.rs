@@ -9,7 +9,7 @@ use crate::site::{SiteState, unix_ms};
 use axum::http::{HeaderMap, StatusCode};
 use speedwell_results::store::{StoredToken, TokenScope};
 use speedwell_serve::cookie::{LoginKey, LoginStore};
-use speedwell_serve::failures::FailureLimiter;
+use speedwell_serve::login_limiter::FailureLimiter;
 use speedwell_serve::token::{AccessToken, PresentedToken, SecretDigest, bearer_token};
 use speedwell_serve::{ClientInfo, HttpError};
 use std::net::IpAddr;
@@ -37,8 +37,8 @@ pub enum RequiredPermission {
     PushOrRead,
     /// Pushing to the project.
     Push,
-    /// Judging changes of the project.
-    Judge,
+    /// Triaging changes of the project.
+    Triage,
     /// Full access.
     Admin,
 }
@@ -179,10 +179,10 @@ impl CallerIdentity {
             RequiredPermission::Nothing => return true,
             RequiredPermission::Read | RequiredPermission::PushOrRead if is_public => return true,
             RequiredPermission::Read | RequiredPermission::PushOrRead => {
-                &[TokenScope::Read, TokenScope::Push, TokenScope::Judge]
+                &[TokenScope::Read, TokenScope::Push, TokenScope::Triage]
             }
             RequiredPermission::Push => &[TokenScope::Push],
-            RequiredPermission::Judge => &[TokenScope::Judge],
+            RequiredPermission::Triage => &[TokenScope::Triage],
             RequiredPermission::Admin => &[],
         };
         let is_in_scope = match (&self.project, project) {
@@ -215,7 +215,7 @@ impl CallerIdentity {
         }
         let action = match (permission, project) {
             (RequiredPermission::Push, Some(project)) => format!("push to '{project}'"),
-            (RequiredPermission::Judge, Some(project)) => format!("judge changes of '{project}'"),
+            (RequiredPermission::Triage, Some(project)) => format!("triage changes of '{project}'"),
             (_, Some(project)) => format!("read '{project}'"),
             (_, None) => "do this".to_owned(),
         };
@@ -399,7 +399,7 @@ fn invalid_token_error() -> HttpError {
     .with_hint("speedwell serve token list shows all tokens")
 }
 
-fn store_error(error: crate::refusal::PageError) -> HttpError {
+fn store_error(error: crate::page_error::PageError) -> HttpError {
     let seconds = error.retry_after_s();
     let error = HttpError::new(error.status, error.message);
     match seconds {
@@ -423,12 +423,12 @@ mod tests {
 
     #[test]
     fn a_permission_holds_only_in_its_project_and_for_its_action() {
-        use RequiredPermission::{Admin, Judge, Push, Read};
-        let all = [Read, Push, Judge, Admin];
+        use RequiredPermission::{Admin, Push, Read, Triage};
+        let all = [Read, Push, Triage, Admin];
         for (scopes, allowed) in [
             (&[TokenScope::Read][..], &[Read][..]),
             (&[TokenScope::Push], &[Read, Push]),
-            (&[TokenScope::Judge], &[Read, Judge]),
+            (&[TokenScope::Triage], &[Read, Triage]),
             (&[TokenScope::Admin], &all),
             (&[], &[]),
         ] {

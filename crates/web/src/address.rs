@@ -5,7 +5,7 @@
 //! [`PageAddress::possible_pages`].
 
 use crate::link::decode_segment;
-use crate::refusal::{PageError, nearest_names};
+use crate::page_error::{PageError, nearest_names};
 
 /// Format of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -7,23 +7,23 @@
 
 mod access;
 mod address;
-mod answer;
 mod api;
-mod change;
-mod frame;
+mod forms;
+mod handler;
+mod layout;
 mod link;
 mod live;
 mod lookups;
 mod operation;
 mod page;
+mod page_error;
 mod project;
 mod query;
-mod refusal;
 mod site;
 
 pub use access::{AccessRules, CallerIdentity, RequiredPermission, SiteAccess};
-pub use answer::router;
 pub use api::router as api;
-pub use frame::asset_files;
+pub use handler::router;
+pub use layout::asset_files;
 pub use lookups::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
 pub use site::{SiteState, project_name};

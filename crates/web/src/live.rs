@@ -6,13 +6,13 @@
 
 use crate::access::CallerIdentity;
 use crate::address::{PageFormat, PageKind};
-use crate::answer::render_bytes;
-use crate::frame::LayoutContext;
+use crate::handler::render_bytes;
+use crate::layout::LayoutContext;
 use crate::link::encode_segment;
 use crate::page::{PageContext, PageOutcome, build_page};
+use crate::page_error::PageError;
 use crate::project::HostedProject;
 use crate::query::PageQuery;
-use crate::refusal::PageError;
 use crate::site::SiteState;
 use axum::body::Body;
 use axum::http::{HeaderMap, Response};

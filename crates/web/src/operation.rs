@@ -1,7 +1,7 @@
 //! Endpoints for operators: readiness and metrics.
 
 use crate::access::{CallerIdentity, RequiredPermission};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use crate::site::SiteState;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};

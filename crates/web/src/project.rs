@@ -6,7 +6,7 @@
 
 use crate::live::LiveViewers;
 use crate::lookups::{CommandLookups, TrendQuery};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use axum::body::Bytes;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_results::store::Store;

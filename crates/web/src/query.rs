@@ -4,7 +4,7 @@
 //! Unknown names are rejected rather than ignored: a filter in a URL must take effect.
 
 use crate::link::{decode_segment, encode_segment};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 
 /// Upper limit; no page has this many parameters.
 const MAX_VALUES: usize = 64;

@@ -5,13 +5,13 @@
 
 use crate::access::{AccessRules, CallerIdentity, SiteAccess};
 use crate::lookups::CommandLookups;
+use crate::page_error::{PageError, nearest_names};
 use crate::project::{HostedProject, lock};
-use crate::refusal::{PageError, nearest_names};
 use speedwell_report::html::AssetPaths;
 use speedwell_results::store::{AuditEntry, Store, StoredProject, project_name_problem};
 use speedwell_serve::ServerStopper;
 use speedwell_serve::blocking::{BlockingPool, QUEUE_LENGTH, QueueTimeouts};
-use speedwell_serve::shares::ClientLimiter;
+use speedwell_serve::client_limiter::ClientLimiter;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};

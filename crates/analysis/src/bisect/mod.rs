@@ -3,15 +3,15 @@
 //!
 //! Everything is derived from the runs so far, so a search that was killed resumes where it was:
 //! [`next_step`] replays the search over the measured runs and returns the missing step. Builds and
-//! measures nothing. Start at [`BisectObservations`] and [`next_step`]; the replay is in `walk.rs`.
+//! measures nothing. Start at [`BisectObservations`] and [`next_step`]; the replay is in `search.rs`.
 
 mod read;
+mod search;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 pub use read::analyze_bisection;
-pub use walk::{bisect_state, next_step};
+pub use search::{bisect_state, next_step};
 
 use crate::confirm::ConfirmationResult;
 use speedwell_model::{BisectionRange, IntervalEstimate, Metric, MetricDirection};

@@ -1,6 +1,6 @@
 //! Reads the state of a search from a stored session.
 
-use super::walk::replay_search;
+use super::search::replay_search;
 use super::{BisectFindings, BisectObservations, BisectOutcome, BisectStep};
 use speedwell_model::{
     BisectionRange, FailureCause, Metric, MetricDirection, Session, SessionStep as FailedStep,

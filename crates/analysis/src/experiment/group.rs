@@ -1,7 +1,7 @@
 //! Findings of an experiment's groups: the runs and metrics of each group, and the pairs of
 //! variants compared in it.
 
-use crate::experiment::served::{LatencyCurve, latency_curves};
+use crate::experiment::latency_curve::{LatencyCurve, latency_curves};
 use crate::grid::distinct_items;
 use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison};
 use speedwell_model::{Case, IntervalEstimate, Metric, Session};

@@ -6,11 +6,11 @@
 
 mod claim;
 mod group;
-mod served;
+mod latency_curve;
 
 pub use claim::{ClaimAnswer, ClaimComparison, ClaimFound, GateFound};
 pub use group::{GroupFindings, MetricFindings, compared_pairs};
-pub use served::{LatencyCurve, PERCENTS, latency_curves};
+pub use latency_curve::{LatencyCurve, PERCENTS, latency_curves};
 
 use crate::gate::{self, FailOn, GateOutcome};
 use crate::profile::{CaseProfile, case_profiles};

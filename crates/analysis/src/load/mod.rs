@@ -9,11 +9,11 @@
 
 pub mod gate;
 mod machines;
-mod remark;
+mod notes;
 mod search;
 mod times;
 
-pub use remark::{DriftMetric, LoadHalves, LoadRemark, MachineLimit, RemarkSeverity};
+pub use notes::{DriftMetric, LoadHalves, LoadRemark, MachineLimit, RemarkSeverity};
 pub use search::{
     ConcurrencySeries, LevelVisits, MissedReason, NextRate, RateAnswer, RateAttempt, RateRules,
     RateSeries, group_by_level, group_by_rate, next_level, next_rate,
@@ -23,9 +23,9 @@ pub use times::{
     TimedQuantity,
 };
 
-use remark::compare_halves;
+use notes::compare_halves;
 use speedwell_load::latency::{HistogramBin, OpenVerdict, is_concurrency_short};
-use speedwell_load::measured::ThreadReport;
+use speedwell_load::measurement::ThreadReport;
 use speedwell_load::outcomes::{CountImbalance, ErrorClass};
 use speedwell_model::load_run::{LoadRun, PaceFacts};
 use times::GeneratorTrust;
@@ -297,9 +297,9 @@ fn remarks_on_load(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
             remarks.push(LoadRemark::RateMissed(open));
         }
     }
-    if measured.reached_most_connections {
+    if measured.reached_max_connections {
         remarks.push(LoadRemark::ConnectionsCapped {
-            most: measured.most_connections,
+            most: measured.max_connections,
         });
     }
     let concurrency = &findings.concurrency;
@@ -393,12 +393,12 @@ type CountedRemark = (u64, fn(u64) -> LoadRemark);
 /// Remarks on the responses.
 fn remarks_on_responses(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let totals = &findings.run.measured.totals;
-    let (replies, counts) = (&totals.replies, &totals.outcomes);
+    let (replies, counts) = (&totals.responses, &totals.outcomes);
     let mut remarks = Vec::new();
     if replies.lengths_vary() {
         remarks.push(LoadRemark::LengthsVary {
-            least: replies.least_body_bytes,
-            greatest: replies.greatest_body_bytes,
+            least: replies.min_body_bytes,
+            greatest: replies.max_body_bytes,
         });
     }
     let not_reusable = replies.count - replies.reusable.min(replies.count);

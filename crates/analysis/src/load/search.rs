@@ -7,11 +7,11 @@ pub use rate_search::{NextRate, RateSearchAnswer as RateAnswer, RateSearchRules 
 use crate::grid::distinct_items;
 use crate::load::LoadFindings;
 use crate::load::gate::{self, LoadCondition, UnknownReason};
-use crate::load::remark::{LoadRemark, complete_ticks};
+use crate::load::notes::{LoadRemark, complete_ticks};
 use crate::load::times::{ReportedTime, RequestGroup, TimeRefusal, TimedQuantity};
 use crate::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings};
 use speedwell_load::latency::MIN_ACHIEVED_SHARE;
-use speedwell_load::measured::LoadMeasurement;
+use speedwell_load::measurement::LoadMeasurement;
 use speedwell_model::load_run::{LoadRun, PaceFacts};
 use speedwell_stats::rate_search::{self, RateTrial};
 

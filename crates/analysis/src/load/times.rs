@@ -10,7 +10,7 @@ use speedwell_load::latency::{
     AB_PERCENTS, ByOutcome, HistogramBin, OpenTimes, OpenVerdict, OutcomeSet, RequestOutcome,
     ServiceTimes, TimeQuantile, TimeValues, bounds_agree, is_range_too_wide,
 };
-use speedwell_load::measured::LoadLatency;
+use speedwell_load::measurement::LoadLatency;
 use speedwell_model::load_run::LoadRun;
 
 /// Reported percentiles in millionths: as in ab, plus two more nines before the maximum.

@@ -176,7 +176,7 @@ fn class_of(levels: &[LogLevel], crossings: usize, count: usize, rule: &SteadyRu
     let steady_points = count - last.0.start;
     if crossings >= CYCLIC_CROSSINGS {
         WarmupClass::Cyclic
-    } else if (steady_points as f64) < rule.least_share * count as f64 {
+    } else if (steady_points as f64) < rule.min_share * count as f64 {
         WarmupClass::NoSteadyState
     } else if previous.1 > last.1 {
         WarmupClass::WarmUp

@@ -123,10 +123,10 @@ fn the_period_of_a_cyclic_series_is_there_and_back() {
 #[test]
 fn levels_closer_than_delta_are_one_and_a_steady_part_has_its_least_length() {
     let times = step_series(&[(200, 1.05), (200, 1.0)]);
-    let class = |delta, least_share| {
+    let class = |delta, min_share| {
         let rule = SteadyRule {
             delta,
-            least_share,
+            min_share,
             ..SteadyRule::default()
         };
         classify_series(&times, &rule, None).class

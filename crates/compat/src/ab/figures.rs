@@ -5,7 +5,7 @@
 
 use crate::ab::arguments::AbRequest;
 use speedwell_load::latency::{MIN_CONCURRENCY_SHARE, RequestOutcome};
-use speedwell_load::measured::{LoadMeasurement, RequestRecord};
+use speedwell_load::measurement::{LoadMeasurement, RequestRecord};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 
 /// Starting a thread and opening connections takes some milliseconds, a large part of tests shorter
@@ -70,7 +70,7 @@ impl AbFigures {
             complete: counts.succeeded() + counts.all_errors(),
             failures: FailureCounts::from_counts(counts),
             non2xx: counts.codes().total() - counts.codes().class_count(2),
-            kept_alive: measured.totals.replies.reusable,
+            kept_alive: measured.totals.responses.reusable,
             received_bytes: rows.iter().map(|row| row.wire_bytes).sum(),
             sent_bytes: request.is_upload().then_some(sent_bytes),
             body_bytes: rows.iter().map(|row| row.body_bytes).sum(),

@@ -6,9 +6,9 @@
 
 use crate::ab::arguments::{AbCommand, AbRequest, TOOL, TsvOrder};
 use crate::ab::figures::{RequestTiming, RequestTimings, always_aborts_test};
+use crate::ab::load::AbUrl;
 use crate::ab::report::{AbReportContent, CutShort, format_ms, layout};
 use crate::ab::run::{AbOutcome, AbTest};
-use crate::ab::sending::AbUrl;
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use crate::local_time::local_time;
 use anyhow::{Context, Result};
@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 
 mod arguments;
 mod figures;
+mod load;
 mod report;
 mod run;
-mod sending;
 #[cfg(test)]
 mod tests;
 
@@ -47,8 +47,8 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
 
 fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32> {
     let url = AbUrl::parse(&request.url).map_err(anyhow::Error::msg)?;
-    let body = sending::read_body(request, &console.directory)?;
-    let load = sending::build_load(request, &url, body)?;
+    let body = load::read_body(request, &console.directory)?;
+    let load = load::build_load(request, &url, body)?;
     let files = OutputFiles::open_outputs(request, &console.directory)?;
     if request.sets_window {
         let sentence = "'-b' has no effect: the operating system sizes the buffers.";

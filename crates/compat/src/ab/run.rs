@@ -7,13 +7,13 @@
 use crate::DropInConsole;
 use crate::ab::arguments::{AbRequest, TOOL, TlsVersion};
 use crate::ab::figures::{AbFigures, aborts_test, always_aborts_test};
+use crate::ab::load::AbUrl;
 use crate::ab::report::{AbReportContent, CutShort, layout};
-use crate::ab::sending::AbUrl;
 use anyhow::{Result, bail};
 use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::http1;
 use speedwell_load::load::LoadConfig;
-use speedwell_load::measured::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
+use speedwell_load::measurement::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_process as process;
 use speedwell_report::{escape_controls, escape_line};
@@ -214,7 +214,7 @@ fn empty_measurement() -> LoadMeasurement {
         began_epoch_ms: since_epoch.map_or(0, |duration| duration.as_millis() as u64),
         elapsed_ns: 0,
         ok_in_time: 0,
-        under_way_ns: None,
+        in_flight_ns: None,
         totals: RequestTotals::new(true),
         warmup: RequestTotals::new(true),
         timeline: LoadTimeline {
@@ -223,8 +223,8 @@ fn empty_measurement() -> LoadMeasurement {
             ticks: Vec::new(),
         },
         threads: Vec::new(),
-        most_connections: 0,
-        reached_most_connections: false,
+        max_connections: 0,
+        reached_max_connections: false,
         is_interrupted: false,
         rows: Vec::new(),
     }

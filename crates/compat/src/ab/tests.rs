@@ -2,7 +2,7 @@
 
 use super::*;
 use speedwell_load::latency::RequestOutcome;
-use speedwell_load::measured::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
+use speedwell_load::measurement::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
 use speedwell_load::outcomes::ErrorClass;
 
 /// Returns an answered request on a reused connection that took `total_ns`.
@@ -74,14 +74,14 @@ impl LoadBuilder {
                 _ => totals.outcomes.count_cancelled(),
             }
             if row.status != 0 {
-                totals.replies.count_response(row.body_bytes, true, false);
+                totals.responses.count_response(row.body_bytes, true, false);
             }
         }
         LoadMeasurement {
             began_epoch_ms: 1_795_288_693_000,
             elapsed_ns: self.elapsed_ns,
             ok_in_time: totals.outcomes.succeeded(),
-            under_way_ns: None,
+            in_flight_ns: None,
             warmup: RequestTotals::new(true),
             totals,
             timeline: LoadTimeline {
@@ -90,8 +90,8 @@ impl LoadBuilder {
                 ticks: Vec::new(),
             },
             threads: Vec::new(),
-            most_connections: 1,
-            reached_most_connections: false,
+            max_connections: 1,
+            reached_max_connections: false,
             is_interrupted: false,
             rows: self.rows,
         }

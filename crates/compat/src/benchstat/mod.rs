@@ -6,12 +6,12 @@
 
 mod keys;
 mod layout;
+mod output;
 mod query;
 mod records;
 mod samples;
 mod tables;
 mod units;
-mod written;
 
 use self::keys::{UsedKeys, check_filter, filter_record};
 use self::records::{BenchmarkRecord, BenchmarkRecords};
@@ -19,7 +19,7 @@ use self::tables::{BenchstatTables, TableRules};
 use crate::console::{DropInConsole, EXIT_REJECTED};
 use anyhow::{Context, Result, anyhow};
 use speedwell_report::escape_controls;
-use speedwell_results::foreign::readable::{self, UnreadableFile};
+use speedwell_results::foreign::diagnosis::{self, UnreadableFile};
 use std::collections::HashMap;
 use std::fs;
 
@@ -168,13 +168,13 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
     };
     let tables = BenchstatTables::new(rules, &results, &records);
     if request.is_csv {
-        let (text, remarks) = written::format_csv(&tables);
+        let (text, remarks) = output::format_csv(&tables);
         console.stdout.write_all(text.as_bytes())?;
         console.stderr.write_all(remarks.as_bytes())?;
     } else {
         console
             .stdout
-            .write_all(written::format_text(&tables).as_bytes())?;
+            .write_all(output::format_text(&tables).as_bytes())?;
     }
     console.stdout.flush()?;
     for message in &missing_messages {
@@ -203,7 +203,7 @@ fn read_files(
         }
         .with_context(|| format!("cannot read '{path}'"))?;
         let content =
-            readable::strip_bom(&bytes).with_context(|| format!("cannot read '{path}'"))?;
+            diagnosis::strip_bom(&bytes).with_context(|| format!("cannot read '{path}'"))?;
         let count_before = records.results.len();
         records.read_file(&path, &label, &String::from_utf8_lossy(content));
         if records.results.len() == count_before {

@@ -6,14 +6,14 @@
 
 mod arguments;
 mod figures;
-mod remarks;
+mod notes;
 mod side;
 mod sources;
 mod table;
 
 use self::arguments::{ColorMode, ComparePyCommand, ComparePyRequest, TOOL};
 use self::figures::{ComparisonRules, UTestTable, compare_entries};
-use self::remarks::ComparisonRemarks;
+use self::notes::ComparisonRemarks;
 use self::side::{ComparedSide, EntryChoice, NameFilter};
 use self::sources::{ComparedSources, FILTER_FLAG};
 use self::table::ComparisonTable;
@@ -210,7 +210,7 @@ impl<'q> ComparePyRun<'q> {
         console.stdout.flush()?;
         if let Some((filters, _)) = &self.filters {
             for (side, filter) in sides.iter().zip(filters) {
-                if let Some(message) = remarks::merge_warning(side, filter.pattern()) {
+                if let Some(message) = notes::merge_warning(side, filter.pattern()) {
                     console.warn(TOOL, &message)?;
                 }
             }
@@ -231,7 +231,7 @@ impl<'q> ComparePyRun<'q> {
             let remarks = results.remarks().into_iter();
             messages.extend(remarks.map(|remark| format!("'{label}': {remark}")));
         }
-        messages.extend(remarks::environment_warning(
+        messages.extend(notes::environment_warning(
             results.each_ref().map(|side| &side.context),
         ));
         if self.request.filters.is_some() && self.filters.is_none() {

@@ -11,8 +11,8 @@ use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_process as process;
 use speedwell_process::{ProcessEnd, ScratchFolder};
+use speedwell_results::foreign::diagnosis::{self, UnreadableFile};
 use speedwell_results::foreign::google_benchmark::ResultFile;
-use speedwell_results::foreign::readable::{self, UnreadableFile};
 use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
@@ -283,7 +283,7 @@ impl SideInput {
         if bytes.trim_ascii().is_empty() {
             bail!("'{label}' is empty");
         }
-        readable::strip_bom(&bytes).with_context(|| format!("cannot read '{label}'"))?;
+        diagnosis::strip_bom(&bytes).with_context(|| format!("cannot read '{label}'"))?;
         if !ResultFile::recognises(&bytes) {
             let diagnosis = UnreadableFile::diagnose(&bytes);
             let expectation = "neither a JSON result file nor an executable program";

@@ -5,22 +5,22 @@
 //! standard error. Differences from the original: `docs/reference/erlperf.md`. Start at [`run`].
 
 mod arguments;
-mod machines;
 mod monitor;
-mod remarks;
 mod sampling;
 mod snippet;
 pub mod style;
 mod table;
+mod vms;
+mod warnings;
 
 use self::arguments::{ErlperfCommand, ErlperfRequest};
-use self::machines::ErlangMachines;
 use self::sampling::{SampledSnippets, SnippetSamples, SqueezeOutcome, SqueezePass};
 use self::snippet::ErlangSnippet;
 use self::style::SystemDescription;
 use self::table::{
     ReportDetail, SnippetLine, SnippetTable, format_duration, format_number, to_single_line,
 };
+use self::vms::ErlangMachines;
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use anyhow::{Context, Result, ensure};
 use speedwell_environment as environment;
@@ -180,16 +180,16 @@ impl ErlperfResults {
             line.figures = samples.net_figures(request, machines.jobs[0].empty_ns);
         }
         let table = SnippetTable::from_unsorted(sampling::sample_unit(request), lines);
-        let mut messages = remarks::sample_warnings(&machines.jobs, &self.sampled, request);
+        let mut messages = warnings::sample_warnings(&machines.jobs, &self.sampled, request);
         messages.extend(self.hindrance.clone());
-        messages.extend(remarks::table_warnings(&table, request));
+        messages.extend(warnings::table_warnings(&table, request));
         if table.lines.iter().all(|line| line.figures.is_none()) {
             return Ok(());
         }
         let mut system = system.clone();
         system
             .warnings
-            .extend(remarks::timer_warning(&self.sampled, request));
+            .extend(warnings::timer_warning(&self.sampled, request));
         match request.format {
             ReportFormat::Text => write_text(&table, request.report_detail(), &system, console)?,
             format => {

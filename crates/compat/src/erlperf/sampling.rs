@@ -1,12 +1,12 @@
 //! Takes samples of snippets in the requested order, until there are enough.
 //!
-//! Decides which snippet is measured next; `machines.rs` measures it. With `-q`, adds workers pass
+//! Decides which snippet is measured next; `vms.rs` measures it. With `-q`, adds workers pass
 //! by pass until throughput stops growing, and keeps them alive; `analysis` decides whether growth
 //! exceeds noise, and what the answer is. Start at [`take_samples`] and [`search_workers`].
 
 use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition, SampleOrder, SqueezeOptions};
-use crate::erlperf::machines::ErlangMachines;
 use crate::erlperf::table::{LineFigures, SampleUnit, relative_deviation};
+use crate::erlperf::vms::ErlangMachines;
 use speedwell_analysis::scaling::{
     self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings,
 };

@@ -1,9 +1,9 @@
 //! Checks of power and heat, on machines that report them: servers and guests usually do not.
 
 use crate::check::{CheckResult, CheckState};
+use crate::file_tree::FileTree;
 use crate::processors::is_processor;
 use crate::system::{CLOCK_FOLDER, clock_source};
-use crate::tree::FileTree;
 use rustix::time::{ClockId, clock_getres};
 use speedwell_model::median;
 use std::hint::black_box;
@@ -268,7 +268,7 @@ fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::fake::machine;
+    use crate::file_tree::fake::machine;
 
     #[test]
     fn machines_without_sensors_get_no_checks() {

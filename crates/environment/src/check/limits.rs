@@ -1,9 +1,9 @@
 //! Checks of limits and settings that apply to processes: address layout, counters, open files.
 
 use crate::check::{CheckResult, CheckState};
+use crate::file_tree::{FileTree, find_field};
 use crate::programs::{find_executable, program_version};
 use crate::system::{AslrState, aslr_state};
-use crate::tree::{FileTree, find_field};
 use rustix::fs::statvfs;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -224,7 +224,7 @@ fn check_toolchain(tree: &FileTree, search: &OsStr, program: &str, install: Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::fake::{FakeMachine, machine};
+    use crate::file_tree::fake::{FakeMachine, machine};
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt;
 
@@ -274,7 +274,7 @@ mod tests {
         let found = check_performance_counters(&machine).found;
         assert_eq!(found, "allowed, but without the processor's own");
         assert_eq!(
-            check_performance_counters(&super::super::super::tree::fake::machine(&[])).state,
+            check_performance_counters(&super::super::super::file_tree::fake::machine(&[])).state,
             CheckState::Unknown
         );
     }

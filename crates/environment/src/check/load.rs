@@ -2,7 +2,7 @@
 
 use crate::activity::{self, PressureResource};
 use crate::check::{CheckResult, CheckState};
-use crate::tree::FileTree;
+use crate::file_tree::FileTree;
 use crate::{control_group, processors, system};
 use speedwell_model::median;
 use std::hint::black_box;
@@ -187,7 +187,7 @@ fn judge_noise(durations_ns: &[f64]) -> CheckResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::fake::machine;
+    use crate::file_tree::fake::machine;
 
     #[test]
     fn load_is_judged_against_the_processors_that_are_ours() {

@@ -14,7 +14,7 @@ pub(crate) use hardware::{check_battery, throttle_count};
 pub use limits::check_free_disk;
 pub use state::{CheckResult, CheckState};
 
-use crate::tree::FileTree;
+use crate::file_tree::FileTree;
 use std::path::Path;
 
 /// Runs all checks that need no information beyond the machine itself; [`check_free_disk`] needs to
@@ -44,7 +44,7 @@ pub fn run_all_checks(root: &Path) -> Vec<CheckResult> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::fake::machine;
+    use super::super::file_tree::fake::machine;
     use super::*;
     use std::collections::HashSet;
 

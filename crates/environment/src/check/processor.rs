@@ -1,7 +1,7 @@
 //! Checks of the processors: frequency, shared cores, and how many are available.
 
 use crate::check::{CheckResult, CheckState};
-use crate::tree::FileTree;
+use crate::file_tree::FileTree;
 use crate::{control_group, processors, system};
 
 pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
@@ -133,7 +133,7 @@ fn check_virtual_machine(tree: &FileTree) -> CheckResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::fake::machine;
+    use crate::file_tree::fake::machine;
 
     const CPU: &str = "/sys/devices/system/cpu";
 

@@ -8,7 +8,7 @@
 
 use super::knobs::TUNE_CGROUP;
 use super::machine::{SettingChange, TunableMachine, is_same};
-use crate::tree::FileTree;
+use crate::file_tree::FileTree;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};

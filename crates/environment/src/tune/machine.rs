@@ -7,9 +7,9 @@
 //! `answers` defines simulated responses, and the tuner can be killed at a given step, to test its
 //! robustness.
 
+use crate::file_tree::FileTree;
 use crate::processors::{format_cpu_list, parse_cpu_list};
 use crate::system;
-use crate::tree::FileTree;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 use rustix::process::{Signal, geteuid, getpid, kill_process};
@@ -294,7 +294,7 @@ fn to_input_form(path: &str, kernel_value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::fake;
+    use crate::file_tree::fake;
 
     #[test]
     fn what_the_kernel_shows_is_read_as_what_it_takes() {

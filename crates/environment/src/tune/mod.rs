@@ -17,8 +17,8 @@ pub use knobs::{KNOBS, TuneKnob, TuneRequest};
 pub use machine::TunableMachine;
 
 use crate::check::{CheckState, check_battery, throttle_count};
+use crate::file_tree::FileTree;
 use crate::processors::format_cpu_list;
-use crate::tree::FileTree;
 use anyhow::{Result, bail};
 use journal::boot_id;
 use knobs::{

@@ -3,8 +3,9 @@
 //! machine, and its lock serializes the workers.
 
 use super::{FleetMachine, JobId, JobState, SubmittedJob, TaskBatch};
-use crate::detached;
+use crate::detached::{self, SHARD_SUBCOMMAND};
 use anyhow::Context;
+use speedwell_process::WORKER_COMMAND;
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -43,7 +44,7 @@ impl LocalEngine {
         let program = batch.folder.join("bin/speedwell");
         let tasks = batch.tasks.iter().map(|task| task.number.to_string());
         let child = Command::new(&program)
-            .arg("perform-parcel")
+            .args([WORKER_COMMAND, SHARD_SUBCOMMAND])
             .arg(&batch.folder)
             .args(tasks)
             .stdin(Stdio::null())
@@ -175,21 +176,21 @@ mod tests {
     #[test]
     fn a_worker_is_started_with_the_folder_and_its_tasks() {
         let folder = tempfile::tempdir().unwrap();
-        let mut engine = fleet(folder.path(), r#"echo "$@" > "$2/words""#);
+        let mut engine = fleet(folder.path(), r#"echo "$@" > "$3/words""#);
         let submitted = engine.submit(&work(folder.path(), "here")).unwrap();
         assert_eq!(
             wait_for_end(&mut engine, &submitted.job),
             JobState::Ended(None)
         );
         let words = std::fs::read_to_string(folder.path().join("words")).unwrap();
-        let expected = format!("perform-parcel {} 4 7\n", folder.path().display());
+        let expected = format!("worker shard {} 4 7\n", folder.path().display());
         assert_eq!(words, expected);
     }
 
     #[test]
     fn a_worker_that_fails_or_is_cancelled_says_so() {
         let folder = tempfile::tempdir().unwrap();
-        let mut engine = fleet(folder.path(), r#"[ "$3" = 4 ] && exec sleep 600"#);
+        let mut engine = fleet(folder.path(), r#"[ "$4" = 4 ] && exec sleep 600"#);
         let job = engine.submit(&work(folder.path(), "here")).unwrap().job;
         let state = engine.job_states(std::slice::from_ref(&job)).unwrap();
         assert_eq!(state, [JobState::Running]);

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// Batch script: `$1` is the session's folder, `$2` the number of the first task.
 const BATCH_SCRIPT: &str = "#!/bin/sh\n\
-    exec \"$1\"/bin/speedwell perform-parcel \"$1\" \"$(($2 + SLURM_ARRAY_TASK_ID))\"\n";
+    exec \"$1\"/bin/speedwell worker shard \"$1\" \"$(($2 + SLURM_ARRAY_TASK_ID))\"\n";
 /// PATH of a step: the standard folders of the Filesystem Hierarchy Standard.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long to retry while the controller is unreachable, and the interval between tries.

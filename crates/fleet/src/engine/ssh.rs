@@ -7,10 +7,11 @@
 //! through stdin. Start at [`SshEngine::submit`].
 
 use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
-use crate::detached;
+use crate::detached::{self, SHARD_SUBCOMMAND};
 use crate::program::send_and_read;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::quote;
+use speedwell_process::WORKER_COMMAND;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -144,7 +145,13 @@ impl SshEngine {
             .map(|task| format!("{}\n", task.request))
             .collect();
         if batch.is_detached {
-            let arguments = [program.as_str(), "perform-parcel", "--launch", &folder];
+            let arguments = [
+                program.as_str(),
+                WORKER_COMMAND,
+                SHARD_SUBCOMMAND,
+                "--launch",
+                &folder,
+            ];
             let connection = self.start_command(&batch.machine, &arguments)?;
             let name = send_and_read(connection, &mut requests.as_bytes())?;
             let job = JobId(name.trim().to_owned());
@@ -155,7 +162,13 @@ impl SshEngine {
             );
             return Ok(SubmittedJob { job, lines: None });
         }
-        let arguments = [program.as_str(), "perform-parcel", &folder, "-"];
+        let arguments = [
+            program.as_str(),
+            WORKER_COMMAND,
+            SHARD_SUBCOMMAND,
+            &folder,
+            "-",
+        ];
         let mut child = self.start_command(&batch.machine, &arguments)?;
         let stderr_tail = read_stderr(&mut child);
         let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
@@ -188,7 +201,8 @@ impl SshEngine {
         let mode = if follows { "--follow" } else { "--read" };
         let mut arguments = vec![
             program.as_str(),
-            "perform-parcel",
+            WORKER_COMMAND,
+            SHARD_SUBCOMMAND,
             mode,
             &folder_text,
             &job.0,
@@ -215,7 +229,8 @@ impl SshEngine {
         let program = format!("{folder_text}/bin/speedwell");
         let arguments = [
             program.as_str(),
-            "perform-parcel",
+            WORKER_COMMAND,
+            SHARD_SUBCOMMAND,
             "--end",
             &folder_text,
             &job.0,

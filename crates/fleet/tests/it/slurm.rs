@@ -3,20 +3,20 @@
 use crate::{
     create_session, is_over, names_and_states, task_batch, wait_for, wait_for_text, wait_until,
 };
-use speedwell_fixtures::lab;
+use speedwell_fixtures::clusters;
 use speedwell_fleet::{FleetEngine, JobState, LeaseComponent, MachineState, SlurmEngine};
 use speedwell_suite::fleet::SlurmOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 
 /// A cluster and an engine for it; `None` if Slurm is unavailable.
-fn start_cluster() -> Option<(lab::SlurmCluster, FleetEngine)> {
-    let slurm = lab::SlurmCluster::start();
+fn start_cluster() -> Option<(clusters::SlurmCluster, FleetEngine)> {
+    let slurm = clusters::SlurmCluster::start();
     let slurm = slurm.inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
     let engine = engine_of(&slurm, "bench");
     Some((slurm, engine))
 }
 
-fn engine_of(slurm: &lab::SlurmCluster, partition: &str) -> FleetEngine {
+fn engine_of(slurm: &clusters::SlurmCluster, partition: &str) -> FleetEngine {
     let options = SlurmOptions {
         partition: Some(partition.into()),
         ..SlurmOptions::default()
@@ -31,7 +31,7 @@ fn tasks_of_a_job_are_performed_one_after_the_other_on_their_machine() {
         return;
     };
     // All machines are this host, so print Slurm's node name. Our environment must not be visible.
-    let script = r#"echo "$SLURMD_NODENAME $1 $3 ${CARGO_MANIFEST_DIR-}" >>"$2/done""#;
+    let script = r#"echo "$SLURMD_NODENAME $1 $2 $4 ${CARGO_MANIFEST_DIR-}" >>"$3/done""#;
     let folder = create_session(&slurm.folder(), script);
     let submitted = engine
         .submit(&task_batch("n2", &folder, &[7, 9, 2000]))
@@ -55,9 +55,9 @@ fn tasks_of_a_job_are_performed_one_after_the_other_on_their_machine() {
     assert_eq!(
         done,
         [
-            "n2 perform-parcel 7 ",
-            "n2 perform-parcel 9 ",
-            "n2 perform-parcel 2000 "
+            "n2 worker shard 7 ",
+            "n2 worker shard 9 ",
+            "n2 worker shard 2000 "
         ]
     );
 }
@@ -67,7 +67,7 @@ fn a_job_waits_for_its_machine_is_cancelled_and_says_why_it_failed() {
     let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };
-    let script = r#"[ "$3" = 1 ] || exit 3; echo begun >"$2/begun"; exec sleep 600"#;
+    let script = r#"[ "$4" = 1 ] || exit 3; echo begun >"$3/begun"; exec sleep 600"#;
     let folder = create_session(&slurm.folder(), script);
     let first = engine.submit(&task_batch("n1", &folder, &[1])).unwrap().job;
     wait_for_text(&folder.join("begun"), "begun\n");
@@ -173,7 +173,7 @@ fn component(machines: u32, these: &[&str]) -> LeaseComponent {
     }
 }
 
-fn jobs_named(slurm: &lab::SlurmCluster, name: &str) -> String {
+fn jobs_named(slurm: &clusters::SlurmCluster, name: &str) -> String {
     let named = format!("--name={name}");
     slurm.run_program("squeue", &["-h", "-t", "PD,R,CG", "-o", "%T", &named])
 }

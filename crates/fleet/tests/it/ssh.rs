@@ -1,7 +1,7 @@
 //! The ssh engine with an sshd on this host.
 
 use crate::{create_session, is_over, names_and_states, task_batch, wait_for, wait_for_text};
-use speedwell_fixtures::lab::{HOST_NAMES, SshdServer};
+use speedwell_fixtures::clusters::{HOST_NAMES, SshdServer};
 use speedwell_fleet::{
     FleetEngine, FleetMachine, JobState, MachineState, SshEngine, check, program,
 };
@@ -34,7 +34,7 @@ fn a_worker_reads_its_orders_and_writes_its_lines_through_ssh() {
     let Some((sshd, mut engine)) = start_server() else {
         return;
     };
-    let script = r#"read one; read two; echo "$one $two $3"; echo gone >&2; exit 4"#;
+    let script = r#"read one; read two; echo "$one $two $4"; echo gone >&2; exit 4"#;
     let folder = create_session(&sshd.folder(), script);
     let mut submitted = engine.submit(&task_batch("m2", &folder, &[7, 9])).unwrap();
     let mut lines = String::new();
@@ -70,7 +70,7 @@ fn a_worker_ends_with_its_lease_and_a_cut_line_says_so() {
     let Some((sshd, mut engine)) = start_server() else {
         return;
     };
-    let script = r#"echo $$ >"$2/worker"; cat >/dev/null; echo ended >"$2/ended"; exit 1"#;
+    let script = r#"echo $$ >"$3/worker"; cat >/dev/null; echo ended >"$3/ended"; exit 1"#;
     let folder = create_session(&sshd.folder(), script);
     let job = engine.submit(&task_batch("m1", &folder, &[1])).unwrap().job;
     let begun =

@@ -5,26 +5,26 @@
 //! (`suite/experiment`) defines the steps, `runner/experiment` performs them. Start at
 //! [`perform_run`].
 
-mod kept;
 mod profiled;
+mod shared_services;
 
-pub use kept::{KEEP_COMMAND as KEEPING_COMMAND, SharedServicePool};
 pub use profiled::{ProfileRequest, record_profile};
+pub use shared_services::{SERVICES_SUBCOMMAND, SharedServicePool};
 
-use super::attempt::{run_failure, start_reason};
 use super::events::EventLog;
 use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind,
 };
+use super::run_outcome::{run_failure, start_reason};
 use super::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program, protocol};
 use anyhow::{Context, anyhow};
 use speedwell_model::assignment::{self, LoadWarmup, RunAssignment, TargetWork};
-use speedwell_model::performed::{StageFailure, StageReport};
 use speedwell_model::quote;
+use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{Case, FailureCause, Sample};
 use speedwell_process::{
-    ChannelKind, ProcessOutcome, ProcessSpec, is_interrupt_requested, run_child,
+    ChannelKind, ProcessOutcome, ProcessSpec, WORKER_COMMAND, is_interrupt_requested, run_child,
 };
 use speedwell_suite::LazyDefinition;
 use speedwell_suite::experiment::{Experiment, GroupKind, repeated_variant};
@@ -34,8 +34,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Hidden command that performs a run.
-pub const COMMAND: &str = "perform-run";
+/// Subcommand of [`WORKER_COMMAND`] that performs a run.
+pub const RUN_SUBCOMMAND: &str = "run";
 
 /// Time beyond the run's limit after which its process is killed.
 const PROCESS_GRACE: Duration = Duration::from_secs(60);
@@ -194,7 +194,7 @@ fn run_in_process(
             _ => setting.limit + PROCESS_GRACE,
         },
         pin: setting.pin.cloned(),
-        ..ProcessSpec::new(own_program()).args([COMMAND])
+        ..ProcessSpec::new(own_program()).args([WORKER_COMMAND, RUN_SUBCOMMAND])
     };
     let text = serde_json::to_string(assignment)?;
     let request = ProtocolMessage::new("run").with("id", 2).with("seed", seed);

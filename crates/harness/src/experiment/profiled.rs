@@ -61,7 +61,7 @@ fn take_profile(
     };
     let profile = serde_json::from_str(&text);
     let mut profile: StackProfile = profile.context("the profile cannot be read")?;
-    profile.remarks.extend(remark);
+    profile.notes.extend(remark);
     Ok(profile)
 }
 

@@ -5,7 +5,6 @@
 //! Node.js instead of two or three. Scripts that start their cases in their own ways are executed
 //! whole.
 
-use crate::attempt::{description_failure, invalid_cause};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, StartMode, TrialMode,
@@ -20,6 +19,7 @@ use crate::node::probe::{
 };
 use crate::node::reports::ReportCollector;
 use crate::node::runtime::JsRuntime;
+use crate::run_outcome::{description_failure, invalid_cause};
 use crate::{LanguageHarness, RunOutcome, protocol};
 use speedwell_model::{Case, FailureCause, ParameterValue};
 use speedwell_process::{ChannelKind, ProcessSpec, run_child};

@@ -10,7 +10,6 @@ pub mod probe;
 mod reports;
 pub(crate) mod runtime;
 
-use crate::attempt::description_failure;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext, StartMode,
 };
@@ -18,6 +17,7 @@ use crate::node::probe::LEAKED_VARIABLES;
 use crate::node::reports::ReportCollector;
 use crate::node::runtime::JsRuntime;
 use crate::protocol::{self, LoopOwner};
+use crate::run_outcome::description_failure;
 use crate::{LanguageHarness, RunOutcome, sources};
 use speedwell_model::FailureCause;
 use speedwell_process::{ChannelKind, ProcessSpec, run_child};

@@ -4,8 +4,8 @@
 //! started. Filters, groups and future options of the folder's `common.js` work without further
 //! support, because that file itself runs.
 
+use crate::description_cache::{self, DescriptionInputs, DescriptionOrigin};
 use crate::job::{BenchmarkSource, DescribeRequest};
-use crate::remembered::{self, DescriptionInputs, DescriptionOrigin};
 use crate::sources;
 use serde::Deserialize;
 use speedwell_model::{FailureCause, ParameterValue, Variant};
@@ -118,10 +118,10 @@ pub(super) fn enumerate_cases(
     let mut spec = super::http_tool::with_surroundings(spec, None);
     spec.environment.extend(search_path(&request.variant));
     let mut enumerated = PreloadOutput(None);
-    match remembered::ask_cached(&spec, &mut enumerated, dependencies_in) {
+    match description_cache::ask_cached(&spec, &mut enumerated, dependencies_in) {
         Ok(outcome) => interpret_outcome(enumerated.0, bare, outcome),
         Err(error) => {
-            let reason = crate::attempt::start_reason(&spec, &error);
+            let reason = crate::run_outcome::start_reason(&spec, &error);
             ProbeOutcome::Failed(FailureCause::Start { reason }, bare, Box::new(None))
         }
     }
@@ -132,7 +132,7 @@ pub(super) fn enumerate_cases(
 pub fn search_path(variant: &Variant) -> Option<(String, String)> {
     let mut variables = variant.environment.iter();
     variables
-        .find(|(name, _)| name == remembered::SEARCH_PATH)
+        .find(|(name, _)| name == description_cache::SEARCH_PATH)
         .cloned()
 }
 

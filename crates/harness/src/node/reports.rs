@@ -3,10 +3,10 @@
 //! Start at [`ReportCollector`].
 
 use crate::RunResult;
-use crate::attempt::invalid_cause;
 use crate::events::declared_metric;
 use crate::node::http_tool::ToolShim;
 use crate::report::{ReportedRate, observe_rate, parse_elapsed_ns};
+use crate::run_outcome::invalid_cause;
 use serde_json::Value as Json;
 use speedwell_model::{Case, FailureCause, ParameterValue};
 use speedwell_process::{ChildConversation, NextStep};

@@ -1,6 +1,6 @@
 //! Snippets: executed by the harness of their language and its workers.
 //!
-//! The commands are the same for every language (`live.rs`), and so is the meaning of the answers
+//! The commands are the same for every language (`live_harness.rs`), and so is the meaning of the answers
 //! (`timing.rs`). Languages differ in how their process is started, which [`build_process`]
 //! decides; compiled ones first get a program of their own (`built/`). Start at
 //! [`harness_for_language`].
@@ -16,15 +16,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 mod built;
-mod live;
-mod once;
+mod fresh_process;
+mod live_harness;
 pub mod sh;
 mod shared;
 mod timing;
 
 pub use crate::compile::CompileFailure;
-pub use live::{CommandAnswer, HarnessFailure, LiveHarness};
-pub use once::{folded_warning, harness_for_language, shared_process_failure, to_observation};
+pub use fresh_process::{
+    folded_warning, harness_for_language, shared_process_failure, to_observation,
+};
+pub use live_harness::{CommandAnswer, HarnessFailure, LiveHarness};
 pub use shared::{SharedProcesses, expected_duration};
 
 /// Default program for snippets of a language.

@@ -5,8 +5,8 @@
 //! Start at [`SharedProcesses::perform_run`].
 
 use super::build_process;
-use super::live::{CommandAnswer, HarnessFailure, LiveHarness};
-use super::once::{folded_warning, shared_process_failure, to_observation};
+use super::fresh_process::{folded_warning, shared_process_failure, to_observation};
+use super::live_harness::{CommandAnswer, HarnessFailure, LiveHarness};
 use crate::{BenchmarkJob, ProtocolMessage, RunContext, RunOutcome};
 use speedwell_model::{FailureCause, SampleDivision, SampleLength, Snippet, Variant};
 use speedwell_process::{is_interrupt_requested, unix_time_ms};

@@ -5,8 +5,8 @@
 //! that a program that is being measured is never replaced. Start at [`build_programs`].
 
 use super::command::PlaceholderValues;
-use super::known::{KnownAdapters, builtin_adapter};
-use super::place::CollectedOutput;
+use super::registry::{KnownAdapters, builtin_adapter};
+use super::result_location::CollectedOutput;
 use super::without_adapter::{explain_framework, framework_without_adapter};
 use crate::ProgressReporter;
 use crate::cache::{self, cache_folder};

@@ -260,7 +260,7 @@ pub fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suites::known::builtin_adapter;
+    use crate::suites::registry::builtin_adapter;
 
     fn requested_division(count: Option<u32>, length: Option<SampleLength>) -> RequestedDivision {
         RequestedDivision {

@@ -3,16 +3,16 @@
 
 use super::build::BuiltProgram;
 use super::command::{PlaceholderValues, find_refused_option, remove_decided};
-use super::known;
-use super::place::CollectedOutput;
 use super::read::{self, ListedCase, tail_lines};
 use super::refused_option;
-use crate::attempt::{description_failure, start_reason};
+use super::registry;
+use super::result_location::CollectedOutput;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     SuiteCase,
 };
 use crate::protocol::draft_job;
+use crate::run_outcome::{description_failure, start_reason};
 use speedwell_model::{Case, FailureCause, ParameterValue};
 use speedwell_process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, run_child};
 use speedwell_results::foreign::go_bench;
@@ -253,7 +253,7 @@ impl CaseListing<'_> {
         if self.built.adapter.keys.read != ResultFormat::GoBench {
             return listed;
         }
-        let package = known::search_program(&self.built.program, GO_PACKAGE_PATTERN);
+        let package = registry::search_program(&self.built.program, GO_PACKAGE_PATTERN);
         let Some(package) = package.ok().flatten() else {
             return listed;
         };
@@ -269,9 +269,11 @@ impl CaseListing<'_> {
 
     fn detect_version(&self) -> Option<String> {
         match self.built.adapter.keys.version.as_ref()? {
-            VersionSource::Content(pattern) => known::search_program(&self.built.program, pattern)
-                .ok()
-                .flatten(),
+            VersionSource::Content(pattern) => {
+                registry::search_program(&self.built.program, pattern)
+                    .ok()
+                    .flatten()
+            }
             VersionSource::Command(command) => {
                 let mut output = CollectedOutput::default();
                 let spec = self.listing_command(

@@ -8,15 +8,15 @@
 
 mod build;
 mod command;
-mod known;
 mod list;
-mod place;
 mod read;
-pub mod stored;
+mod registry;
+mod result_location;
+pub mod serialization;
 mod without_adapter;
 
-pub(crate) use known::files_matching;
-pub use known::{KnownAdapters, builtin_adapter, is_elf, is_wrapper};
+pub(crate) use registry::files_matching;
+pub use registry::{KnownAdapters, builtin_adapter, is_elf, is_wrapper};
 pub use without_adapter::{explain_framework, framework_without_adapter};
 
 use crate::compile::CompileFailure;
@@ -28,8 +28,8 @@ use anyhow::{Result, anyhow, bail};
 use build::BuiltProgram;
 use command::{PlaceholderValues, RESULT_PIPE, with_placeholders};
 use list::{CaseListing, collect_parameters, select_values};
-use place::{CollectedOutput, ResultLocation};
 use read::tail_lines;
+use result_location::{CollectedOutput, ResultLocation};
 use speedwell_model::{Case, FailureCause, RequestedDivision, Variant};
 use speedwell_process::{ProcessEnd, ProcessSpec, ScratchFolder, run_child};
 use speedwell_suite::adapter::SuiteAdapter;

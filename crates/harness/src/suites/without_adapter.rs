@@ -3,7 +3,7 @@
 //!
 //! Files are read, never executed. Start at [`framework_without_adapter`].
 
-use super::known::is_elf;
+use super::registry::is_elf;
 use regex::bytes::Regex;
 use std::fs;
 use std::path::Path;

@@ -3,11 +3,11 @@
 //! test.
 //!
 //! Decides which sources make up a benchmark: files of tests and benchmarks, not of the code under
-//! test. `items.rs` decides how source code is split, `pool.rs` which parts one benchmark uses. No file
+//! test. `source_items.rs` decides how source code is split, `pool.rs` which parts one benchmark uses. No file
 //! is executed. Start at [`fingerprint_benchmarks`].
 
-mod items;
 mod pool;
+mod source_items;
 mod tokens;
 
 use crate::suites::files_matching;

@@ -4,7 +4,7 @@
 //! Decides by name alone which declarations are used: an ambiguous name makes the used subset
 //! larger, never smaller. Start at [`SourcePool::fingerprint_benchmark`].
 
-use super::items::{SourceItem, split_items};
+use super::source_items::{SourceItem, split_items};
 use super::tokens::{SourceSyntax, SourceToken, TokenKind, tokenize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;

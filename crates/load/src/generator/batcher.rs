@@ -7,7 +7,7 @@
 
 use super::clock::LoadClock;
 use crate::load::BatchingMode;
-use crate::measured::ThreadReport;
+use crate::measurement::ThreadReport;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 

@@ -20,8 +20,8 @@ mod protocol;
 #[cfg(feature = "http3")]
 mod quic;
 mod recorder;
-mod sent;
-mod source;
+mod request_source;
+mod started_request;
 mod worker;
 
 pub use connection_facts::TlsFacts;
@@ -30,15 +30,15 @@ pub use progress::ProgressReport;
 
 use crate::http2::UrlScheme;
 use crate::load::{HttpVersion, KindsError, LoadConfig, LoadShare, ServerAddress, TlsError};
-use crate::measured::LoadMeasurement;
+use crate::measurement::LoadMeasurement;
 use channel::TlsParameters;
 use clock::{LoadClock, NEVER, TICK_NS};
 use core::WorkerCore;
 use pacing::{RequestPacing, first_connections};
 use progress::{ProgressTracker, SteadyWatch, TotalsMailbox};
 use recorder::RequestRecorder;
+use request_source::RequestSource;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use source::RequestSource;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -314,20 +314,20 @@ fn merge_results(
         (false, true) => window_end_ns,
         (false, false) => last_end_ns,
     };
-    let (mut ok_in_time, mut under_way_ns) = (0, 0);
+    let (mut ok_in_time, mut in_flight_ns) = (0, 0);
     let mut rows = Vec::new();
     let mut threads = Vec::new();
-    let (mut most_connections, mut reached_most_connections) = (0, false);
+    let (mut max_connections, mut reached_max_connections) = (0, false);
     for result in results {
         let end_ns = result.report.elapsed_ns;
         tracker.add(&result.totals, false, end_ns);
         tracker.add(&result.warmup, true, end_ns.min(load.warmup_ns));
         ok_in_time += result.ok_in_time;
-        under_way_ns += result.under_way_ns;
+        in_flight_ns += result.in_flight_ns;
         rows.extend(result.rows);
         threads.push(result.report);
-        most_connections += result.max_open;
-        reached_most_connections |= result.reached_most_connections;
+        max_connections += result.max_open;
+        reached_max_connections |= result.reached_max_connections;
     }
     tracker.close_interval(ran_ns, load.warmup_ns);
     rows.sort_by_key(|row| row.end_ns);
@@ -336,13 +336,13 @@ fn merge_results(
         began_epoch_ms,
         elapsed_ns: end_ns.saturating_sub(load.warmup_ns),
         ok_in_time,
-        under_way_ns: Some(under_way_ns.min(u128::from(u64::MAX)) as u64),
+        in_flight_ns: Some(in_flight_ns.min(u128::from(u64::MAX)) as u64),
         totals,
         warmup,
         timeline,
         threads,
-        most_connections,
-        reached_most_connections,
+        max_connections,
+        reached_max_connections,
         is_interrupted,
         rows,
     }

@@ -5,7 +5,7 @@
 
 use super::clock::NEVER;
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
-use super::sent::{ConnectionLoss, InputOutcome, StartedRequest};
+use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
 use crate::http1::{ResponseSummary, ResponseWatch};
 use crate::http2::hpack::FieldList;
 use crate::http2::{

@@ -5,7 +5,7 @@
 
 use super::clock::NEVER;
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
-use super::sent::{ConnectionLoss, InputOutcome, StartedRequest};
+use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
 use crate::http1::{ResponseEnd, ResponseError, ResponseReader, ResponseSummary, ResponseWatch};
 use crate::outcomes::ErrorClass;
 use std::collections::VecDeque;

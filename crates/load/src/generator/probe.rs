@@ -12,7 +12,7 @@ use super::worker::LoadWorker;
 use crate::generator;
 use crate::latency::RequestOutcome;
 use crate::load::{CertificateRefusal, LoadConfig, LoadShare, ServerAddress};
-use crate::measured::RequestRecord;
+use crate::measurement::RequestRecord;
 use crate::outcomes::ErrorClass;
 use crate::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 use std::sync::atomic::{AtomicBool, AtomicU64};

@@ -4,7 +4,7 @@
 use super::clock::TICK_NS;
 use crate::latency::{ServiceTime, TimeDistribution};
 use crate::load::{LoadConfig, SteadinessRule};
-use crate::measured::{LoadTimeline, RequestTotals, TimelineTick};
+use crate::measurement::{LoadTimeline, RequestTotals, TimelineTick};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -236,7 +236,7 @@ impl TotalsMailbox {
         let Some(mut spare) = inside.spare.take() else {
             return false;
         };
-        spare.replies = totals.replies.next_period();
+        spare.responses = totals.responses.next_period();
         inside.full = Some(HandedTotals {
             totals: std::mem::replace(totals, spare),
             is_warmup,

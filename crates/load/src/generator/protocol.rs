@@ -8,7 +8,7 @@ use super::core::WorkerCore;
 use super::multiplex::Http2Requests;
 use super::pipeline::Http1Requests;
 use super::recorder::RequestRecorder;
-use super::sent::{ConnectionLoss, InputOutcome, StartedRequest};
+use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
 use crate::http1::ResponseWatch;
 use crate::load::{HttpVersion, RequestTimeouts};
 use crate::outcomes::ErrorClass;

@@ -8,7 +8,7 @@
 use super::channel::{TlsParameters, TransportTraffic};
 use super::clock::{LoadClock, LoadTimer, NEVER};
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
-use super::sent::{ConnectionLoss, StartedRequest};
+use super::started_request::{ConnectionLoss, StartedRequest};
 use crate::http1::{
     InvalidRequest, MethodKind, RequestParts, ResponsePhase, ResponseSummary, ResponseWatch,
     validate_parts,

@@ -3,11 +3,11 @@
 //! Decides which totals a request belongs to, and nothing about connections. Start at
 //! [`RequestRecorder::record_response`].
 
-use super::sent::StartedRequest;
+use super::started_request::StartedRequest;
 use crate::http1::{ResponseSummary, ResponseWatch};
 use crate::latency::RequestOutcome;
 use crate::load::{BodyRule, LoadConfig};
-use crate::measured::{RequestRecord, RequestTotals};
+use crate::measurement::{RequestRecord, RequestTotals};
 use crate::outcomes::{ErrorClass, OutcomeCounts};
 
 /// Counts and times of a thread.
@@ -28,7 +28,7 @@ pub(super) struct RequestRecorder<'a> {
     /// When the last response or failure after the warm-up arrived.
     pub last_end_ns: u64,
     /// Total time that requests were in flight between the warm-up and the end of sending.
-    pub under_way_ns: u128,
+    pub in_flight_ns: u128,
     /// One row per request, if requested.
     pub rows: Vec<RequestRecord>,
 }
@@ -52,7 +52,7 @@ impl<'a> RequestRecorder<'a> {
             in_flight: 0,
             last: ResponseSummary::default(),
             last_end_ns: 0,
-            under_way_ns: 0,
+            in_flight_ns: 0,
             rows: Vec::new(),
         }
     }
@@ -116,7 +116,7 @@ impl<'a> RequestRecorder<'a> {
         outcomes.bytes.body += summary.body_bytes;
         (0..summary.interim).for_each(|_| outcomes.count_interim(summary.interim_status));
         if is_good_status {
-            totals.replies.count_response(
+            totals.responses.count_response(
                 summary.body_bytes,
                 summary.reusable,
                 summary.doubtful_framing,
@@ -180,7 +180,7 @@ impl<'a> RequestRecorder<'a> {
         let totals = self.totals_mut(sent.is_warmup);
         totals.outcomes.count_attempt();
         totals.outcomes.count_unsent();
-        if let crate::measured::LoadLatency::Open(latency) = &mut totals.latency {
+        if let crate::measurement::LoadLatency::Open(latency) = &mut totals.latency {
             latency.record_unsent(sent.intended_start(), end_ns);
         }
     }
@@ -200,7 +200,7 @@ impl<'a> RequestRecorder<'a> {
                 .record(outcome, sent.intended_start(), sent.times_until(end_ns));
             let from_ns = sent.sent_ns.max(self.load.warmup_ns);
             let to_ns = end_ns.min(self.window_end_ns);
-            self.under_way_ns += u128::from(to_ns.saturating_sub(from_ns));
+            self.in_flight_ns += u128::from(to_ns.saturating_sub(from_ns));
         }
         if sent.is_warmup {
             return;

@@ -13,7 +13,7 @@ use super::poll::{MAX_EVENTS, SocketEvent};
 use super::progress::TotalsMailbox;
 use crate::http1::ResponseSummary;
 use crate::load::HttpVersion;
-use crate::measured::{RequestRecord, RequestTotals, ThreadReport};
+use crate::measurement::{RequestRecord, RequestTotals, ThreadReport};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
@@ -47,7 +47,7 @@ pub(super) struct LoadWorker<'a> {
     hands_over_warmup: bool,
     next_timeout_check_ns: u64,
     timeout_check_interval_ns: u64,
-    reached_most_connections: bool,
+    reached_max_connections: bool,
     /// Reused buffer for events of QUIC connections.
     #[cfg(feature = "http3")]
     quic_events: Vec<speedwell_load_h3::H3Event>,
@@ -93,7 +93,7 @@ impl<'a> LoadWorker<'a> {
             timeout_check_interval_ns: shortest.map_or(NEVER, |limit| {
                 (limit / TIMEOUT_CHECK_DIVISOR).clamp(1_000_000, TICK_NS)
             }),
-            reached_most_connections: false,
+            reached_max_connections: false,
             #[cfg(feature = "http3")]
             quic_events: Vec::new(),
         }
@@ -493,7 +493,7 @@ impl LoadWorker<'_> {
             }
             let max = self.core.max_connections();
             if self.connections.len() as u32 >= max {
-                self.reached_most_connections = true;
+                self.reached_max_connections = true;
                 return;
             }
             let id = self.connections.len() as u32;
@@ -521,12 +521,12 @@ pub(super) struct ThreadResult {
     pub warmup: RequestTotals,
     pub ok_in_time: u64,
     pub last_end_ns: u64,
-    pub under_way_ns: u128,
+    pub in_flight_ns: u128,
     pub ended_by_time: bool,
     pub rows: Vec<RequestRecord>,
     pub report: ThreadReport,
     pub max_open: u32,
-    pub reached_most_connections: bool,
+    pub reached_max_connections: bool,
     pub is_interrupted: bool,
 }
 
@@ -574,12 +574,12 @@ impl LoadWorker<'_> {
             warmup: *recorder.warmup,
             ok_in_time: recorder.ok_in_time,
             last_end_ns: recorder.last_end_ns,
-            under_way_ns: recorder.under_way_ns,
+            in_flight_ns: recorder.in_flight_ns,
             ended_by_time,
             rows: recorder.rows,
             report: self.monitor.into_report(end_ns),
             max_open: self.core.max_open,
-            reached_most_connections: self.reached_most_connections,
+            reached_max_connections: self.reached_max_connections,
             is_interrupted,
         }
     }

@@ -7,14 +7,14 @@
 //! connection. Start at [`ResponseReader`].
 
 mod head;
-mod reply;
 mod request;
+mod response;
 
 pub use head::MethodKind;
 pub(crate) use head::{is_token_byte, parse_number};
-pub use reply::{FeedProgress, HeadLimits, ResponsePhase, ResponseReader};
 pub(crate) use request::validate_parts;
 pub use request::{ConnectionOption, Http1Request, Http1Version, InvalidRequest, RequestParts};
+pub use response::{FeedProgress, HeadLimits, ResponsePhase, ResponseReader};
 
 use std::fmt;
 

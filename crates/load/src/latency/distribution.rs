@@ -146,37 +146,37 @@ pub struct TimeValues {
     moments: ExactSums,
     beyond: u64,
     lower_bounds: u64,
-    least_lower_bound_ns: u64,
+    min_lower_bound_ns: u64,
 }
 
 /// Integer sums, independent of the order of addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ExactSums {
-    least_ns: u64,
-    greatest_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
     sum: u128,
-    squares: u128,
+    sum_of_squares: u128,
 }
 
 impl ExactSums {
     const EMPTY: ExactSums = ExactSums {
-        least_ns: u64::MAX,
-        greatest_ns: 0,
+        min_ns: u64::MAX,
+        max_ns: 0,
         sum: 0,
-        squares: 0,
+        sum_of_squares: 0,
     };
 }
 
 /// All components of recorded times, for files.
 pub(super) struct StoredTimes {
     pub histogram: Histogram<u64>,
-    pub least_ns: u64,
-    pub greatest_ns: u64,
+    pub min_ns: u64,
+    pub max_ns: u64,
     pub sum: u128,
-    pub squares: u128,
+    pub sum_of_squares: u128,
     pub beyond: u64,
     pub lower_bounds: u64,
-    pub least_lower_bound_ns: u64,
+    pub min_lower_bound_ns: u64,
 }
 
 impl Default for TimeValues {
@@ -187,7 +187,7 @@ impl Default for TimeValues {
             moments: ExactSums::EMPTY,
             beyond: 0,
             lower_bounds: 0,
-            least_lower_bound_ns: u64::MAX,
+            min_lower_bound_ns: u64::MAX,
         }
     }
 }
@@ -210,7 +210,7 @@ impl PartialEq for TimeValues {
         self.moments == other.moments
             && self.beyond == other.beyond
             && self.lower_bounds == other.lower_bounds
-            && self.least_lower_bound_ns == other.least_lower_bound_ns
+            && self.min_lower_bound_ns == other.min_lower_bound_ns
             && self.to_histogram() == other.to_histogram()
     }
 }
@@ -219,13 +219,13 @@ impl TimeValues {
     pub(super) fn to_stored(&self) -> StoredTimes {
         StoredTimes {
             histogram: self.to_histogram().into_owned(),
-            least_ns: self.moments.least_ns,
-            greatest_ns: self.moments.greatest_ns,
+            min_ns: self.moments.min_ns,
+            max_ns: self.moments.max_ns,
             sum: self.moments.sum,
-            squares: self.moments.squares,
+            sum_of_squares: self.moments.sum_of_squares,
             beyond: self.beyond,
             lower_bounds: self.lower_bounds,
-            least_lower_bound_ns: self.least_lower_bound_ns,
+            min_lower_bound_ns: self.min_lower_bound_ns,
         }
     }
 
@@ -239,14 +239,14 @@ impl TimeValues {
         let histogram = restored.histogram.get_or_insert_with(new_histogram);
         histogram.add(&stored.histogram).ok()?;
         restored.moments = ExactSums {
-            least_ns: stored.least_ns,
-            greatest_ns: stored.greatest_ns,
+            min_ns: stored.min_ns,
+            max_ns: stored.max_ns,
             sum: stored.sum,
-            squares: stored.squares,
+            sum_of_squares: stored.sum_of_squares,
         };
         restored.beyond = stored.beyond;
         restored.lower_bounds = stored.lower_bounds;
-        restored.least_lower_bound_ns = stored.least_lower_bound_ns;
+        restored.min_lower_bound_ns = stored.min_lower_bound_ns;
         Some(restored)
     }
 
@@ -258,19 +258,19 @@ impl TimeValues {
     /// Adds the time of an unfinished request: a lower bound of the true time.
     pub(super) fn record_lower_bound(&mut self, ns: u64) {
         self.lower_bounds += 1;
-        self.least_lower_bound_ns = self.least_lower_bound_ns.min(ns);
+        self.min_lower_bound_ns = self.min_lower_bound_ns.min(ns);
         self.record_n(ns, 1);
     }
 
     /// Adds `count` equal times.
     pub(super) fn record_n(&mut self, ns: u64, count: u64) {
         let moments = &mut self.moments;
-        moments.least_ns = moments.least_ns.min(ns);
-        moments.greatest_ns = moments.greatest_ns.max(ns);
+        moments.min_ns = moments.min_ns.min(ns);
+        moments.max_ns = moments.max_ns.max(ns);
         let sum = u128::from(ns) * u128::from(count);
         moments.sum = moments.sum.saturating_add(sum);
         let squares = sum.saturating_mul(u128::from(ns));
-        moments.squares = moments.squares.saturating_add(squares);
+        moments.sum_of_squares = moments.sum_of_squares.saturating_add(squares);
         if ns <= MAX_RECORDABLE_NS {
             self.store_times(ns, count)
         } else {
@@ -348,13 +348,13 @@ impl TimeValues {
                 .unwrap_or_else(|_| unreachable!("all histograms have the same bounds")),
         }
         let (mine, theirs) = (&mut self.moments, &other.moments);
-        mine.least_ns = mine.least_ns.min(theirs.least_ns);
-        mine.greatest_ns = mine.greatest_ns.max(theirs.greatest_ns);
+        mine.min_ns = mine.min_ns.min(theirs.min_ns);
+        mine.max_ns = mine.max_ns.max(theirs.max_ns);
         mine.sum = mine.sum.saturating_add(theirs.sum);
-        mine.squares = mine.squares.saturating_add(theirs.squares);
+        mine.sum_of_squares = mine.sum_of_squares.saturating_add(theirs.sum_of_squares);
         self.beyond += other.beyond;
         self.lower_bounds += other.lower_bounds;
-        self.least_lower_bound_ns = self.least_lower_bound_ns.min(other.least_lower_bound_ns);
+        self.min_lower_bound_ns = self.min_lower_bound_ns.min(other.min_lower_bound_ns);
     }
 
     /// Clears the values but keeps the allocated memory, for snapshots that swap two of them.
@@ -369,7 +369,7 @@ impl TimeValues {
         self.moments = ExactSums::EMPTY;
         self.beyond = 0;
         self.lower_bounds = 0;
-        self.least_lower_bound_ns = u64::MAX;
+        self.min_lower_bound_ns = u64::MAX;
     }
 
     /// Number of values, including those beyond the range.
@@ -390,12 +390,12 @@ impl TimeValues {
 
     /// The exact minimum.
     pub fn min_ns(&self) -> Option<u64> {
-        (self.count() > 0).then_some(self.moments.least_ns)
+        (self.count() > 0).then_some(self.moments.min_ns)
     }
 
     /// The exact maximum.
     pub fn max_ns(&self) -> Option<u64> {
-        (self.count() > 0).then_some(self.moments.greatest_ns)
+        (self.count() > 0).then_some(self.moments.max_ns)
     }
 
     /// The exact sum of all times in nanoseconds.
@@ -414,7 +414,11 @@ impl TimeValues {
             return None;
         }
         let count = self.count() as f64;
-        let ExactSums { sum, squares, .. } = self.moments;
+        let ExactSums {
+            sum,
+            sum_of_squares: squares,
+            ..
+        } = self.moments;
         // n * squares - sum^2 suffers from cancellation in floating point, so use integers while
         // they fit: up to ten million values of ten seconds.
         let exact = squares
@@ -461,11 +465,11 @@ impl TimeValues {
         ranks
             .map(|rank| {
                 while passed < rank {
-                    let Some((greatest_ns, count)) = bins.next() else {
+                    let Some((max_ns, count)) = bins.next() else {
                         break;
                     };
                     passed += count;
-                    value_ns = greatest_ns;
+                    value_ns = max_ns;
                 }
                 (passed >= rank).then_some(value_ns)
             })
@@ -480,16 +484,12 @@ impl TimeValues {
     }
 
     fn quantile_at(&self, rank: u64, value_ns: Option<u64>, moved_ns: Option<u64>) -> TimeQuantile {
-        let ExactSums {
-            least_ns,
-            greatest_ns,
-            ..
-        } = self.moments;
+        let ExactSums { min_ns, max_ns, .. } = self.moments;
         let is_last = rank == self.count();
         let ns = match value_ns {
-            _ if is_last => greatest_ns,
+            _ if is_last => max_ns,
             // The end of the bin may lie outside the recorded range.
-            Some(ns) => ns.clamp(least_ns, greatest_ns),
+            Some(ns) => ns.clamp(min_ns, max_ns),
             None => MAX_RECORDABLE_NS,
         };
         let has_no_place = value_ns.is_none() && !is_last;
@@ -500,7 +500,7 @@ impl TimeValues {
             || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * LOWER_BOUND_TOLERANCE);
         TimeQuantile {
             ns,
-            is_lower_bound: has_no_place || (ns >= self.least_lower_bound_ns && moves),
+            is_lower_bound: has_no_place || (ns >= self.min_lower_bound_ns && moves),
         }
     }
 }

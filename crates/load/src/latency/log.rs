@@ -192,13 +192,17 @@ fn decode_histogram(payload: &str) -> Result<Histogram<u64>, String> {
 #[derive(Serialize, Deserialize)]
 struct SerializedTimes {
     histogram: String,
-    least_ns: u64,
-    greatest_ns: u64,
+    #[serde(alias = "least_ns")]
+    min_ns: u64,
+    #[serde(alias = "greatest_ns")]
+    max_ns: u64,
     sum_ns: String,
-    squares: String,
+    #[serde(alias = "squares")]
+    sum_of_squares: String,
     beyond: u64,
     lower_bounds: u64,
-    least_lower_bound_ns: u64,
+    #[serde(alias = "least_lower_bound_ns")]
+    min_lower_bound_ns: u64,
 }
 
 impl<K: TimeQuantity> Serialize for TimeDistribution<K> {
@@ -210,13 +214,13 @@ impl<K: TimeQuantity> Serialize for TimeDistribution<K> {
             .map_err(|error| S::Error::custom(error.to_string()))?;
         let record = SerializedTimes {
             histogram: STANDARD.encode(payload),
-            least_ns: stored.least_ns,
-            greatest_ns: stored.greatest_ns,
+            min_ns: stored.min_ns,
+            max_ns: stored.max_ns,
             sum_ns: stored.sum.to_string(),
-            squares: stored.squares.to_string(),
+            sum_of_squares: stored.sum_of_squares.to_string(),
             beyond: stored.beyond,
             lower_bounds: stored.lower_bounds,
-            least_lower_bound_ns: stored.least_lower_bound_ns,
+            min_lower_bound_ns: stored.min_lower_bound_ns,
         };
         record.serialize(serializer)
     }
@@ -234,13 +238,13 @@ impl<'de, K: TimeQuantity> Deserialize<'de> for TimeDistribution<K> {
         let whole = |text: &str| text.parse().map_err(D::Error::custom);
         TimeValues::restore(StoredTimes {
             histogram,
-            least_ns: record.least_ns,
-            greatest_ns: record.greatest_ns,
+            min_ns: record.min_ns,
+            max_ns: record.max_ns,
             sum: whole(&record.sum_ns)?,
-            squares: whole(&record.squares)?,
+            sum_of_squares: whole(&record.sum_of_squares)?,
             beyond: record.beyond,
             lower_bounds: record.lower_bounds,
-            least_lower_bound_ns: record.least_lower_bound_ns,
+            min_lower_bound_ns: record.min_lower_bound_ns,
         })
         .map(TimeDistribution::from)
         .ok_or_else(|| D::Error::custom("the histogram has unexpected bounds"))

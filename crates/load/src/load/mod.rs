@@ -12,7 +12,7 @@ pub use kinds::{DataTable, KindsError, RequestKind, RequestKinds};
 pub use tls::{ClientIdentity, TlsError, TlsOptions, TrustSource};
 pub use trust::{CertificateRefusal, LastRefusal};
 
-use crate::measured::TimelineTick;
+use crate::measurement::TimelineTick;
 use crate::pace::{PacingModel, StopCondition};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;

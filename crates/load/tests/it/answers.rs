@@ -119,7 +119,7 @@ fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
     };
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 400)]);
-    assert_eq!((server.seen(), measured.most_connections), (400, 2));
+    assert_eq!((server.seen(), measured.max_connections), (400, 2));
 
     // Every tenth response closes its connection; later pipelined requests are not lost.
     let server = Server::start(|mut request| match request.number % 10 {

@@ -7,7 +7,7 @@ use super::server::{
 use speedwell_clock::WaitClock;
 use speedwell_load::generator;
 use speedwell_load::load::{LoadConfig, LoadShare, RequestTimeouts, ServerAddress, SteadinessRule};
-use speedwell_load::measured::{LoadMeasurement, TimelineTick};
+use speedwell_load::measurement::{LoadMeasurement, TimelineTick};
 use speedwell_load::pace::{ClosedPace, PacingModel, ThinkTime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,7 +27,7 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
         assert_eq!(rows(&measured), [("ok", 1234)]);
         assert_eq!(server.seen(), 1234);
         assert_eq!(measured.threads.len(), threads as usize);
-        assert_eq!(measured.most_connections, 5);
+        assert_eq!(measured.max_connections, 5);
         assert_eq!(measured.ok_in_time, 1234);
     }
 }
@@ -72,7 +72,7 @@ fn parts_of_a_load_add_up_to_the_whole() {
     merged.merge(part(1));
     merged.merge(part(2));
     assert_eq!(rows(&merged), [("ok", 1000)]);
-    assert_eq!((server.seen(), merged.most_connections), (1000, 7));
+    assert_eq!((server.seen(), merged.max_connections), (1000, 7));
     let mut numbers: Vec<u64> = merged.rows.iter().map(|row| row.index).collect();
     numbers.sort_unstable();
     assert!(numbers.iter().copied().eq(0..1000));

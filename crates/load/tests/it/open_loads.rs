@@ -5,7 +5,7 @@ use super::server::{Server, carry_out, carry_out_beside, for_ms, good, rows};
 use speedwell_clock::WaitClock;
 use speedwell_load::latency::{AchievedCounts, OpenVerdict};
 use speedwell_load::load::LoadConfig;
-use speedwell_load::measured::{LoadLatency, LoadMeasurement};
+use speedwell_load::measurement::{LoadLatency, LoadMeasurement};
 use speedwell_load::pace::{ArrivalSpacing, PacingModel, RateSchedule, RequestRate, ScheduleStage};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -145,7 +145,7 @@ fn load_through_a_stall() -> Result<(), String> {
         },
     );
     let own_lag = verdict.own_lag_p99_ns as f64;
-    assert!(measured.reached_most_connections);
+    assert!(measured.reached_max_connections);
     ensure_holds(own_lag < response / 2.0, || format!("{verdict:?}"))
 }
 
@@ -177,17 +177,17 @@ fn connections_grow_with_the_load_up_to_the_limit() {
         wait_until(|| answered.load(Ordering::SeqCst) >= due.saturating_sub(10));
     });
     assert_eq!(rows(&measured), [("ok", 100)]);
-    let most = measured.most_connections;
+    let most = measured.max_connections;
     assert!((10..=20).contains(&most), "{most} connections");
-    assert!(!measured.reached_most_connections);
+    assert!(!measured.reached_max_connections);
 
     let clock = WaitClock::movable();
     let (server, _) = slow_server(clock);
     let mut load = at_rate(for_ms(server.load(1, 0), 500), 200.0, ArrivalSpacing::Even);
     load.max_connections = 2;
     let measured = run_on_moving_clock(clock, &load, |_| ());
-    assert!(measured.reached_most_connections);
-    assert_eq!(measured.most_connections, 2);
+    assert!(measured.reached_max_connections);
+    assert_eq!(measured.max_connections, 2);
     let outcomes = &measured.totals.outcomes;
     // Two connections handle 40/s: the rest is due but never sent.
     let unsent = rows(&measured)

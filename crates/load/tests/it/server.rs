@@ -7,7 +7,7 @@ use speedwell_load::load::{
     BatchingMode, ConnectionRules, HttpVersion, LoadConfig, LoadShare, LoadTarget, RequestKind,
     RequestKinds, RequestTimeouts, ServerAddress, SuccessRule,
 };
-use speedwell_load::measured::LoadMeasurement;
+use speedwell_load::measurement::LoadMeasurement;
 use speedwell_load::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -7,7 +7,7 @@ use super::server::{Asked, Server, Then, carry_out, carry_out_by, load_to, rows}
 use speedwell_clock::WaitClock;
 use speedwell_load::generator;
 use speedwell_load::load::{LoadConfig, RequestKind, RequestKinds, RequestTimeouts};
-use speedwell_load::measured::{LoadMeasurement, TimelineTick};
+use speedwell_load::measurement::{LoadMeasurement, TimelineTick};
 use speedwell_load::outcomes::ErrorClass;
 use speedwell_load::pace::{ClosedPace, PacingModel, ThinkTime};
 use std::net::TcpListener;
@@ -52,12 +52,9 @@ fn bodies_of_varying_length_are_good() {
         request.answer("200 OK", &"x".repeat(length))
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    let replies = measured.totals.replies;
+    let replies = measured.totals.responses;
     assert!(replies.lengths_vary());
-    assert_eq!(
-        (replies.least_body_bytes, replies.greatest_body_bytes),
-        (1, 5)
-    );
+    assert_eq!((replies.min_body_bytes, replies.max_body_bytes), (1, 5));
     assert_eq!(measured.totals.outcomes.bytes.body, 8 * (1 + 2 + 3 + 4 + 5));
 }
 
@@ -161,7 +158,7 @@ fn a_connection_that_closes_after_each_answer_is_made_anew() {
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
     assert_eq!(measured.totals.outcomes.connections.opened, 40);
-    assert_eq!(measured.totals.replies.reusable, 0);
+    assert_eq!(measured.totals.responses.reusable, 0);
     assert_eq!(server.seen(), 40);
 }
 
@@ -344,7 +341,7 @@ fn lengths_that_contradict_each_other_are_an_error_and_equal_ones_are_not() {
         Then::Keep
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    assert_eq!(measured.totals.replies.doubtful_framing, 40);
+    assert_eq!(measured.totals.responses.doubtful_framing, 40);
 }
 
 #[test]
@@ -394,7 +391,7 @@ fn a_server_that_closes_an_idle_connection_with_408_spoils_no_answer() {
         Then::Close
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    assert_eq!(measured.totals.replies.stray_bytes, 0);
+    assert_eq!(measured.totals.responses.stray_bytes, 0);
     assert_eq!(measured.totals.outcomes.connections.opened, 40);
 
     let server = Server::start(move |mut request| {
@@ -410,7 +407,7 @@ fn a_server_that_closes_an_idle_connection_with_408_spoils_no_answer() {
     let good = measured.totals.outcomes.succeeded();
     // If the machine delays the client, its next request may meet the notice or the end.
     assert!(good >= 1, "{:?}", rows(&measured));
-    assert_eq!(measured.totals.replies.stray_bytes, 0);
+    assert_eq!(measured.totals.responses.stray_bytes, 0);
 }
 
 #[test]

@@ -99,7 +99,7 @@ pub fn search_snippets(
                 kept: None,
                 limit: search.limit,
                 samples: search.samples,
-                requested: plan.sampling.asked,
+                requested: plan.sampling.requested,
                 is_series: false,
                 pin: plan.pin.as_ref(),
             };

@@ -193,7 +193,7 @@ fn record_case(
         seed: slot.seed(plan.design.seed),
         limit: Duration::from_millis(plan.sampling.timeout_ms),
         samples: plan.sampling.samples,
-        requested: plan.sampling.asked,
+        requested: plan.sampling.requested,
         is_series: false,
         pin: plan.pin.as_ref(),
         layout: RunLayout::default(),

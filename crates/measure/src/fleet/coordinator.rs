@@ -1,14 +1,16 @@
 //! Runs the loop that measures a session on other machines: submits work, collects and merges the
-//! results, and [recovers from losses](super::loss).
+//! results, and [recovers from losses](super::reassign).
 //!
-//! A shard is a part of the plan for one machine, stored as a parcel; it is done when one of its
-//! attempts completes. Only complete blocks are merged. Spools are authoritative; the engine's
-//! status is only a hint. Start at [`FleetCoordinator::run`].
+//! A shard is a part of the plan for one machine; it is done when one of its attempts completes.
+//! Only complete blocks are merged. Spools are authoritative; the engine's status is only a hint.
+//! Start at [`FleetCoordinator::run`].
 
-use super::doubles::StaleAttempts;
-use super::order::{ShardRequest, attempt_spool_path, expected_slots, request_path, stop_marker};
-use super::stream::{SpoolSource, SpoolStream};
-use super::waiting::{PollBackoff, WaitingReport};
+use super::polling::{PollBackoff, WaitingReport};
+use super::shard_request::{
+    ShardRequest, attempt_spool_path, expected_slots, request_path, stop_marker,
+};
+use super::spool_source::{SpoolSource, SpoolStream};
+use super::stale_attempts::StaleAttempts;
 use crate::EventListener;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_fleet::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
@@ -16,9 +18,7 @@ use speedwell_harness::plan::{PlanShard, SessionPlan};
 use speedwell_model::SessionEvent;
 use speedwell_process::is_interrupt_requested;
 use speedwell_results::spool::{self, SpoolItem, SpoolReader};
-use speedwell_results::store::{
-    BlockOrigin, MergeOutcome, ParcelState, SessionMerger, StoredParcel,
-};
+use speedwell_results::store::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
 use speedwell_runner::SessionEnd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -43,7 +43,7 @@ pub(super) struct FleetCoordinator<'a, 's, 'l> {
     /// ID of the session.
     pub session: String,
     pub machines: Vec<WorkerMachine>,
-    pub shards: Vec<StoredParcel>,
+    pub shards: Vec<StoredShard>,
     pub attempts: Vec<ShardAttempt>,
     /// Replaced attempts whose workers may still be alive.
     pub stale: StaleAttempts,
@@ -118,7 +118,7 @@ impl FleetCoordinator<'_, '_, '_> {
             if self.submit()? {
                 backoff.record_submission(Instant::now());
             }
-            if self.shards.iter().all(|parcel| is_settled(parcel.state)) {
+            if self.shards.iter().all(|stored| is_settled(stored.state)) {
                 self.free_machines();
                 return Ok(SessionEnd::Complete);
             }
@@ -167,12 +167,12 @@ impl FleetCoordinator<'_, '_, '_> {
     pub fn submit(&mut self) -> anyhow::Result<bool> {
         let mut has_submitted = false;
         for machine in 0..self.machines.len() {
-            let is_waiting = |parcel: &StoredParcel| {
-                parcel.state == ParcelState::Waiting && parcel.machine as usize == machine
+            let is_waiting = |stored: &StoredShard| {
+                stored.state == ShardState::Waiting && stored.machine as usize == machine
             };
             let shards: Vec<u32> = (0..)
                 .zip(&self.shards)
-                .filter(|(_, parcel)| is_waiting(parcel))
+                .filter(|(_, stored)| is_waiting(stored))
                 .map(|(shard, _)| shard)
                 .collect();
             if !shards.is_empty() {
@@ -218,15 +218,15 @@ impl FleetCoordinator<'_, '_, '_> {
         let is_streamed = stream.is_some();
         self.streams.extend(stream);
         for &shard in shards {
-            let parcel = &mut self.shards[shard as usize];
-            parcel.state = ParcelState::Sent;
-            parcel.engine_id = Some(submitted.job.0.clone());
-            self.merger.set_parcel(shard, parcel)?;
-            let parcel = self.shards[shard as usize].clone();
+            let stored = &mut self.shards[shard as usize];
+            stored.state = ShardState::Sent;
+            stored.engine_id = Some(submitted.job.0.clone());
+            self.merger.set_shard(shard, stored)?;
+            let stored = self.shards[shard as usize].clone();
             let source = if is_streamed {
                 SpoolSource::Stream
             } else {
-                SpoolSource::from_file(attempt_spool_path(&batch.folder, shard, parcel.attempt))
+                SpoolSource::from_file(attempt_spool_path(&batch.folder, shard, stored.attempt))
             };
             self.follow_spool(shard, submitted.job.clone(), source, false)?;
         }
@@ -261,9 +261,9 @@ impl FleetCoordinator<'_, '_, '_> {
         for (attempt, state) in std::mem::take(&mut self.attempts).into_iter().zip(states) {
             let text = match (attempt.end, state) {
                 (Some(AttemptOutcome::Complete), _) => {
-                    self.shards[attempt.shard as usize].state = ParcelState::Done;
-                    let parcel = &self.shards[attempt.shard as usize];
-                    self.merger.set_parcel(attempt.shard, parcel)?;
+                    self.shards[attempt.shard as usize].state = ShardState::Done;
+                    let stored = &self.shards[attempt.shard as usize];
+                    self.merger.set_shard(attempt.shard, stored)?;
                     continue;
                 }
                 (Some(AttemptOutcome::Failed(reason)), _) => format!("ended early: {reason}"),
@@ -278,7 +278,7 @@ impl FleetCoordinator<'_, '_, '_> {
             };
             statuses.push((attempt.shard, text));
         }
-        let is_settled_completely = self.shards.iter().all(|parcel| is_settled(parcel.state));
+        let is_settled_completely = self.shards.iter().all(|stored| is_settled(stored.state));
         let ended = if is_settled_completely {
             SessionEnd::Complete
         } else {
@@ -295,15 +295,15 @@ impl FleetCoordinator<'_, '_, '_> {
         source: SpoolSource,
         is_resumed: bool,
     ) -> anyhow::Result<()> {
-        let parcel = &self.shards[shard as usize];
-        let reader = SpoolReader::new(expected_slots(&self.plan.extract_shard(&to_shard(parcel))?));
+        let stored = &self.shards[shard as usize];
+        let reader = SpoolReader::new(expected_slots(&self.plan.extract_shard(&to_shard(stored))?));
         self.jobs.insert(job.clone());
         self.attempts.push(ShardAttempt {
             shard,
             origin: BlockOrigin {
-                machine: parcel.machine,
-                parcel: shard,
-                attempt: parcel.attempt,
+                machine: stored.machine,
+                shard,
+                attempt: stored.attempt,
             },
             job,
             reader,
@@ -320,9 +320,9 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Builds the request for the next attempt at a shard, which skips everything already stored.
     fn build_request(&self, shard: u32) -> anyhow::Result<ShardRequest> {
-        let parcel = &self.shards[shard as usize];
-        let machine = &self.machines[parcel.machine as usize];
-        let plan_shard = to_shard(parcel);
+        let stored = &self.shards[shard as usize];
+        let machine = &self.machines[stored.machine as usize];
+        let plan_shard = to_shard(stored);
         let part = self.plan.extract_shard(&plan_shard)?;
         let shard_slots: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
         let store = self.merger.store();
@@ -342,11 +342,11 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(ShardRequest {
             session: self.session.clone(),
             bundle: machine.bundle.clone(),
-            place: shard,
-            attempt: parcel.attempt,
+            number: shard,
+            attempt: stored.attempt,
             machine: machine.fleet_machine.name.clone(),
             labels: machine.fleet_machine.labels.clone(),
-            parcel: plan_shard,
+            shard: plan_shard,
             done: finished,
             failed: earlier.1,
             earlier: spool::serialize_runs(&earlier.0)?,
@@ -360,7 +360,7 @@ impl FleetCoordinator<'_, '_, '_> {
         for stream in 0..self.streams.len() {
             for (spool_id, line) in self.streams[stream].lines() {
                 let is_source = |attempt: &ShardAttempt| {
-                    (attempt.origin.parcel, attempt.origin.attempt) == spool_id
+                    (attempt.origin.shard, attempt.origin.attempt) == spool_id
                 };
                 if let Some(attempt) = self.attempts.iter().position(is_source) {
                     self.feed_spool(attempt, &line)?;
@@ -410,8 +410,8 @@ impl FleetCoordinator<'_, '_, '_> {
             .clone();
         match item {
             SpoolItem::Header(header) => {
-                let spool_id = (header.session.as_str(), header.parcel, header.attempt);
-                if spool_id != (self.session.as_str(), origin.parcel, origin.attempt) {
+                let spool_id = (header.session.as_str(), header.shard, header.attempt);
+                if spool_id != (self.session.as_str(), origin.shard, origin.attempt) {
                     self.warn(&format!("{name} sent results of another session"))?;
                     return Ok(());
                 }
@@ -419,9 +419,9 @@ impl FleetCoordinator<'_, '_, '_> {
                 let is_only_machine = self.machines.len() == 1;
                 self.merger
                     .set_machine(origin.machine, &header.machine, is_only_machine)?;
-                let parcel = &mut self.shards[origin.parcel as usize];
-                parcel.state = ParcelState::Running;
-                self.merger.set_parcel(origin.parcel, parcel)?;
+                let stored = &mut self.shards[origin.shard as usize];
+                stored.state = ShardState::Running;
+                self.merger.set_shard(origin.shard, stored)?;
             }
             SpoolItem::Block(block) => {
                 let merged = self.merger.merge_block(origin, &block)?;
@@ -604,14 +604,14 @@ impl FleetCoordinator<'_, '_, '_> {
             if !is_complete {
                 self.notify_replaced(attempt.origin);
             }
-            let parcel = &mut self.shards[attempt.shard as usize];
+            let stored = &mut self.shards[attempt.shard as usize];
             if is_complete {
-                parcel.state = ParcelState::Done;
+                stored.state = ShardState::Done;
             } else {
-                parcel.state = ParcelState::Waiting;
-                parcel.attempt += 1;
+                stored.state = ShardState::Waiting;
+                stored.attempt += 1;
             }
-            self.merger.set_parcel(attempt.shard, parcel)?;
+            self.merger.set_shard(attempt.shard, stored)?;
         }
         Ok(())
     }
@@ -628,14 +628,14 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 }
 
-pub(super) fn is_settled(state: ParcelState) -> bool {
-    matches!(state, ParcelState::Done | ParcelState::Lost)
+pub(super) fn is_settled(state: ShardState) -> bool {
+    matches!(state, ShardState::Done | ShardState::Lost)
 }
 
 /// The part of the plan that a shard covers.
-pub(super) fn to_shard(parcel: &StoredParcel) -> PlanShard {
+pub(super) fn to_shard(stored: &StoredShard) -> PlanShard {
     PlanShard {
-        jobs: parcel.jobs.clone(),
-        stratum: parcel.stratum,
+        jobs: stored.jobs.clone(),
+        stratum: stored.stratum,
     }
 }

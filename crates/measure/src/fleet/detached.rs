@@ -3,18 +3,19 @@
 //! [`reattach_session`].
 
 use super::coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled};
-use super::doubles::StaleAttempts;
-use super::{FleetRequest, current_machines, next_task, resume_attempts, send};
+use super::stale_attempts::StaleAttempts;
+use super::{FleetRequest, current_machines, next_task, resume_attempts, upload};
 use crate::EventListener;
 use anyhow::{Context, ensure};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_fleet::clean::{self, CleanSummary, CleanTarget};
-use speedwell_fleet::{FleetEngine, FleetMachine, depot, program};
+use speedwell_fleet::detached::SHARD_SUBCOMMAND;
+use speedwell_fleet::{FleetEngine, FleetMachine, content_store, program};
 use speedwell_harness::own_program;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::Session;
-use speedwell_process as process;
-use speedwell_results::store::{ParcelState, Store, StoredParcel};
+use speedwell_process::{self as process, WORKER_COMMAND};
+use speedwell_results::store::{ShardState, Store, StoredShard};
 use speedwell_runner::SessionEnd;
 use speedwell_suite::fleet::FleetFile;
 use std::collections::BTreeSet;
@@ -39,7 +40,7 @@ pub struct ShardStatus {
     /// Name of its machine.
     pub machine: String,
     /// Its record in the store.
-    pub shard: StoredParcel,
+    pub shard: StoredShard,
     /// Number of its blocks in the store.
     pub blocks: usize,
     /// The engine's state of its job, or why the latest attempt ended early.
@@ -59,8 +60,8 @@ pub fn reattach_session(
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<(SessionEnd, Vec<ShardStatus>)> {
     process::install_handlers()?;
-    let parcels = session_shards(store, number)?;
-    if parcels.iter().all(|parcel| is_settled(parcel.state)) {
+    let shards = session_shards(store, number)?;
+    if shards.iter().all(|stored| is_settled(stored.state)) {
         ensure!(
             action != DetachedAction::Cancel,
             "session @{number} has ended: nothing to cancel"
@@ -87,9 +88,9 @@ pub fn reattach_session(
         settings,
         session: session.id,
         next_task: next_task(&machines),
-        failed_attempts: vec![0; parcels.len()],
+        failed_attempts: vec![0; shards.len()],
         machines,
-        shards: parcels,
+        shards,
         attempts: Vec::new(),
         stale: StaleAttempts::default(),
         streams: Vec::new(),
@@ -123,24 +124,24 @@ fn session_machines(
     let machine = |machine: FleetMachine| {
         let folder = machine.folder.join("sessions").join(&session.id);
         WorkerMachine {
-            bundle: folder.join(depot::BUNDLE_LINK),
+            bundle: folder.join(content_store::BUNDLE_LINK),
             folder,
             fleet_machine: machine,
-            is_shared: send::is_shared(file),
+            is_shared: upload::is_shared(file),
             failures: 0,
         }
     };
     Ok(machines.into_iter().map(machine).collect())
 }
 
-fn session_shards(store: &Store, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
-    let parcels = store.list_parcels(number)?;
+fn session_shards(store: &Store, number: i64) -> anyhow::Result<Vec<StoredShard>> {
+    let shards = store.list_shards(number)?;
     ensure!(
-        !parcels.is_empty(),
+        !shards.is_empty(),
         "session @{number} was measured on this machine only\nhint: 'speedwell report @{number}' \
          shows it"
     );
-    Ok(parcels)
+    Ok(shards)
 }
 
 /// Returns the status of each shard according to the store; `statuses` adds what the engine
@@ -152,20 +153,20 @@ fn shard_statuses(
 ) -> anyhow::Result<Vec<ShardStatus>> {
     let machines = store.load_session_without_runs(number)?.machines;
     let blocks = store.merged_blocks(number)?;
-    let status = |(shard, parcel): (u32, StoredParcel)| ShardStatus {
+    let status = |(shard, stored): (u32, StoredShard)| ShardStatus {
         machine: machines
-            .get(parcel.machine as usize)
+            .get(stored.machine as usize)
             .map(|machine| machine.name.clone())
             .unwrap_or_default(),
         blocks: (blocks.iter())
-            .filter(|(_, origin)| origin.parcel == shard)
+            .filter(|(_, origin)| origin.shard == shard)
             .count(),
         engine_status: (statuses.iter())
             .find(|(status_shard, _)| *status_shard == shard)
             .map(|(_, text)| text.clone()),
-        shard: parcel,
+        shard: stored,
     };
-    Ok((0..).zip(store.list_parcels(number)?).map(status).collect())
+    Ok((0..).zip(store.list_shards(number)?).map(status).collect())
 }
 
 /// Removes what a session left on its machines, or everything older than two weeks on all machines.
@@ -182,12 +183,11 @@ pub fn clean_up(
     let mut machines = engine.list_machines()?;
     let mut id = None;
     if let Some((store, number)) = session {
-        let parcels = session_shards(store, number)?;
-        let is_submitted = |parcel: &StoredParcel| {
-            matches!(parcel.state, ParcelState::Sent | ParcelState::Running)
-        };
+        let shards = session_shards(store, number)?;
+        let is_submitted =
+            |stored: &StoredShard| matches!(stored.state, ShardState::Sent | ShardState::Running);
         ensure!(
-            !parcels.iter().any(is_submitted),
+            !shards.iter().any(is_submitted),
             "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
              'speedwell fleet cancel @{number}' ends it"
         );
@@ -212,7 +212,7 @@ pub(crate) fn clean_machines(
     let mut cleaned_folders = BTreeSet::new();
     let mut summaries = Vec::new();
     for machine in machines {
-        let summary = if !send::is_shared(file) {
+        let summary = if !upload::is_shared(file) {
             clean_there(engine, &machine, session)
         } else if cleaned_folders.insert(machine.folder.clone()) {
             clean::clean_folder(&machine.folder, target)
@@ -235,7 +235,13 @@ fn clean_there(
         sent_program.to_string_lossy(),
         machine.folder.to_string_lossy(),
     );
-    let mut command = vec![&*program, "perform-parcel", "--clean", &*folder];
+    let mut command = vec![
+        &*program,
+        WORKER_COMMAND,
+        SHARD_SUBCOMMAND,
+        "--clean",
+        &*folder,
+    ];
     command.extend(session);
     let mut connection = engine.start_command(&machine.name, &command)?;
     drop(connection.stdin.take());

@@ -5,39 +5,39 @@
 //! [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks. Start at
 //! [`measure_on_fleet`]; [`worker`] is the remote side.
 
-mod contents;
 mod coordinator;
 pub(crate) mod detached;
-mod doubles;
-pub mod left;
-mod loss;
-pub(crate) mod order;
-pub(crate) mod send;
-mod stream;
-mod waiting;
+pub mod detached_worker;
+mod manifest;
+mod polling;
+mod reassign;
+pub(crate) mod shard_request;
+mod spool_source;
+mod stale_attempts;
+pub(crate) mod upload;
 pub mod worker;
 
 use super::session::{MeasuredSession, read_back, session_header};
 use super::{EventListener, PreparedPlan, SessionRequest};
 use anyhow::{Context, bail, ensure};
 use coordinator::{FleetCoordinator, WorkerMachine};
-use doubles::StaleAttempts;
-use order::{attempt_spool_path, request_path, stop_marker};
+use shard_request::{attempt_spool_path, request_path, stop_marker};
 use speedwell_fleet::bundle::FileBundle;
-use speedwell_fleet::{FleetEngine, FleetMachine, JobId, MachineState, place};
+use speedwell_fleet::{FleetEngine, FleetMachine, JobId, MachineState, assignment};
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{RunCount, SampleLength, SessionEvent, SessionMachine, StoppingDesign};
 use speedwell_process as process;
-use speedwell_results::store::{ParcelState, SessionMerger, Store, StoredParcel};
+use speedwell_results::store::{SessionMerger, ShardState, Store, StoredShard};
 use speedwell_runner::SessionEnd;
 use speedwell_suite::fleet::FleetFile;
 use speedwell_suite::labels::MachineSelector;
+use spool_source::{SpoolSource, SpoolStream};
+use stale_attempts::StaleAttempts;
 use std::collections::BTreeSet;
 use std::fs;
-use stream::{SpoolSource, SpoolStream};
 
 pub use detached::{DetachedAction, ShardStatus, clean_here, clean_up, reattach_session};
-pub use send::receive_bundle;
+pub use upload::receive_bundle;
 
 /// With [`FleetRequest::on_each_machine`]: minimum runs per variant on one machine, and the target
 /// for all machines together.
@@ -81,15 +81,15 @@ pub fn measure_on_fleet(
         resumed,
         ..
     } = plans;
-    contents::check_sendable(&plan)?;
+    manifest::check_sendable(&plan)?;
     let fleet_machines = engine.list_machines()?;
     let number = resumed.map(|earlier| earlier.number);
-    let (machines, parcels) = match number {
+    let (machines, shards) = match number {
         Some(number) => load_resumed(store, number, &fleet_machines)?,
         None => assign_machines(&mut plan, fleet, &fleet_machines)?,
     };
-    let bundle = contents::gather_bundle(&plan)?;
-    send::warn_of_left_out(&bundle, listener)?;
+    let bundle = manifest::gather_bundle(&plan)?;
+    upload::warn_of_left_out(&bundle, listener)?;
     let mut header = session_header(&plan, suite, request);
     if let Some(number) = number {
         header.id = store.load_session_without_runs(number)?.id;
@@ -100,7 +100,7 @@ pub fn measure_on_fleet(
     let id = header.id.clone();
     let mut merger = match number {
         Some(number) => store.resume_merging(number)?,
-        None => store.begin_merging(&header, &serde_json::to_string(&plan)?, &parcels)?,
+        None => store.begin_merging(&header, &serde_json::to_string(&plan)?, &shards)?,
     };
     let number = merger.number();
     if let Some(url) = &request.push {
@@ -115,9 +115,9 @@ pub fn measure_on_fleet(
         settings: &request.settings,
         session: id,
         next_task: next_task(&machines),
-        failed_attempts: vec![0; parcels.len()],
+        failed_attempts: vec![0; shards.len()],
         machines,
-        shards: parcels,
+        shards,
         attempts: Vec::new(),
         stale: StaleAttempts::default(),
         streams: Vec::new(),
@@ -168,12 +168,12 @@ fn load_resumed(
     store: &Store,
     number: i64,
     fleet_machines: &[FleetMachine],
-) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredParcel>)> {
+) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredShard>)> {
     let machines = current_machines(
         &store.load_session_without_runs(number)?.machines,
         fleet_machines,
     )?;
-    Ok((machines, store.list_parcels(number)?))
+    Ok((machines, store.list_shards(number)?))
 }
 
 /// Selects machines for a new session and assigns the cases to them.
@@ -181,13 +181,13 @@ fn assign_machines(
     plan: &mut SessionPlan,
     fleet: &FleetRequest,
     fleet_machines: &[FleetMachine],
-) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredParcel>)> {
+) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredShard>)> {
     let machines = select_machines(fleet_machines, fleet)?;
     if fleet.on_each_machine {
         repeat_on_each(plan, machines.len() as u32);
     }
-    let parcels = cut_plan(plan, &machines, fleet.on_each_machine);
-    Ok((machines, parcels))
+    let shards = cut_plan(plan, &machines, fleet.on_each_machine);
+    Ok((machines, shards))
 }
 
 /// Follows the attempts that an earlier coordinator started, reading their spools from the
@@ -207,21 +207,21 @@ fn resume_attempts(
     }
     let mut connected: BTreeSet<(u32, JobId)> = BTreeSet::new();
     for shard in 0..coordinator.shards.len() as u32 {
-        let parcel = coordinator.shards[shard as usize].clone();
-        let is_submitted = matches!(parcel.state, ParcelState::Sent | ParcelState::Running);
-        let machine = &coordinator.machines[parcel.machine as usize];
-        let Some(job) = parcel.engine_id.map(JobId).filter(|_| is_submitted) else {
+        let stored = coordinator.shards[shard as usize].clone();
+        let is_submitted = matches!(stored.state, ShardState::Sent | ShardState::Running);
+        let machine = &coordinator.machines[stored.machine as usize];
+        let Some(job) = stored.engine_id.map(JobId).filter(|_| is_submitted) else {
             continue;
         };
-        if connected.contains(&(parcel.machine, job.clone())) {
+        if connected.contains(&(stored.machine, job.clone())) {
             coordinator.follow_spool(shard, job, SpoolSource::Stream, true)?;
             continue;
         }
         let (name, folder) = (machine.fleet_machine.name.clone(), machine.folder.clone());
         let shards_of_job = (0..).zip(&coordinator.shards).filter(|(_, other)| {
-            let is_submitted = matches!(other.state, ParcelState::Sent | ParcelState::Running);
+            let is_submitted = matches!(other.state, ShardState::Sent | ShardState::Running);
             is_submitted
-                && other.machine == parcel.machine
+                && other.machine == stored.machine
                 && other.engine_id.as_ref() == Some(&job.0)
         });
         let spools: Vec<String> = shards_of_job
@@ -231,12 +231,12 @@ fn resume_attempts(
             (coordinator.engine).reconnect_job(&name, &folder, (&job, &spools), follows)?;
         if let Some(connection) = connection {
             coordinator.streams.push(SpoolStream::new(connection));
-            connected.insert((parcel.machine, job.clone()));
+            connected.insert((stored.machine, job.clone()));
             coordinator.follow_spool(shard, job, SpoolSource::Stream, true)?;
             continue;
         }
         // An attempt whose connection broke delivers nothing more and ends immediately.
-        let file = attempt_spool_path(&folder, shard, parcel.attempt);
+        let file = attempt_spool_path(&folder, shard, stored.attempt);
         coordinator.follow_spool(shard, job, SpoolSource::from_file(file), true)?;
     }
     Ok(())
@@ -355,7 +355,7 @@ fn cut_plan(
     plan: &SessionPlan,
     machines: &[FleetMachine],
     on_each_machine: bool,
-) -> Vec<StoredParcel> {
+) -> Vec<StoredShard> {
     let duration = |job: &speedwell_harness::BenchmarkJob| expected_duration_s(plan, job);
     let cases: Vec<(&str, f64)> = (plan.jobs.iter())
         .map(|job| (job.label.as_str(), duration(job)))
@@ -364,25 +364,25 @@ fn cut_plan(
         .iter()
         .map(|machine| machine.name.as_str())
         .collect();
-    let assignment = place::assign_cases(&cases, &names);
-    let mut parcels = Vec::new();
+    let assignment = assignment::assign_cases(&cases, &names);
+    let mut shards = Vec::new();
     for machine in 0..machines.len() {
         let is_on_machine = |case: &usize| on_each_machine || assignment[*case] == machine;
         let cases_of_machine = (0..cases.len())
             .filter(is_on_machine)
             .map(|case| (case as u32, cases[case].1));
-        for jobs in place::cut_into_shards(cases_of_machine) {
-            parcels.push(StoredParcel {
+        for jobs in assignment::cut_into_shards(cases_of_machine) {
+            shards.push(StoredShard {
                 machine: machine as u32,
                 jobs,
                 stratum: if on_each_machine { machine as u32 } else { 0 },
                 attempt: 0,
                 engine_id: None,
-                state: ParcelState::Waiting,
+                state: ShardState::Waiting,
             });
         }
     }
-    parcels
+    shards
 }
 
 /// Estimates the duration of a case from the plan, in seconds.
@@ -406,12 +406,12 @@ fn send_to_machines(
 ) -> anyhow::Result<Vec<WorkerMachine>> {
     let mut ready = Vec::new();
     for machine in machines {
-        send::note_sending(bundle, &machine.name, listener)?;
-        let is_shared = send::is_shared(&fleet.file);
+        upload::note_sending(bundle, &machine.name, listener)?;
+        let is_shared = upload::is_shared(&fleet.file);
         let (folder, bundle) = if is_shared {
-            send::send_to_folder(bundle, session, &machine)
+            upload::send_to_folder(bundle, session, &machine)
         } else {
-            send::send_over_connection(engine, bundle, session, &machine)
+            upload::send_over_connection(engine, bundle, session, &machine)
         }
         .with_context(|| format!("cannot send the files to '{}'", machine.name))?;
         ready.push(WorkerMachine {

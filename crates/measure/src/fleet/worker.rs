@@ -3,8 +3,10 @@
 //! Holds the machine lock while it measures, so that other measurements wait. Before every block it
 //! checks whether a later attempt has started, and stops if it has. Start at [`perform_tasks`].
 
-use super::doubles;
-use super::order::{ShardRequest, attempt_spool_path, replaced_marker, request_path, stop_marker};
+use super::shard_request::{
+    ShardRequest, attempt_spool_path, replaced_marker, request_path, stop_marker,
+};
+use super::stale_attempts;
 use crate::resume::attach_definitions;
 use crate::session::{AnalysisStoppingRule, build_packages};
 use anyhow::{Context, ensure};
@@ -150,7 +152,7 @@ fn execution_options(
         previous_runs: request.earlier_runs()?,
         ..ExecuteOptions::default()
     };
-    for (job, block) in doubles::earlier_blocks(folder, request, plan) {
+    for (job, block) in stale_attempts::earlier_blocks(folder, request, plan) {
         spool.copy_block(job, &block)?;
         options.completed_slots.extend(&block.slots);
         let failed = block.failures.iter().filter_map(|failure| failure.slot);
@@ -168,12 +170,12 @@ fn begin_attempt(
 ) -> anyhow::Result<(SessionPlan, SpoolWriter)> {
     let mut plan = request.load_plan()?;
     attach_definitions(&mut plan)?;
-    let (machine, remark) = describe_machine(request);
+    let (machine, warning) = describe_machine(request);
     let header = SpoolHeader {
         version: VERSION,
         session: request.session.clone(),
         bundle: request.bundle.to_string_lossy().into_owned(),
-        parcel: request.place,
+        shard: request.number,
         attempt: request.attempt,
         machine,
         boot: process::ProcessIdentity::current_process()
@@ -183,8 +185,8 @@ fn begin_attempt(
     let labels = plan.jobs.iter().enumerate();
     let jobs = labels.map(|(index, job)| (plan.index_in_whole(index), job.label.clone()));
     let mut spool = SpoolWriter::create(&request.spool_path(folder), header, jobs.collect(), copy)?;
-    if let Some(remark) = remark {
-        spool.write_warning(&remark)?;
+    if let Some(warning) = warning {
+        spool.write_warning(&warning)?;
     }
     Ok((plan, spool))
 }
@@ -201,7 +203,7 @@ fn describe_machine(request: &ShardRequest) -> (SessionMachine, Option<String>) 
         environment,
         ..SessionMachine::default()
     };
-    (machine, identity.remark)
+    (machine, identity.warning)
 }
 
 /// Waits for exclusive use of this machine; `None` if the worker should stop. Reports a long wait
@@ -240,13 +242,15 @@ impl BlockGuard<'_> {
     /// The reason not to start another block, if there is one.
     fn stop_reason(&mut self) -> Option<String> {
         let mut offsets = 1..4;
-        let ShardRequest { place, attempt, .. } = *self.request;
+        let ShardRequest {
+            number, attempt, ..
+        } = *self.request;
         if let Some(successor) = offsets
-            .find(|offset| attempt_spool_path(self.folder, place, attempt + offset).exists())
+            .find(|offset| attempt_spool_path(self.folder, number, attempt + offset).exists())
             .map(|offset| attempt + offset)
         {
             self.reason = Some(format!("attempt {successor} has taken over"));
-        } else if replaced_marker(self.folder, place, attempt).exists() {
+        } else if replaced_marker(self.folder, number, attempt).exists() {
             self.reason = Some("another attempt is taking over".to_owned());
         } else if stop_marker(self.folder).exists() {
             self.reason = Some("a stop was requested".to_owned());

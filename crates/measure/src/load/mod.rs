@@ -17,7 +17,7 @@ use speedwell_model::load_run::LoadRun;
 use speedwell_model::{RunOrder, Session, SessionDesign, SessionState, StoppingDesign};
 use speedwell_process::{self as process, resolve_program};
 use speedwell_results::formats;
-use speedwell_results::formats::measured;
+use speedwell_results::formats::load_session;
 use speedwell_runner::load::{TargetUrl, load_with_tool};
 use std::path::Path;
 
@@ -54,7 +54,7 @@ pub fn build_session(
     session_request: &SessionRequest,
 ) -> anyhow::Result<Session> {
     // The report of the loads contains the warnings.
-    let mut session = measured::load_session("load", runs, &mut Vec::new())?;
+    let mut session = load_session::load_session("load", runs, &mut Vec::new())?;
     // Rounds are shuffled, but the first address given is the baseline.
     let position = |name: &str| {
         request

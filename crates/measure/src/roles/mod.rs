@@ -4,22 +4,22 @@
 //! The machines are selected once, all or none, and keep their roles for all runs. [`perform_run`]
 //! is one run, seen from here; [`worker`] is the remote side. Start at [`prepare_machines`].
 
-mod attend;
-mod choose;
-mod held;
-mod line;
+mod assign;
+mod connection;
+mod control;
+mod lease;
 mod relocate;
 mod run;
 pub mod worker;
 
-pub use attend::{MeasuringProcess, PlacedSession, RoleStatus};
-pub use held::{MachineLease, reacquire_machines};
+pub use control::{MeasuringProcess, PlacedSession, RoleStatus};
+pub use lease::{MachineLease, reacquire_machines};
 pub use run::{keep_services, perform_run};
 
 use super::EventListener;
-use crate::fleet::{order, send};
+use crate::fleet::{shard_request, upload};
 use anyhow::{Context, Result, bail};
-use line::RoleConnection as Part;
+use connection::RoleConnection as Part;
 use speedwell_fleet::bundle::{BundleSource, FileBundle};
 use speedwell_fleet::{AllocationLease, FleetEngine, FleetMachine, program};
 use speedwell_harness::own_program;
@@ -47,14 +47,14 @@ pub fn prepare_machines(
 ) -> Result<(MachinePlacement, MachineLease)> {
     let mut engine = FleetEngine::from_file(file);
     let fleet_machines = engine.list_machines()?;
-    let mut assignment = choose::assign_machines(&role_placement.roles, &fleet_machines)?;
+    let mut assignment = assign::assign_machines(&role_placement.roles, &fleet_machines)?;
     let bundle = gather_bundle(root)?;
-    send::warn_of_left_out(&bundle, listener)?;
+    upload::warn_of_left_out(&bundle, listener)?;
     let session = uuid::Uuid::now_v7().to_string();
-    let components = choose::lease_components(&role_placement.roles, &fleet_machines, &assignment);
-    let lease = held::acquire_allocation(
+    let components = assign::lease_components(&role_placement.roles, &fleet_machines, &assignment);
+    let lease = lease::acquire_allocation(
         &mut engine,
-        &held::job_name(&session),
+        &lease::job_name(&session),
         &components,
         listener,
     )?;
@@ -81,7 +81,7 @@ pub fn prepare_machines(
         .flat_map(|(role, role_machines)| role_machines.iter().map(move |index| (role, *index)))
     {
         let name = &fleet_machines[index].name;
-        send::note_sending(&sender.bundle, name, listener)?;
+        upload::note_sending(&sender.bundle, name, listener)?;
         let prepared = sender.prepare_machine(&fleet_machines[index]);
         let error_context = || format!("cannot send the files of '{}' to '{name}'", role.name);
         machines.push(prepared.with_context(error_context)?);
@@ -169,7 +169,7 @@ fn gather_bundle(root: &Path) -> Result<FileBundle> {
         },
         BundleSource::Program {
             from: program::program_to_send(&own_program()),
-            to: order::PROGRAM_PATH.to_owned(),
+            to: shard_request::PROGRAM_PATH.to_owned(),
         },
     ];
     FileBundle::gather(&sources)
@@ -187,13 +187,13 @@ impl BundleSender<'_> {
     /// Sends the necessary files to a machine and queries its identity.
     fn prepare_machine(&mut self, machine: &FleetMachine) -> Result<PlacedMachine> {
         let (bundle, session) = (&self.bundle, self.session.as_str());
-        let (folder, laid_out) = if send::is_shared(self.file) {
-            send::send_to_folder(bundle, session, machine)?
+        let (folder, laid_out) = if upload::is_shared(self.file) {
+            upload::send_to_folder(bundle, session, machine)?
         } else {
-            send::send_over_connection(&mut self.engine, bundle, session, machine)?
+            upload::send_over_connection(&mut self.engine, bundle, session, machine)?
         };
         let program = folder
-            .join(order::PROGRAM_PATH)
+            .join(shard_request::PROGRAM_PATH)
             .to_string_lossy()
             .into_owned();
         let greeting = probe_machine(&mut self.engine, &machine.name, &program)?;
@@ -214,10 +214,10 @@ impl BundleSender<'_> {
 }
 
 fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Result<ProbeReport> {
-    let role = Part::open(engine, (machine, program), "a part", &WorkerRequest::Greet);
+    let role = Part::open(engine, (machine, program), "a part", &WorkerRequest::Probe);
     let event = role.and_then(|role| role.next_event().map(|event| (role, event)));
     match event {
-        Ok((_, WorkerEvent::Greeting(greeting))) => Ok(*greeting),
+        Ok((_, WorkerEvent::Hello(greeting))) => Ok(*greeting),
         Ok(_) => bail!("the remote program sent an unexpected message"),
         Err(failure) => bail!("{}", failure.reason),
     }

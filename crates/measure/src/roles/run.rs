@@ -2,7 +2,7 @@
 //! connection to this process. Services start before the target, and the load machines send the
 //! load. Start at [`perform_run`]; [`keep_services`] runs services that several runs share.
 
-use super::line::RoleConnection;
+use super::connection::RoleConnection;
 use super::relocate::FolderMapping;
 use super::worker::{
     LoadReply, RequestedLoad, RoleOutcome, ServiceRequest, TargetRequest, WorkerEvent,
@@ -17,7 +17,7 @@ use speedwell_model::assignment::{
     BackingService, PlaceholderValue, RunAssignment, ScopedServices,
 };
 use speedwell_model::load_run::LoadRun;
-use speedwell_model::performed::{RunStage, StageFailure, StageReport};
+use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_process as process;
 use speedwell_runner::experiment::{self, RunReport, StageResult, stage_failure, wait_for_loss};
 use speedwell_runner::load::{build_job, wrap_measured};
@@ -158,7 +158,7 @@ fn start_services(
             from: &placement.root,
             to: &machine.root,
         };
-        let request = WorkerRequest::Serve(Box::new(ServiceRequest {
+        let request = WorkerRequest::RunService(Box::new(ServiceRequest {
             service: mapping
                 .map_service(service.clone())
                 .fill_placeholders(placeholders),
@@ -237,7 +237,7 @@ impl PlacedRun<'_> {
             placement: None,
             ..mapping.map_assignment(self.assignment.clone().fill_placeholders(&placeholders))
         };
-        let request = WorkerRequest::Perform(Box::new(TargetRequest {
+        let request = WorkerRequest::RunTarget(Box::new(TargetRequest {
             assignment,
             seed: self.seed,
             address: machine.address,

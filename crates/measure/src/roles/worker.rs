@@ -13,7 +13,7 @@ use speedwell_model::Environment;
 use speedwell_model::assignment::{BackingService, RunAssignment};
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_model::performed::{RunStage, StageFailure, StageReport};
+use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_process as process;
 use speedwell_runner::experiment::{
     LoadSender, RunReport, RunSite, RunningService, StageResult, run_target, stage_failure,
@@ -27,8 +27,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Hidden subcommand that runs [`perform_role`].
-pub const COMMAND: &str = "perform-role";
+/// Subcommand of [`process::WORKER_COMMAND`] that runs [`perform_role`].
+pub const ROLE_SUBCOMMAND: &str = "role";
 
 /// Poll interval while something may happen.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -43,13 +43,13 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum WorkerRequest {
     /// Report identity and environment.
-    Greet,
+    Probe,
     /// Hold the lock of this machine, where this is the fleet folder.
-    Hold(PathBuf),
+    Lock(PathBuf),
     /// Start a service.
-    Serve(Box<ServiceRequest>),
+    RunService(Box<ServiceRequest>),
     /// Run the target.
-    Perform(Box<TargetRequest>),
+    RunTarget(Box<TargetRequest>),
 }
 
 /// A request to start a service.
@@ -77,12 +77,12 @@ pub(super) struct TargetRequest {
 /// A message from a role.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum WorkerEvent {
-    /// Answer to [`WorkerRequest::Greet`].
-    Greeting(Box<ProbeReport>),
+    /// Answer to [`WorkerRequest::Probe`].
+    Hello(Box<ProbeReport>),
     /// The machine's lock is held, shared with other experiments.
-    Has,
+    Locked,
     /// Someone measures exclusively on the machine; describes the holder of the lock.
-    Waits(String),
+    Queued(String),
     /// The service is ready at this port.
     Ready(u16),
     /// A load is requested.
@@ -133,16 +133,16 @@ pub fn perform_role() -> Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     let request: WorkerRequest = serde_json::from_str(&line).context("cannot parse the request")?;
-    if let WorkerRequest::Greet = request {
-        return send_event(&WorkerEvent::Greeting(Box::new(probe_report())));
+    if let WorkerRequest::Probe = request {
+        return send_event(&WorkerEvent::Hello(Box::new(probe_report())));
     }
     let replies = receive_replies();
     let mut report = RunReport::default();
     let result = match request {
-        WorkerRequest::Greet => Ok(()),
-        WorkerRequest::Hold(folder) => hold_lock(&folder, &replies),
-        WorkerRequest::Serve(request) => run_service(&request, &replies, &mut report),
-        WorkerRequest::Perform(request) => run_target_request(&request, replies, &mut report),
+        WorkerRequest::Probe => Ok(()),
+        WorkerRequest::Lock(folder) => hold_lock(&folder, &replies),
+        WorkerRequest::RunService(request) => run_service(&request, &replies, &mut report),
+        WorkerRequest::RunTarget(request) => run_target_request(&request, replies, &mut report),
     };
     report.performed.failure = result.err();
     send_event(&WorkerEvent::Done(Box::new(RoleOutcome {
@@ -179,13 +179,13 @@ fn hold_lock(folder: &Path, replies: &Receiver<LoadReply>) -> StageResult<()> {
         }
         let holders = (begin.elapsed() > MIN_REPORTED_WAIT).then(|| ticket.describe_holders());
         if holders.is_some() && holders != reported_holders {
-            send_event(&WorkerEvent::Waits(holders.clone().unwrap_or_default()))
+            send_event(&WorkerEvent::Queued(holders.clone().unwrap_or_default()))
                 .map_err(lock_failure)?;
             reported_holders = holders;
         }
         thread::sleep(LOCK_POLL_INTERVAL);
     };
-    send_event(&WorkerEvent::Has).map_err(lock_failure)?;
+    send_event(&WorkerEvent::Locked).map_err(lock_failure)?;
     let is_wanted = || {
         !matches!(
             replies.recv_timeout(LOCK_POLL_INTERVAL),

@@ -1,11 +1,11 @@
 //! The report of `history changes`: what changed along a line of revisions.
 //!
-//! Decides on columns; the wording for a change is in `changes/words.rs`. Start at
+//! Decides on columns; the wording for a change is in `changes/text.rs`. Start at
 //! [`report_changes`].
 
-pub(crate) mod words;
+pub(crate) mod text;
 
-use self::words::{SeriesChange, ShownChange, series_changes};
+use self::text::{SeriesChange, ShownChange, series_changes};
 use crate::charts::TrendXAxis;
 use crate::comparison::{verdict_emphasis, verdict_symbol};
 use crate::document::{Document, ReportBlock};
@@ -79,7 +79,7 @@ pub(crate) fn changes_table(series: &SeriesTrend, history: &ProjectHistory) -> O
     (!lines.is_empty()).then(|| change_columns().build_table(CHANGES_TABLE, &shown_changes(&lines)))
 }
 
-/// Numbers of changes that are neither judged by a person nor refuted.
+/// Numbers of changes that are neither triaged by a person nor refuted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenChanges {
     /// Established changes.
@@ -241,8 +241,8 @@ fn add_state(columns: &mut ColumnSet<ShownChange>) {
         ReportCell::words(line.state.to_string()).with_text(line.state_text())
     });
     columns.add_value("drift", |line| line.is_drift);
-    columns.add_column(ReportColumn::words("judged", "judged"), |line| {
-        ReportCell::words(line.judgement.to_string()).with_text(line.triage_text())
+    columns.add_column(ReportColumn::words("triage", "triage"), |line| {
+        ReportCell::words(line.triage.to_string()).with_text(line.triage_text())
     });
     columns.add_value("note", |line| line.note.clone());
 }

@@ -3,7 +3,7 @@
 //! Decides on the positions of revisions on the axis; `changes` decides on the wording.
 
 use super::{panel, verdict_mark};
-use crate::changes::words::{SeriesChange, cause_text, series_changes, series_title};
+use crate::changes::text::{SeriesChange, cause_text, series_changes, series_title};
 use crate::document::ReportChart;
 use crate::figure::format_number;
 use crate::unit::{FigureScale, UnitChoice};

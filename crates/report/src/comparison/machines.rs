@@ -140,14 +140,14 @@ fn machines_data(by_machine: &AcrossMachines) -> Value {
             "change": population.change.value,
             "low": population.change.low,
             "high": population.change.high,
-            "to_halve": population.to_halve,
+            "machines_to_halve_interval": population.to_halve,
         })
     };
     json!({
-        "on_these": by_machine.on_these.to_string(),
-        "depends": by_machine.depends,
+        "verdict": by_machine.on_these.to_string(),
+        "depends_on_machine": by_machine.depends,
         "machines": by_machine.machines.iter().map(machine).collect::<Vec<Value>>(),
-        "others": by_machine.populations.iter().map(population).collect::<Vec<Value>>(),
+        "populations": by_machine.populations.iter().map(population).collect::<Vec<Value>>(),
     })
 }
 

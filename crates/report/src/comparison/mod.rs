@@ -3,16 +3,16 @@
 //! Decides which comparisons share a table. Usually a table shows one comparison, and its rows are
 //! the cases. Comparisons of a single case would need as many tables as there are metrics (a load
 //! test) or candidates (several one-liners); they become the rows of one table instead. Sentences
-//! are in `words.rs`, rows and columns in `rows.rs`.
+//! are in `text.rs`, rows and columns in `rows.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
 pub mod machines;
 mod rows;
-mod words;
+mod text;
 
 pub use rows::{verdict_emphasis, verdict_symbol};
-pub use words::{correction_words, method_words, size};
+pub use text::{correction_words, method_words, size};
 
 use crate::case_labels::{CaseLabels, LabelLine, distinct};
 use crate::charts::MAX_DRAWN_RUNS;
@@ -50,13 +50,13 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
                 _ => "change",
             };
             let (ended_after, failures) = (findings.ended_after, &findings.failures);
-            let sentence = words::comparison_headline(comparison, change, ended_after, failures);
+            let sentence = text::comparison_headline(comparison, change, ended_after, failures);
             document.push(ReportBlock::Headline(subject + &sentence));
         }
         add_section(section, &findings.failures, output, &mut document);
     }
     output.add_detail(&mut document, |output, document| {
-        let notes = words::comparison_notes(&findings.comparisons, output.verbosity);
+        let notes = text::comparison_notes(&findings.comparisons, output.verbosity);
         document.extend(notes.into_iter().map(ReportBlock::Note));
     });
     document.attach_data("comparisons", comparisons_data(&findings.comparisons));
@@ -142,7 +142,7 @@ fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> Rep
     }
     let caption = [
         Some(named.shared),
-        words::comparison_caption(&section.comparisons, unit, runs),
+        text::comparison_caption(&section.comparisons, unit, runs),
     ];
     ReportTable {
         caption: caption

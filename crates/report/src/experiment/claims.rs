@@ -156,8 +156,8 @@ pub fn report_gates(found: &ExperimentFindings) -> Document {
                 "change": gate.change.map(|change| change.value),
                 "change_low": gate.change.map(|change| change.low),
                 "change_high": gate.change.map(|change| change.high),
-                "kept": gate.is_kept,
-                "broken": gate.is_broken,
+                "passed": gate.is_kept,
+                "failed": gate.is_broken,
             })
         })
         .collect();

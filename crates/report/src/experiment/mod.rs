@@ -8,7 +8,7 @@
 mod claims;
 mod factors;
 mod headline;
-mod served;
+mod latency_curve;
 
 use crate::comparison::report_comparison;
 use crate::document::{Document, ReportBlock, ReportChart};
@@ -271,7 +271,7 @@ fn distribution_tables(
         }
     };
     let percentiles = tables_if_requested("latency-percentiles", &|| {
-        served::served_tables(group, experiment)
+        latency_curve::served_tables(group, experiment)
     });
     let factors = tables_if_requested("factors", &|| factors::factor_tables(group, experiment));
     percentiles.into_iter().chain(factors)
@@ -325,10 +325,10 @@ fn charts_named(
     let groups = found.groups.iter();
     match name {
         "served" => groups
-            .flat_map(|group| served::draw_served(group, series, stages, experiment))
+            .flat_map(|group| latency_curve::draw_served(group, series, stages, experiment))
             .collect(),
         "ecdf-tail" => groups
-            .flat_map(|group| served::draw_tail(group, series, experiment))
+            .flat_map(|group| latency_curve::draw_tail(group, series, experiment))
             .collect(),
         "bar" => groups
             .flat_map(|group| {

@@ -2,9 +2,9 @@
 
 use crate::charts::point_series;
 use crate::document::ReportChart;
-use crate::load::words::load_name;
+use crate::load::text::load_name;
 use speedwell_analysis::load::{LoadFindings, QuantityPercentiles, RequestGroup, TimedQuantity};
-use speedwell_load::measured::{LoadTimeline, TimelineTick};
+use speedwell_load::measurement::{LoadTimeline, TimelineTick};
 use speedwell_plot as plot;
 
 const NS_PER_MS: f64 = 1e6;
@@ -123,7 +123,7 @@ fn merge_ticks(ticks: &[TimelineTick]) -> TimelineTick {
         errors: ticks.iter().map(|tick| tick.errors).sum(),
         p50_ns: max_time(|tick| tick.p50_ns),
         p99_ns: max_time(|tick| tick.p99_ns),
-        most_ns: max_time(|tick| tick.most_ns),
+        max_ns: max_time(|tick| tick.max_ns),
     }
 }
 
@@ -202,7 +202,7 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
                     milliseconds(stretch.tick.p99_ns)
                 }),
                 stretch_series("max", &stretches, |stretch| {
-                    milliseconds(stretch.tick.most_ns)
+                    milliseconds(stretch.tick.max_ns)
                 }),
             ]
         }

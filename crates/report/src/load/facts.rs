@@ -4,7 +4,7 @@ use crate::document::Fact;
 use crate::figure::{
     Uncertainty, format_count, format_duration, format_number, format_quantity, format_share,
 };
-use crate::load::words::{format_ns, format_rate, format_requests};
+use crate::load::text::{format_ns, format_rate, format_requests};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_model::load_run::{LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
@@ -131,10 +131,7 @@ fn sent_text(run: &LoadRun) -> String {
         0 | 1 => String::new(),
         streams => format!(", up to {streams} in flight on a connection"),
     };
-    let reuse = match (
-        requested.keeps_alive,
-        requested.most_requests_per_connection,
-    ) {
+    let reuse = match (requested.keeps_alive, requested.max_requests_per_connection) {
         (false, _) => ", a connection for each request".to_owned(),
         (true, Some(max_requests)) => {
             format!(", {} on a connection", format_requests(max_requests))
@@ -233,7 +230,7 @@ fn connections_text(load: &LoadFindings<'_>) -> String {
     format!(
         "{} opened{in_warmup}{failed}, at most {} at once; {} on a reused one{}",
         format_number(connections.opened as f64, 0),
-        format_number(f64::from(load.run.measured.most_connections), 0),
+        format_number(f64::from(load.run.measured.max_connections), 0),
         format_requests(connections.reused_sends),
         per_connection.unwrap_or_default()
     )

@@ -2,7 +2,7 @@
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_number, format_share};
-use crate::load::words::{format_ns, format_ns_range, format_rate, refusal_reason};
+use crate::load::text::{format_ns, format_ns_range, format_rate, refusal_reason};
 use crate::table::{
     ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable, TableFootnotes, TextEmphasis,
 };

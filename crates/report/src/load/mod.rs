@@ -2,7 +2,7 @@
 //! requests, charts, and every measured figure for machines.
 //!
 //! Decides on wording and order; `analysis::load` decides which figures are reported. Start at
-//! [`report_loads`]; sentences are in `words.rs`, tables in `tables.rs`, and [`add_gate`] reports a
+//! [`report_loads`]; sentences are in `text.rs`, tables in `tables.rs`, and [`add_gate`] reports a
 //! load against its limits.
 
 mod charts;
@@ -10,7 +10,7 @@ mod facts;
 mod gate;
 mod search;
 mod tables;
-mod words;
+mod text;
 
 pub use gate::add_gate;
 pub use search::{level_sort_keys, rate_sort_keys, report_search};
@@ -18,7 +18,7 @@ pub use tables::sort_keys;
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
-use crate::load::words::load_name;
+use crate::load::text::load_name;
 use crate::output::OutputOptions;
 use serde_json::{Value, json};
 use speedwell_analysis::load::{
@@ -46,7 +46,7 @@ const OPEN_NOTE: &str = "response: from the time a request was due to the last b
 pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Document {
     let mut document = Document::new("load");
     document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
-    document.push(ReportBlock::Headline(words::loads_headline(loads)));
+    document.push(ReportBlock::Headline(text::loads_headline(loads)));
     document.push(ReportBlock::Table(tables::summary_table(loads)));
     // Before the details: a timeline shows at a glance whether the figures mean anything.
     document.push_charts(charts::draw_charts(loads));
@@ -76,7 +76,7 @@ fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     for load in loads {
         let remarks = load.remarks.iter();
         for remark in remarks.filter(|remark| remark.severity() != RemarkSeverity::Note) {
-            let text = words::remark_sentence(remark, load);
+            let text = text::remark_sentence(remark, load);
             // Several machines of one load may be lost or limited.
             let kind = match remark {
                 LoadRemark::MachineLost { .. } | LoadRemark::MachineLimited { .. } => text.clone(),
@@ -108,7 +108,7 @@ fn add_details(load: &LoadFindings<'_>, load_count: usize, document: &mut Docume
         .remarks
         .iter()
         .filter(|remark| remark.severity() == RemarkSeverity::Note)
-        .map(|remark| ReportBlock::Note(words::remark_sentence(remark, load)));
+        .map(|remark| ReportBlock::Note(text::remark_sentence(remark, load)));
     blocks.extend(notes);
     match load_count {
         1 => document.extend(blocks),
@@ -152,7 +152,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
         "throughput": load.throughput_per_s,
         "principal": {"quantity": load.principal_quantity().0.name(), "group": load.principal_quantity().1.name()},
         "concurrency": {
-            "asked": load.concurrency.requested,
+            "requested": load.concurrency.requested,
             "effective": load.concurrency.effective,
             "connecting": load.concurrency.connecting,
             "is_short": load.concurrency.is_short,
@@ -175,7 +175,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
         },
         "requests_per_connection": load.per_connection,
         "halves": load.halves.map(|halves| json!({
-            "of": match halves.course {
+            "metric": match halves.course {
                 DriftMetric::Throughput => "throughput",
                 DriftMetric::Median => "p50_ns",
             },
@@ -183,7 +183,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
             "second": halves.second,
         })),
         "is_balanced": load.balance.is_ok(),
-        "remarks": remarks,
+        "notes": remarks,
     })
 }
 

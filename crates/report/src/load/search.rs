@@ -6,7 +6,7 @@
 use crate::charts::point_series;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{Uncertainty, format_count, format_quantity, format_share};
-use crate::load::words::format_rate;
+use crate::load::text::format_rate;
 use crate::load::{findings_data, run_data, tables};
 use crate::output::OutputOptions;
 use crate::scaling::{self, throughput_chart};
@@ -171,7 +171,7 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
         |(_, standing)| scaling::change_cell(*standing),
     );
     columns.add_column(
-        ReportColumn::words("standing", ""),
+        ReportColumn::words("verdict", ""),
         move |(pass, standing)| scaling::standing_cell(*standing, knee == Some(pass.concurrency)),
     );
     let format_time = |ns| format_quantity(ns, "ns", Uncertainty::Unknown);
@@ -322,7 +322,7 @@ fn rate_columns(label: &str) -> ColumnSet<RateAttempt> {
         time_cell(attempt.p99_ns)
     });
     columns.add_column(
-        ReportColumn::words("missed", ""),
+        ReportColumn::words("outcome", ""),
         |attempt| match &attempt.missed {
             None => ReportCell::words("kept"),
             Some(missed) => ReportCell::words(missed_reason(missed)),

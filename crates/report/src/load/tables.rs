@@ -5,7 +5,7 @@
 
 use crate::document::ReportBlock;
 use crate::figure::{Uncertainty, decimal_place, format_number, format_share};
-use crate::load::words::{
+use crate::load::text::{
     format_ns, format_ns_range, format_rate, format_reported_time, load_name, refusal_reason,
 };
 use crate::table::{
@@ -443,7 +443,7 @@ fn spread_columns<'a>(name: String) -> ColumnSet<&'a QuantitySpread> {
         ReportCell::value(spread.count).with_text(format_number(spread.count as f64, 0))
     });
     columns.add_value("lower_bounds", |spread| spread.lower_bounds);
-    columns.add_column(ReportColumn::figure("least_ns", "min"), |spread| {
+    columns.add_column(ReportColumn::figure("min_ns", "min"), |spread| {
         spread_cell(spread, Some(spread.least_ns as f64), false)
     });
     columns.add_column(ReportColumn::figure("mean_ns", "mean"), |spread| {
@@ -459,7 +459,7 @@ fn spread_columns<'a>(name: String) -> ColumnSet<&'a QuantitySpread> {
     columns.add_column(ReportColumn::figure("median_ns", "median"), |spread| {
         time_cell(Some(spread.median))
     });
-    columns.add_column(ReportColumn::figure("greatest_ns", "max"), |spread| {
+    columns.add_column(ReportColumn::figure("max_ns", "max"), |spread| {
         time_cell(Some(spread.greatest))
     });
     columns

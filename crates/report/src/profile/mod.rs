@@ -2,11 +2,11 @@
 //! section per case of a session.
 //!
 //! Decides on wording; `analysis::profile` computes the costs. Start at [`report_profiles`]; the
-//! flame graphs are in `pictures.rs`.
+//! flame graphs are in `flame_graphs.rs`.
 
-mod pictures;
+mod flame_graphs;
 
-pub use pictures::ProfileSide;
+pub use flame_graphs::ProfileSide;
 
 use crate::OutputOptions;
 use crate::document::{Document, ReportBlock, ReportChart};
@@ -14,7 +14,7 @@ use crate::figure::{format_count, format_share};
 use crate::table::{
     ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number,
 };
-use pictures::format_weight;
+use flame_graphs::format_weight;
 use serde_json::{Map, Value, json};
 use speedwell_analysis::profile::{
     CaseProfile, CostDirection, CostEntry, CostExplanation, CostRow, ExtraCost, ProfiledSides,
@@ -58,7 +58,7 @@ pub fn report_profiles(
             document.push(ReportBlock::Note(FLAMES_HINT.into()));
         }
     });
-    document.push_charts(pictures::flame_graphs(sides, found));
+    document.push_charts(flame_graphs::flame_graphs(sides, found));
     attach_data(&mut document, sides, &found.extra);
     document
 }
@@ -166,7 +166,7 @@ fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> 
     }
     for side in sides {
         let blind = side.profile.tool.blind_spot().map(str::to_owned);
-        for note in blind.iter().chain(&side.profile.remarks) {
+        for note in blind.iter().chain(&side.profile.notes) {
             if !notes.contains(note) {
                 notes.push(note.clone());
             }

@@ -3,12 +3,12 @@
 //! Decides the meaning of their words, units and names, both for imported files and for measured
 //! programs. Knows neither where the bytes come from nor how the figures are used.
 
+pub mod diagnosis;
 pub mod go_bench;
 pub mod google_benchmark;
 pub mod http_output;
 pub mod json;
 pub mod profile;
-pub mod readable;
 pub mod suites;
 pub mod unit;
 

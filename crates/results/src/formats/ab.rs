@@ -8,8 +8,8 @@
 //! (support/ab.c).
 
 use crate::foreign::file_beginning;
-use crate::formats::imported::{ImportedProcess, SessionBuilder, value_sample};
 use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
+use crate::formats::session_builder::{ImportedProcess, SessionBuilder, value_sample};
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{Case, Environment, Metric, MetricDirection, Session};
 

@@ -5,10 +5,10 @@
 //! except for rates in the output of tools that print both times and rates. Start at
 //! [`read`].
 
-use super::imported::{DroppedEntries, ImportedProcess, value_sample};
+use super::duplicate_names::{ListedResult, distinguish_results};
 use super::input::{InputFile, MetricDirections};
 use super::points::{FileSessions, PointKey, commit_subject, revision_origin};
-use super::same_names::{ListedResult, distinguish_results};
+use super::session_builder::{DroppedEntries, ImportedProcess, value_sample};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
 use anyhow::{Context, Result, ensure};

@@ -4,10 +4,10 @@
 //! each measure a metric. Responses do not state the direction of a measure, so the user must. Does
 //! not fetch responses. Start at [`read`].
 
-use super::imported::{DroppedEntries, ImportedProcess, value_sample};
+use super::duplicate_names::{ListedResult, distinguish_results};
 use super::input::InputFile;
 use super::points::{FileSessions, PointKey, revision_origin};
-use super::same_names::{ListedResult, distinguish_results};
+use super::session_builder::{DroppedEntries, ImportedProcess, value_sample};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
 use anyhow::{Result, ensure};

@@ -7,7 +7,7 @@
 use crate::foreign::file_beginning;
 use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
 use crate::formats::SkippedLines;
-use crate::formats::imported::{
+use crate::formats::session_builder::{
     ImportedProcess, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder, value_sample,
 };
 use anyhow::Result;

@@ -4,9 +4,9 @@
 //! any other tag names a case. Lines with the same tag are intervals of one measurement and are
 //! added up. Start at [`read`]; the encoding of a log is implemented in `crates/load`.
 
-use super::imported::SessionBuilder;
 use super::load_report::{LoadReport, NS_PER_SECOND};
-use super::measured::time_metrics;
+use super::load_session::time_metrics;
+use super::session_builder::SessionBuilder;
 use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result};
 use speedwell_load::latency::{LoggedHistogram, ServiceTime, TimeDistribution, read_log};

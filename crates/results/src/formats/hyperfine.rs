@@ -3,9 +3,9 @@
 //! Decides how rows are mapped: each measured time is one process and thus one run. Start at
 //! [`read`]. The format is described in hyperfine's README ("JSON"); unknown keys are ignored.
 
-use super::imported::{ImportedProcess, SessionBuilder, value_sample};
+use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;
-use super::same_names::{ListedResult, distinguish_results};
+use super::session_builder::{ImportedProcess, SessionBuilder, value_sample};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use anyhow::{Result, ensure};
 use speedwell_model::{

@@ -5,8 +5,8 @@
 //! process, each number the time of one iteration in seconds.
 //! Start at [`read`]. Processor counters, and what `warmup_stats` adds to such files, are ignored.
 
-use super::imported::{ImportedProcess, SessionBuilder, value_sample};
 use super::load_report::NS_PER_SECOND;
+use super::session_builder::{ImportedProcess, SessionBuilder, value_sample};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{

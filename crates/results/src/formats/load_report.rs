@@ -4,7 +4,7 @@
 //! Knows nothing about file formats; the validity of the figures is judged in `analysis/validity/`.
 //! Start at [`LoadReport`].
 
-use super::imported::{ImportedProcess, SessionBuilder, value_sample};
+use super::session_builder::{ImportedProcess, SessionBuilder, value_sample};
 use crate::foreign::http_output;
 use anyhow::Result;
 use speedwell_model::{

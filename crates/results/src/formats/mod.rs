@@ -8,32 +8,32 @@ pub mod ab;
 pub mod action_benchmark;
 pub mod asv;
 pub mod bencher;
+mod duplicate_names;
 pub mod go_bench;
 pub mod google_benchmark;
 pub mod hdr_log;
 pub mod http_tools;
 pub mod hyperfine;
-mod imported;
 mod input;
 pub mod json_lines;
 pub mod krun;
 mod load_report;
+pub mod load_session;
 pub mod markdown_tables;
-pub mod measured;
 pub mod node_csv;
 pub mod point_table;
 mod points;
 pub mod pyperf;
-mod same_names;
+mod session_builder;
 mod suites;
 
 pub use crate::foreign::BEGINNING_BYTES;
+use crate::foreign::diagnosis::UnreadableFile;
 pub use crate::foreign::json::JsonContent;
-use crate::foreign::readable::UnreadableFile;
 use crate::foreign::{file_beginning, require_utf8};
-pub use imported::{SkippedLines, merge_sessions, set_parameters};
 pub use input::{InputFile, MetricDirections};
 pub use points::part_id;
+pub use session_builder::{SkippedLines, merge_sessions, set_parameters};
 
 use anyhow::{Context, Result, bail};
 use flate2::read::GzDecoder;
@@ -122,8 +122,8 @@ pub const FORMATS: &[FileFormat] = &[
     },
     FileFormat {
         name: "speedwell load JSON",
-        recognizes: measured::recognizes,
-        read: |file, warnings| single(measured::read(file.label, file.bytes, warnings)),
+        recognizes: load_session::recognizes,
+        read: |file, warnings| single(load_session::read(file.label, file.bytes, warnings)),
     },
     FileFormat {
         name: "Speedwell JSON lines",

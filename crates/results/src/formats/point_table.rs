@@ -5,10 +5,10 @@
 //! `benchmark` is the name of the benchmark, and every other numeric column is a metric. Such files
 //! do not state the direction of a metric, so the user must. Start at [`read`].
 
-use super::imported::{DroppedEntries, ImportedProcess, value_sample};
+use super::duplicate_names::{ListedResult, add_distinguishing_parameters};
 use super::input::InputFile;
 use super::points::{FileSessions, PointKey, revision_origin};
-use super::same_names::{ListedResult, add_distinguishing_parameters};
+use super::session_builder::{DroppedEntries, ImportedProcess, value_sample};
 use crate::foreign::require_utf8;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use jiff::fmt::strtime;

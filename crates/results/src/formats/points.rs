@@ -4,7 +4,7 @@
 //! so that reading the file again yields the same sessions. Knows nothing about file formats. Start
 //! at [`FileSessions`].
 
-use super::imported::SessionBuilder;
+use super::session_builder::SessionBuilder;
 use anyhow::{Result, ensure};
 use indexmap::IndexMap;
 use speedwell_model::{CodeOrigin, Environment, OriginSource, Session};

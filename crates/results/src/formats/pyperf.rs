@@ -4,9 +4,9 @@
 //! calibration runs and warm-up values are ignored. Independent of where the file comes from. Start
 //! at [`read`]. The format is version 1.0 of pyperf's "JSON" documentation.
 
-use super::imported::{ImportedProcess, ONLY_VARIANT, SessionBuilder, value_sample};
+use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;
-use super::same_names::{ListedResult, distinguish_results};
+use super::session_builder::{ImportedProcess, ONLY_VARIANT, SessionBuilder, value_sample};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::suites::ReportedResult;
 use anyhow::{Context, Result, bail, ensure};

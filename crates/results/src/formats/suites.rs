@@ -5,8 +5,8 @@
 //! parsed by `foreign::suites`, which also reads what frameworks write during a measurement. Start
 //! at [`read_vitest`].
 
-use super::imported::{DroppedEntries, ImportedProcess, SessionBuilder};
-use super::same_names::{ListedResult, distinguish_results};
+use super::duplicate_names::{ListedResult, distinguish_results};
+use super::session_builder::{DroppedEntries, ImportedProcess, SessionBuilder};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::suites::{ReportedResult, catch2, pytest_benchmark, vitest};
 use anyhow::Result;
@@ -63,7 +63,7 @@ pub fn read_pytest_benchmark(
         host: text("node"),
         programs: version
             .map(|version| MeasuredProgram {
-                variant: super::imported::ONLY_VARIANT.to_owned(),
+                variant: super::session_builder::ONLY_VARIANT.to_owned(),
                 path: "python".into(),
                 version: Some(version),
                 ..MeasuredProgram::default()

@@ -1,14 +1,14 @@
 //! The spool: the line-oriented log that a fleet machine writes while it measures.
 //!
-//! One attempt at one parcel (the work that a machine gets at once) writes a spool, which is read
+//! One attempt at one shard (the work that a machine gets at once) writes a spool, which is read
 //! while it grows. Only complete blocks count: each ends with a line that carries the checksum of
 //! its lines, and is synced to disk before the next run starts. Lines that are torn, damaged or
-//! foreign to the parcel are dropped and reported. Start at [`SpoolWriter`] and [`SpoolReader`].
+//! foreign to the shard are dropped and reported. Start at [`SpoolWriter`] and [`SpoolReader`].
 
 mod read;
 mod write;
 
-pub use read::{ParcelSlots, SpoolItem, SpoolReader};
+pub use read::{ShardSlots, SpoolItem, SpoolReader};
 pub use write::{AttemptEnd, SpoolWriter};
 
 use crate::formats::json_lines::{InternedNames, RunLine, run_line};
@@ -28,9 +28,9 @@ pub struct SpoolHeader {
     pub session: String,
     /// Id of the bundle that was sent for measuring.
     pub bundle: String,
-    /// Number of the parcel.
-    pub parcel: u32,
-    /// Number of the attempt at the parcel.
+    /// Number of the shard.
+    pub shard: u32,
+    /// Number of the attempt at the shard.
     pub attempt: u32,
     /// The machine at the start of the attempt.
     pub machine: SessionMachine,

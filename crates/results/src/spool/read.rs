@@ -8,13 +8,13 @@ use std::collections::{HashMap, HashSet};
 /// Maximum length of a line in bytes; longer lines are rejected.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// Expected slots of a parcel: for each slot the index of its case, its block and its variant.
+/// Expected slots of a shard: for each slot the index of its case, its block and its variant.
 #[derive(Debug, Clone, Default)]
-pub struct ParcelSlots(HashMap<u32, (u32, u32, String)>);
+pub struct ShardSlots(HashMap<u32, (u32, u32, String)>);
 
-impl FromIterator<(u32, (u32, u32, String))> for ParcelSlots {
-    fn from_iter<I: IntoIterator<Item = (u32, (u32, u32, String))>>(slots: I) -> ParcelSlots {
-        ParcelSlots(slots.into_iter().collect())
+impl FromIterator<(u32, (u32, u32, String))> for ShardSlots {
+    fn from_iter<I: IntoIterator<Item = (u32, (u32, u32, String))>>(slots: I) -> ShardSlots {
+        ShardSlots(slots.into_iter().collect())
     }
 }
 
@@ -46,7 +46,7 @@ pub enum SpoolItem {
 /// Incremental decoder of a spool.
 #[derive(Debug)]
 pub struct SpoolReader {
-    slots: ParcelSlots,
+    slots: ShardSlots,
     /// Start of a line whose end has not arrived yet.
     partial_line: Vec<u8>,
     is_too_long: bool,
@@ -67,8 +67,8 @@ pub struct SpoolReader {
 }
 
 impl SpoolReader {
-    /// Creates a decoder for an attempt at a parcel with these slots.
-    pub fn new(slots: ParcelSlots) -> SpoolReader {
+    /// Creates a decoder for an attempt at a shard with these slots.
+    pub fn new(slots: ShardSlots) -> SpoolReader {
         SpoolReader {
             slots,
             partial_line: Vec::new(),
@@ -206,8 +206,8 @@ impl SpoolReader {
     }
 }
 
-impl ParcelSlots {
-    /// Returns why a block does not belong to the parcel, if it does not.
+impl ShardSlots {
+    /// Returns why a block does not belong to the shard, if it does not.
     fn block_fault(&self, block: &SpoolBlock) -> Option<String> {
         let find_slot = |slot: u32| {
             let slot_facts = self.0.get(&slot);
@@ -249,14 +249,14 @@ mod tests {
     use speedwell_fixtures::FakeSession;
     use speedwell_model::{Session, SessionEvent, SessionMachine, SessionObserver};
 
-    fn parcel_slots() -> ParcelSlots {
+    fn shard_slots() -> ShardSlots {
         let slot_facts = |slot: u32| (slot, (3, 0, ["a", "b"][slot as usize % 2].to_owned()));
         (4..6).map(slot_facts).collect()
     }
 
     /// Reads the spool of [`spool_bytes`].
     fn read_spool(change: impl Fn(&mut Run)) -> Vec<SpoolItem> {
-        SpoolReader::new(parcel_slots()).decode(&spool_bytes(change))
+        SpoolReader::new(shard_slots()).decode(&spool_bytes(change))
     }
 
     /// A spool with one block of case 3 and a decision on that case. `change` may alter the runs.
@@ -267,7 +267,7 @@ mod tests {
             version: VERSION,
             session: "s".into(),
             bundle: "b".into(),
-            parcel: 0,
+            shard: 0,
             attempt: 0,
             machine: SessionMachine::default(),
             boot: String::new(),
@@ -366,13 +366,13 @@ mod tests {
         let mut spool = SpoolWriter::create(&path, header, jobs, None).unwrap();
         spool.copy_block(0, first).unwrap();
         spool.end_spool(None).unwrap();
-        let items = SpoolReader::new(parcel_slots()).decode(&std::fs::read(&path).unwrap());
+        let items = SpoolReader::new(shard_slots()).decode(&std::fs::read(&path).unwrap());
         assert_eq!(block(&items), std::slice::from_ref(first));
         assert!(matches!(items.last(), Some(SpoolItem::Ended(_, true))));
     }
 
     #[test]
-    fn what_does_not_belong_to_the_parcel_is_left_out_and_named() {
+    fn what_does_not_belong_to_the_shard_is_left_out_and_named() {
         let reason = |change: &dyn Fn(&mut Run)| drop_reason(&read_spool(change)).to_owned();
         assert!(reason(&|run| run.slot += 7).contains("slot 11 does not belong to it"));
         let variant = reason(&|run| run.variant = "c".into());
@@ -401,7 +401,7 @@ mod tests {
         ] {
             let mut damaged = text.clone();
             damaged[place] = byte;
-            let found = SpoolReader::new(parcel_slots()).decode(&damaged);
+            let found = SpoolReader::new(shard_slots()).decode(&damaged);
             let decided = |one: &SpoolItem| matches!(one, SpoolItem::Decided { .. });
             assert!(!found.iter().any(decided), "{found:?}");
             assert!(
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_spool_are_left_out() {
-        let mut reader = SpoolReader::new(parcel_slots());
+        let mut reader = SpoolReader::new(shard_slots());
         assert!(reader.decode(b"hello\n{\"run\":{}}\n").is_empty());
         let end = b"{\"block_done\":{\"job\":3,\"block\":0,\"runs\":0,\"crc\":0}}\n";
         let found = reader.decode(end);

@@ -20,7 +20,7 @@ pub struct AttemptEnd {
     /// Number of cases that the attempt decided; absent in spools of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<u32>,
-    /// Why part of the parcel was not measured; `None` if all of it was.
+    /// Why part of the shard was not measured; `None` if all of it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -93,7 +93,7 @@ impl SpoolWriter {
         self.write_line(&SpoolLine::Warning(Cow::Borrowed(sentence)))
     }
 
-    /// Ends the spool. `reason` says why part of the parcel was not measured; it is `None` if all
+    /// Ends the spool. `reason` says why part of the shard was not measured; it is `None` if all
     /// of it was. An `.ended` file, created atomically next to the spool, marks it as complete.
     ///
     /// # Errors

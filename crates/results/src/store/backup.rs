@@ -75,8 +75,8 @@ struct SessionMetadata {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     layout_spread: Vec<(String, String, i64, f64)>,
     /// Pending uploads: address and state.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    owed: Vec<(String, String)>,
+    #[serde(alias = "owed", default, skip_serializing_if = "Vec::is_empty")]
+    pending_uploads: Vec<(String, String)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -420,7 +420,7 @@ fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata
         layout_spread: file.query(spread, sql_params![number], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })?,
-        owed: file.query(pending_uploads, sql_params![number], |row| {
+        pending_uploads: file.query(pending_uploads, sql_params![number], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?,
     })
@@ -617,7 +617,7 @@ fn restore_metadata(
         );
         file.execute(sql, sql_params![number, case, metric, *builds, *sd])?;
     }
-    for (url, state) in &stored.owed {
+    for (url, state) in &stored.pending_uploads {
         let sql =
             sql!("INSERT INTO outbox (session, url, added_unix_ms, state) VALUES ($1, $2, $3, $4)");
         file.execute(

@@ -138,10 +138,10 @@ impl Store {
                          judged_unix_ms = $4 WHERE number = $5"
                 ),
                 sql_params![
-                    &change.judgement.to_string(),
+                    &change.triage.to_string(),
                     &change.note,
-                    &change.judged_by,
-                    change.judged_unix_ms,
+                    &change.triaged_by,
+                    change.triaged_unix_ms,
                     change.number,
                 ],
             )?;
@@ -235,7 +235,7 @@ pub(super) fn insert_change(
     let before: i64 = file.query_value(revision, sql_params![PROJECT, &change.before])?;
     let after: i64 = file.query_value(revision, sql_params![PROJECT, &change.after])?;
     let state = change.state.to_string();
-    let judgement = change.judgement.to_string();
+    let triage = change.triage.to_string();
     let params: &[SqlParam<'_>; 16] = sql_params![
         series,
         branch,
@@ -248,10 +248,10 @@ pub(super) fn insert_change(
         change.ratio.high,
         &state,
         change.confirmed_by,
-        &judgement,
+        &triage,
         &change.note,
-        &change.judged_by,
-        change.judged_unix_ms,
+        &change.triaged_by,
+        change.triaged_unix_ms,
         change.number,
     ];
     if change.number > 0 {
@@ -299,10 +299,10 @@ fn read_change(row: SqlRow<'_>) -> Result<StoredChange, Error> {
             },
             state: ChangeState::from_name(row.text(8)?).unwrap_or(ChangeState::Suspected),
             confirmed_by: row.get(9)?,
-            judgement: ChangeTriage::from_name(row.text(10)?).unwrap_or_default(),
+            triage: ChangeTriage::from_name(row.text(10)?).unwrap_or_default(),
             note: row.get(11)?,
-            judged_by: row.get(12)?,
-            judged_unix_ms: row.get(13)?,
+            triaged_by: row.get(12)?,
+            triaged_unix_ms: row.get(13)?,
         },
     })
 }

@@ -19,9 +19,9 @@ use speedwell_model::{Environment, Run, Session, SessionMachine, StepFailure};
 pub struct BlockOrigin {
     /// Index of the machine in the session.
     pub machine: u32,
-    /// Number of the parcel: the work that a machine gets at once.
-    pub parcel: u32,
-    /// Number of the attempt at the parcel.
+    /// Number of the shard: the work that a machine gets at once.
+    pub shard: u32,
+    /// Number of the attempt at the shard.
     pub attempt: u32,
 }
 
@@ -38,7 +38,7 @@ pub enum MergeOutcome {
 
 /// Work assigned to one machine, and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredParcel {
+pub struct StoredShard {
     /// Index of the machine in the session.
     pub machine: u32,
     /// Indices of its cases in the plan.
@@ -50,12 +50,12 @@ pub struct StoredParcel {
     /// Id assigned by the engine.
     pub engine_id: Option<String>,
     /// Progress.
-    pub state: ParcelState,
+    pub state: ShardState,
 }
 
-/// Progress of a parcel.
+/// Progress of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParcelState {
+pub enum ShardState {
     /// Not assigned.
     Waiting,
     /// Sent to an engine.
@@ -68,28 +68,28 @@ pub enum ParcelState {
     Lost,
 }
 
-const PARCEL_STATE_NAMES: [(ParcelState, &str); 5] = [
-    (ParcelState::Waiting, "waiting"),
-    (ParcelState::Sent, "sent"),
-    (ParcelState::Running, "running"),
-    (ParcelState::Done, "done"),
-    (ParcelState::Lost, "lost"),
+const SHARD_STATE_NAMES: [(ShardState, &str); 5] = [
+    (ShardState::Waiting, "waiting"),
+    (ShardState::Sent, "sent"),
+    (ShardState::Running, "running"),
+    (ShardState::Done, "done"),
+    (ShardState::Lost, "lost"),
 ];
 
-impl ParcelState {
+impl ShardState {
     /// Returns the stored name.
     pub fn name(self) -> &'static str {
-        let named_state = PARCEL_STATE_NAMES.iter().find(|(state, _)| *state == self);
+        let named_state = SHARD_STATE_NAMES.iter().find(|(state, _)| *state == self);
         named_state.map_or("lost", |(_, name)| name)
     }
 
-    fn from_name(name: &str) -> anyhow::Result<ParcelState> {
-        match PARCEL_STATE_NAMES
+    fn from_name(name: &str) -> anyhow::Result<ShardState> {
+        match SHARD_STATE_NAMES
             .iter()
             .find(|(_, state_name)| *state_name == name)
         {
             Some((state, _)) => Ok(*state),
-            None => bail!("unknown parcel state '{name}'"),
+            None => bail!("unknown shard state '{name}'"),
         }
     }
 }
@@ -101,7 +101,7 @@ pub struct SessionMerger<'a> {
 }
 
 impl Store {
-    /// Inserts a session that other machines will measure: its plan, its machines and the parcels.
+    /// Inserts a session that other machines will measure: its plan, its machines and the shards.
     ///
     /// # Errors
     /// Fails like [`Store::begin_recording`].
@@ -109,13 +109,13 @@ impl Store {
         &mut self,
         session: &Session,
         plan: &str,
-        parcels: &[StoredParcel],
+        shards: &[StoredShard],
     ) -> anyhow::Result<SessionMerger<'_>> {
         let mut merger = SessionMerger {
             recorder: self.begin_recording(session, plan)?,
         };
-        for (index, parcel) in (0..).zip(parcels) {
-            merger.set_parcel(index, parcel)?;
+        for (index, shard) in (0..).zip(shards) {
+            merger.set_shard(index, shard)?;
         }
         Ok(merger)
     }
@@ -130,33 +130,33 @@ impl Store {
         })
     }
 
-    /// Returns the parcels of a session, in order; none if one machine measured it.
+    /// Returns the shards of a session, in order; none if one machine measured it.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_parcels(&self, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
+    pub fn list_shards(&self, number: i64) -> anyhow::Result<Vec<StoredShard>> {
         let sql = sql!(
             "SELECT machine, jobs, stratum, attempt, engine_id, state FROM parcel
              WHERE session = $1 ORDER BY place"
         );
-        let rows: Vec<(StoredParcel, String, String)> =
+        let rows: Vec<(StoredShard, String, String)> =
             self.query_rows(sql, sql_params![number], |row| {
-                let parcel = StoredParcel {
+                let shard = StoredShard {
                     machine: row.get(0)?,
                     jobs: Vec::new(),
                     stratum: row.get(2)?,
                     attempt: row.get(3)?,
                     engine_id: row.get(4)?,
-                    state: ParcelState::Waiting,
+                    state: ShardState::Waiting,
                 };
-                Ok((parcel, row.get(1)?, row.get(5)?))
+                Ok((shard, row.get(1)?, row.get(5)?))
             })?;
         rows.into_iter()
-            .map(|(parcel, jobs, state)| {
-                Ok(StoredParcel {
+            .map(|(shard, jobs, state)| {
+                Ok(StoredShard {
                     jobs: parse_json(&jobs)?,
-                    state: ParcelState::from_name(&state)?,
-                    ..parcel
+                    state: ShardState::from_name(&state)?,
+                    ..shard
                 })
             })
             .collect()
@@ -175,7 +175,7 @@ impl Store {
         self.query_rows(sql, sql_params![number], |row| {
             let origin = BlockOrigin {
                 machine: row.get(2)?,
-                parcel: row.get(3)?,
+                shard: row.get(3)?,
                 attempt: row.get(4)?,
             };
             Ok(((row.get(0)?, row.get(1)?), origin))
@@ -223,7 +223,7 @@ impl SessionMerger<'_> {
                     block.job,
                     block.block,
                     origin.machine,
-                    origin.parcel,
+                    origin.shard,
                     origin.attempt,
                 ],
             )?;
@@ -265,12 +265,12 @@ impl SessionMerger<'_> {
         Ok(true)
     }
 
-    /// Inserts a parcel or updates its progress.
+    /// Inserts a shard or updates its progress.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn set_parcel(&mut self, index: u32, parcel: &StoredParcel) -> anyhow::Result<()> {
-        let jobs = serde_json::to_string(&parcel.jobs)?;
+    pub fn set_shard(&mut self, index: u32, shard: &StoredShard) -> anyhow::Result<()> {
+        let jobs = serde_json::to_string(&shard.jobs)?;
         self.recorder.write_with(|writer, file| {
             file.execute(
                 sql!(
@@ -285,12 +285,12 @@ impl SessionMerger<'_> {
                 sql_params![
                     writer.session(),
                     index,
-                    parcel.machine,
+                    shard.machine,
                     &jobs,
-                    parcel.stratum,
-                    parcel.attempt,
-                    &parcel.engine_id,
-                    parcel.state.name(),
+                    shard.stratum,
+                    shard.attempt,
+                    &shard.engine_id,
+                    shard.state.name(),
                 ],
             )?;
             Ok(())
@@ -417,7 +417,7 @@ fn find_origin(
     let found = file.query_first(sql, sql_params![writer.session(), job, block], |row| {
         Ok(BlockOrigin {
             machine: row.get(0)?,
-            parcel: row.get(1)?,
+            shard: row.get(1)?,
             attempt: row.get(2)?,
         })
     })?;
@@ -478,7 +478,7 @@ mod tests {
     fn block_origin(block: &SpoolBlock, attempt: u32) -> BlockOrigin {
         BlockOrigin {
             machine: block.job,
-            parcel: block.job,
+            shard: block.job,
             attempt,
         }
     }
@@ -592,16 +592,16 @@ mod tests {
         for backend in test_backends() {
             let (begun, blocks) = two_machine_session();
             let mut store = backend.open();
-            let parcel = StoredParcel {
+            let shard = StoredShard {
                 machine: 1,
                 jobs: vec![0, 1],
                 stratum: 0,
                 attempt: 0,
                 engine_id: None,
-                state: ParcelState::Waiting,
+                state: ShardState::Waiting,
             };
             let mut merger = store
-                .begin_merging(&begun, "{}", std::slice::from_ref(&parcel))
+                .begin_merging(&begun, "{}", std::slice::from_ref(&shard))
                 .unwrap();
             for block in &blocks {
                 merger.merge_block(block_origin(block, 0), block).unwrap();
@@ -609,18 +609,18 @@ mod tests {
             let own = blocks.iter().filter(|block| block.job == 0);
             let slots: Vec<u32> = own.flat_map(|block| block.slots.clone()).collect();
             merger.set_runs_aside(&slots).unwrap();
-            let lost = StoredParcel {
-                state: ParcelState::Lost,
+            let lost = StoredShard {
+                state: ShardState::Lost,
                 attempt: 2,
-                ..parcel
+                ..shard
             };
-            merger.set_parcel(0, &lost).unwrap();
+            merger.set_shard(0, &lost).unwrap();
             merger.finish_session(false).unwrap();
             let session = store.load_session(1).unwrap();
             assert_eq!(session.runs.len(), 8);
             assert!(session.runs.iter().all(|run| run.case.id() == "g/y"));
             assert!(session.runs.iter().all(|run| run.samples.len() == 1));
-            assert_eq!(store.list_parcels(1).unwrap(), [lost]);
+            assert_eq!(store.list_shards(1).unwrap(), [lost]);
         }
     }
 }

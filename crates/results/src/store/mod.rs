@@ -54,7 +54,7 @@ pub use database::StoreErrorKind;
 pub use deleted::DeletedSession;
 pub use lines::PlacedRevision;
 pub use live_loads::{LiveLoad, LoadProgress};
-pub use merge::{BlockOrigin, MergeOutcome, ParcelState, SessionMerger, StoredParcel};
+pub use merge::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
 pub use outbox::{MAX_DELAY_MS, OutboxEntry, UploadSelection, UploadState};
 pub use packs::{SearchCache, SeriesPoints};
 pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};

@@ -116,7 +116,7 @@ const HISTORY: SchemaStep = SchemaStep {
 /// their audit log exist only in the first set.
 const SERVER: SchemaStep = SchemaStep::same(include_str!("steps/11-server.sql"));
 
-/// Sessions on several machines: the machines, the parcels assigned to each, and the origin of
+/// Sessions on several machines: the machines, the shards assigned to each, and the origin of
 /// every block. Runs of other sessions have no machine, as before.
 const FLEET: SchemaStep = SchemaStep::same(include_str!("steps/12-fleet.sql"));
 

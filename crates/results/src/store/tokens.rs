@@ -19,7 +19,7 @@ pub enum TokenScope {
     /// Upload sessions, and read them.
     Push,
     /// Triage changes, and read.
-    Judge,
+    Triage,
     /// All operations.
     Admin,
 }
@@ -29,7 +29,7 @@ impl TokenScope {
     pub const NAMES: [(&'static str, TokenScope); 4] = [
         ("read", TokenScope::Read),
         ("push", TokenScope::Push),
-        ("judge", TokenScope::Judge),
+        ("triage", TokenScope::Triage),
         ("admin", TokenScope::Admin),
     ];
 
@@ -39,7 +39,12 @@ impl TokenScope {
         named_scope.map_or("", |(name, _)| name)
     }
 
+    /// Returns the scope with this name. Tokens stored by earlier versions have `judge` instead of
+    /// `triage`.
     fn from_name(name: &str) -> Option<TokenScope> {
+        if name == "judge" {
+            return Some(TokenScope::Triage);
+        }
         let named_scope = TokenScope::NAMES
             .iter()
             .find(|(scope_name, _)| *scope_name == name);
@@ -331,7 +336,7 @@ mod tests {
                 id: "abc".into(),
                 digest: vec![0, 255, 7],
                 name: "ci".into(),
-                scopes: vec![TokenScope::Push, TokenScope::Judge],
+                scopes: vec![TokenScope::Push, TokenScope::Triage],
                 project: Some("core".into()),
                 branches: Some(vec!["main".into(), "it's".into()]),
                 machines: None,
@@ -363,10 +368,18 @@ mod tests {
     }
 
     #[test]
+    fn the_scope_of_triage_is_read_under_its_earlier_name_too() {
+        for (name, scope) in TokenScope::NAMES {
+            assert_eq!(TokenScope::from_name(name), Some(scope));
+        }
+        assert_eq!(TokenScope::from_name("judge"), Some(TokenScope::Triage));
+    }
+
+    #[test]
     fn the_audit_gives_the_newest_lines_first() {
         for backend in test_backends() {
             let mut store = backend.open();
-            for what in ["push", "judge", "login"] {
+            for what in ["push", "triage", "login"] {
                 let line = AuditEntry {
                     what: what.into(),
                     result: "done".into(),
@@ -377,7 +390,7 @@ mod tests {
             let whats: Vec<String> = (store.latest_audit_entries(2).unwrap().into_iter())
                 .map(|line| line.what)
                 .collect();
-            assert_eq!(whats, ["login", "judge"]);
+            assert_eq!(whats, ["login", "triage"]);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Measures a command: runs it to its end and extracts metrics from its output.
 
+use super::assertions::CapturedOutput;
+use super::assertions::{self, ProofSources};
 use super::profiling::RunProfiler;
-use super::proof::CapturedOutput;
-use super::proof::{self, ProofSources};
-use super::{RunReport, StageResult, counters, figures, stage_failure, target};
+use super::{RunReport, StageResult, counters, metrics, stage_failure, target};
 use regex::Regex;
 use speedwell_model::assignment::{MetricSource, RunAssignment, TargetMetric};
-use speedwell_model::performed::{ReportedMetric, RunStage, StageFailure};
+use speedwell_model::stage_report::{ReportedMetric, RunStage, StageFailure};
 use speedwell_process::{
     self as process, CpuSet, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock,
 };
@@ -52,7 +52,7 @@ pub fn run_command(
         ask: &|_| Err("a command does not answer requests".to_owned()),
     };
     for at_exit in [false, true] {
-        proof::check_proofs(&assignment.proofs, at_exit, &sources).map_err(with_stderr)?;
+        assertions::check_proofs(&assignment.proofs, at_exit, &sources).map_err(with_stderr)?;
     }
     if profiler.is_some() {
         return Ok(());
@@ -74,7 +74,7 @@ pub fn run_command(
         let reported = ReportedMetric::new(figure.metric.clone(), values);
         report.performed.figures.push(reported);
     }
-    figures::add_command_metrics(&outcome, counter.and_then(|counter| counter.read()), report);
+    metrics::add_command_metrics(&outcome, counter.and_then(|counter| counter.read()), report);
     report.performed.notes.extend(outcome.describe_leftovers());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Hardware and kernel counters, read while the load is sent.
 
 use super::RunReport;
-use super::figures::LoadCounters;
+use super::metrics::LoadCounters;
 use rustix::io::read;
 use speedwell_environment::ActivityInterval;
 use speedwell_model::assignment::RunAssignment;

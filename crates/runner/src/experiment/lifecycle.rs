@@ -3,13 +3,13 @@
 //!
 //! Start at [`run_server`], which lists the stages.
 
+use super::assertions::CapturedOutput;
+use super::assertions::{self, ProofSources};
 use super::counters::ActiveCounters;
 use super::counters::InstructionCounter;
-use super::figures::{LoadResult, ServerReady};
+use super::metrics::{LoadResult, ServerReady};
 use super::profiling::{self, RunProfiler};
-use super::proof::CapturedOutput;
-use super::proof::{self, ProofSources};
-use super::{RunReport, RunSite, StageResult, counters, figures, stage_failure, target};
+use super::{RunReport, RunSite, StageResult, counters, metrics, stage_failure, target};
 use crate::profile::ActiveRecording;
 use crate::server::{
     ListenerOwner, ReadinessFailure, TAIL_LINES, describe_listeners, find_listener_owner,
@@ -18,7 +18,7 @@ use crate::server::{
 use crate::verify;
 use speedwell_load::load::ServerAddress;
 use speedwell_model::assignment::{RunAssignment, ServerWork as Serving};
-use speedwell_model::performed::{RunStage, StageFailure};
+use speedwell_model::stage_report::{RunStage, StageFailure};
 use speedwell_process::{self as process, CpuSet, ProcessSpec, ServiceProcess, WaitClock, tree_of};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
@@ -50,7 +50,7 @@ pub fn run_server(
         server.stop_server(report)?;
         return profiling::save_profile(recording, report);
     }
-    figures::add_server_metrics(&load_result, &server.ready, report);
+    metrics::add_server_metrics(&load_result, &server.ready, report);
     report.load = load_result.load;
     server.stop_server(report)
 }
@@ -211,7 +211,7 @@ impl<'a> ServerLifecycle<'a> {
             clock: self.service.clock(),
             ask: &request_path,
         };
-        proof::check_proofs(&self.assignment.proofs, at_exit, &sources)
+        assertions::check_proofs(&self.assignment.proofs, at_exit, &sources)
     }
 
     fn verify_response(&self, stage: RunStage) -> StageResult<()> {
@@ -268,7 +268,7 @@ impl<'a> ServerLifecycle<'a> {
                 ..stage_failure(RunStage::Alive, reason)
             });
         }
-        figures::add_shutdown_metrics(&outcome, report);
+        metrics::add_shutdown_metrics(&outcome, report);
         let sources = ProofSources {
             output: &output,
             directory: &assignment.target.directory,
@@ -276,7 +276,7 @@ impl<'a> ServerLifecycle<'a> {
             clock: WaitClock::REAL,
             ask: &|_| Err(format!("'{url}' has ended")),
         };
-        proof::check_proofs(&assignment.proofs, true, &sources).map_err(|failure| {
+        assertions::check_proofs(&assignment.proofs, true, &sources).map_err(|failure| {
             StageFailure {
                 stderr_tail: tail(),
                 ..failure

@@ -13,10 +13,10 @@ use speedwell_load::outcomes::ErrorClass;
 use speedwell_model::assignment::{LoadWarmup, TargetProgram};
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::load_spec::{LoadClient, LoadSpec};
-use speedwell_model::performed::{RunStage, StageFailure};
+use speedwell_model::stage_report::{RunStage, StageFailure};
 use speedwell_model::{Metric, MetricDirection, Session};
 use speedwell_process::{self as process, CpuSet, ProcessSpec};
-use speedwell_results::formats::measured;
+use speedwell_results::formats::load_session;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -353,7 +353,8 @@ pub(super) fn check_tool_errors(session: &Session) -> StageResult<()> {
 /// Converts a load into metrics of a run. The run defines the expected statuses: if it expects 404,
 /// a 404 is not an error.
 pub(super) fn load_session(load: &LoadRun) -> anyhow::Result<Session> {
-    let mut session = measured::load_session("load", std::slice::from_ref(load), &mut Vec::new())?;
+    let mut session =
+        load_session::load_session("load", std::slice::from_ref(load), &mut Vec::new())?;
     let unexpected = load.measured.totals.outcomes.errors(ErrorClass::Status);
     let samples = session.runs.iter_mut().flat_map(|run| &mut run.samples);
     for sample in samples.filter(|sample| &*sample.metric == "http_non2xx") {

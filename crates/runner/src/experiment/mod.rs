@@ -6,19 +6,19 @@
 //! Needs a process of its own, since it may enter another network namespace. Start at
 //! [`perform_run`]; `lifecycle.rs` has the stages of a server.
 
+mod assertions;
 mod command;
 mod counters;
-mod figures;
 mod isolation;
 mod lifecycle;
 mod loads;
+mod metrics;
 mod profiling;
-mod proof;
 mod services;
 mod site;
 mod target;
 
-pub use figures::{RunReport, StageResult, stage_failure};
+pub use metrics::{RunReport, StageResult, stage_failure};
 pub use services::{RunningService, run_shared_services, wait_for_loss};
 pub use site::{LoadSender, LocalSender, RunSite};
 use speedwell_model::assignment::{RunAssignment, TargetWork};

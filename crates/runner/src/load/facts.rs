@@ -29,7 +29,7 @@ pub fn load_facts(job: &LoadJob) -> LoadFacts {
         },
         streams_per_connection: load.streams_per_connection,
         keeps_alive: keeps_alive(load),
-        most_requests_per_connection: load.rules.max_requests,
+        max_requests_per_connection: load.rules.max_requests,
         connection_lifetime_ns: load.rules.lifetime_ns,
         timeouts: TimeoutFacts {
             connect_ns: limits.connect_ns,
@@ -61,7 +61,7 @@ fn pace_facts(load: &LoadConfig) -> PaceFacts {
                 ArrivalSpacing::Poisson { seed } => seed,
             },
             connections: load.connections,
-            most_connections: load.max_connections,
+            max_connections: load.max_connections,
         },
     }
 }

@@ -3,24 +3,24 @@
 //! Knows nothing about the command line, the store and reports. Start at [`run_load`], which runs
 //! one load from the start of its server to its end; [`LoadRun`] is its complete result.
 
-mod begin;
+mod barrier;
 mod build;
-mod carry_out;
 mod facts;
 mod processes;
 mod requests;
+mod run;
 mod target;
 mod tool;
 
-pub use begin::StartSignal;
+pub use barrier::StartSignal;
 pub use build::{LoadJob, build_job, stop_condition, stop_condition_with_warmup};
-pub use carry_out::{
-    LoadNotice, SendLoad, run_load, run_load_with_sender, run_load_with_server, wrap_measured,
-};
 pub use facts::protocol_name;
 pub use processes::{
-    CombinedResult, GeneratorShare, LoadSnapshot, WORKER_COMMAND, WorkerAssignment,
+    CombinedResult, GENERATOR_SUBCOMMAND, GeneratorShare, LoadSnapshot, WorkerAssignment,
     open_private_channel, run_worker, run_workers, send_load,
+};
+pub use run::{
+    LoadNotice, SendLoad, run_load, run_load_with_sender, run_load_with_server, wrap_measured,
 };
 pub use speedwell_model::load_run::{
     KindFacts, LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome,

@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use speedwell_harness::own_program;
 use speedwell_load::generator::{self, ProgressReport};
 use speedwell_load::load::LoadShare;
-use speedwell_load::measured::{LoadMeasurement, TimelineTick};
+use speedwell_load::measurement::{LoadMeasurement, TimelineTick};
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process::{
     self as process, ChannelKind, ChildConversation, NextStep, ProcessOutcome, ProcessSpec,
-    RealTimeGuard,
+    RealTimeGuard, WORKER_COMMAND,
 };
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -35,8 +35,8 @@ const STOP_GRACE: Duration = Duration::from_secs(20);
 /// Time a worker may take to exit after its last line.
 const EXIT_GRACE: Duration = Duration::from_secs(5);
 
-/// Hidden command of a worker, which calls [`super::run_worker`].
-pub const WORKER_COMMAND: &str = "load-worker";
+/// Subcommand of [`WORKER_COMMAND`] that calls [`super::run_worker`].
+pub const GENERATOR_SUBCOMMAND: &str = "generator";
 
 /// Assignment of a worker: the description of the whole load, and which part of it the worker
 /// sends.
@@ -172,7 +172,7 @@ fn worker_spec() -> ProcessSpec {
     ProcessSpec {
         limit: UNLIMITED,
         channel: ChannelKind::Harness,
-        ..ProcessSpec::new(own_program()).args([WORKER_COMMAND])
+        ..ProcessSpec::new(own_program()).args([WORKER_COMMAND, GENERATOR_SUBCOMMAND])
     }
 }
 
@@ -445,7 +445,7 @@ impl LoadSnapshot {
             combined.tick.errors += part.tick.errors;
             combined.tick.p50_ns = combined.tick.p50_ns.max(part.tick.p50_ns);
             combined.tick.p99_ns = combined.tick.p99_ns.max(part.tick.p99_ns);
-            combined.tick.most_ns = combined.tick.most_ns.max(part.tick.most_ns);
+            combined.tick.max_ns = combined.tick.max_ns.max(part.tick.max_ns);
         }
         combined
     }

@@ -5,7 +5,7 @@
 //! and 8.
 
 use super::build::DEFAULT_DURATION;
-use super::carry_out::{PreparedLoad, server_of};
+use super::run::{PreparedLoad, server_of};
 use super::{LoadJob, LoadNotice, UNLIMITED, build};
 use anyhow::{Context, bail, ensure};
 use speedwell_load::http1::ConnectionOption;

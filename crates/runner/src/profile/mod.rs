@@ -110,7 +110,7 @@ impl ProfileRecorder {
                     run_recorded(&runtime::with_v8_profiler(&scratch, spec), conversation)?;
                 let mut profile = runtime::read_v8_profile(&scratch, &FrameNames::from_home(&home));
                 if let (Ok(profile), Err(reason)) = (&mut profile, perf) {
-                    profile.remarks = runtime::fallback_notes(reason, skip);
+                    profile.notes = runtime::fallback_notes(reason, skip);
                 }
                 (profile, outcome)
             }

@@ -11,7 +11,7 @@ mod viewer;
 pub use event::ServerEvent;
 pub use viewer::EventViewer;
 
-use crate::stopper::{ServerStopper, StopListener};
+use crate::shutdown::{ServerStopper, StopListener};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use hyper::body::Bytes;

@@ -4,7 +4,7 @@ use super::served::TestConnection;
 use axum::extract::Extension;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
-use speedwell_serve::failures::FailureLimiter;
+use speedwell_serve::login_limiter::FailureLimiter;
 use speedwell_serve::token::{AccessToken, PresentedToken, bearer_token};
 use speedwell_serve::{
     BoundAddress, ClientInfo, HttpError, HttpServer, ListenAddress, ServerOptions,

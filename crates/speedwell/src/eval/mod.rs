@@ -8,7 +8,7 @@ pub mod snippets;
 mod watch;
 
 use super::options::{Concurrency, EvalArgs, SearchArgs};
-use super::{CommandStatus, conclude, gate, push, run as measuring};
+use super::{CommandStatus, gate, push, run as measuring, session_report};
 use anyhow::ensure;
 use speedwell_measure::eval::{self, EvalRequest};
 use speedwell_measure::{self as measure, warn_if_busy};
@@ -73,7 +73,7 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
         SessionEnd::Failed => CommandStatus::FAILED,
         end => CommandStatus::from_session_end(end),
     };
-    let report_status = conclude::report_session(&session, &task);
+    let report_status = session_report::report_session(&session, &task);
     let push_status = push::push_pending(&task.owing, &session, &mut store)?;
     Ok(status
         .combine_with_gate(report_status?)

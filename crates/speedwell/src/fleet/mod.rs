@@ -1,6 +1,6 @@
 //! `speedwell fleet`: lists the machines, and checks whether they are fit to measure.
 
-mod placed;
+mod roles;
 mod sessions;
 
 pub use sessions::report_detached;
@@ -110,7 +110,7 @@ fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
                 Err(error) => {
                     line.state = "unfit".to_owned();
                     let message = format!("{error:#}").replace('\n', ", ");
-                    line.remarks.push(message);
+                    line.notes.push(message);
                 }
             }
         }
@@ -156,7 +156,7 @@ fn select_machines(
 }
 
 fn machine_line(machine: &FleetMachine) -> FleetLine {
-    let (state, remarks) = match &machine.state {
+    let (state, notes) = match &machine.state {
         MachineState::Free => ("free", Vec::new()),
         MachineState::Busy => ("busy", Vec::new()),
         MachineState::Unfit(reason) => ("unfit", vec![reason.clone()]),
@@ -166,7 +166,7 @@ fn machine_line(machine: &FleetMachine) -> FleetLine {
         state: state.to_owned(),
         labels: machine.labels.clone(),
         known: None,
-        remarks,
+        notes,
     }
 }
 
@@ -180,7 +180,7 @@ fn add_check_results(line: &mut FleetLine, offset: ClockOffset, report: &Machine
     }
     .to_owned();
     let notable = checks().filter(|check| check.is_problem || check.is_warning);
-    line.remarks.extend(notable.map(|check| {
+    line.notes.extend(notable.map(|check| {
         let remedy = if check.remedy.is_empty() {
             String::new()
         } else {
@@ -188,17 +188,17 @@ fn add_check_results(line: &mut FleetLine, offset: ClockOffset, report: &Machine
         };
         format!("{}: {}{remedy}", check.name, check.found)
     }));
-    line.remarks.extend(report.identity.remark.clone());
+    line.notes.extend(report.identity.warning.clone());
     if offset.offset_ns.unsigned_abs() > MAX_CLOCK_OFFSET_NS {
-        line.remarks
+        line.notes
             .push("its clock is more than a second off; this does not affect results".to_owned());
     }
-    let pulse = report.pulse;
+    let probe = report.speed_probe;
     line.known = Some(FleetFacts {
         id: report.identity.id.clone(),
         class: report.identity.class.clone(),
         offset_ns: (offset.offset_ns, offset.uncertainty_ns),
-        pulse_ns: [pulse.integer_ns, pulse.memory_ns],
+        speed_probe_ns: [probe.integer_ns, probe.memory_ns],
     });
 }
 
@@ -212,7 +212,7 @@ fn warn_about_clones(lines: &mut [FleetLine]) {
             .position(|other| other.is_some() && *other == ids[index]);
         if let Some(first) = first.filter(|first| *first < index) {
             let name = lines[first].name.clone();
-            lines[index].remarks.push(format!(
+            lines[index].notes.push(format!(
                 "same /etc/machine-id as {name}: the same machine or a clone, distinguished by name only"
             ));
         }

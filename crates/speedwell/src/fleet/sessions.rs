@@ -1,9 +1,9 @@
 //! `speedwell fleet status`, `collect`, `cancel` and `clean`, for sessions with detached workers.
 
-use super::placed;
-use crate::conclude::report_stored;
+use super::roles;
 use crate::options::{ComparisonArgs, MeasureTask, OutputArgs, StoreArgs, fleet_file};
 use crate::progress::ProgressDisplay;
+use crate::session_report::report_stored;
 use crate::{CommandStatus, status};
 use anyhow::Result;
 use clap::Args;
@@ -13,7 +13,7 @@ use speedwell_measure::reference;
 use speedwell_measure::roles::PlacedSession;
 use speedwell_model::Session;
 use speedwell_report::{self as report, ShardRow};
-use speedwell_results::store::{ParcelState, Store};
+use speedwell_results::store::{ShardState, Store};
 
 /// Session to show.
 #[derive(Debug, Args)]
@@ -101,16 +101,16 @@ pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<Comman
 /// Fails if there is no such session, or its machines do not respond.
 pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
     if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
-        return placed::show_roles(&store, number, &placed, &args.output);
+        return roles::show_roles(&store, number, &placed, &args.output);
     }
-    let parcels = attend_session(
+    let shards = attend_session(
         (args.session.as_str(), DetachedAction::Report),
         &args.store,
         &AnalysisSettings::default(),
         &mut ProgressDisplay::new(&args.output),
     )?;
     args.output
-        .print_document(&report::list_fleet_parcels(&parcel_rows(&parcels.2)))?;
+        .print_document(&report::list_fleet_shards(&shard_rows(&shards.2)))?;
     Ok(CommandStatus::DONE)
 }
 
@@ -120,20 +120,20 @@ pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
 /// Fails if there is no such session, or its machines do not respond.
 pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
     if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
-        return placed::collect_session(&store, number, &placed, &args.collect_task());
+        return roles::collect_session(&store, number, &placed, &args.collect_task());
     }
     let task = args.collect_task();
     let request = (args.session.as_str(), DetachedAction::Wait);
-    let (store, number, parcels) = attend_session(
+    let (store, number, shards) = attend_session(
         request,
         &args.store,
         &task.settings,
         &mut task.progress_display(),
     )?;
-    let is_unfinished = |state| !matches!(state, ParcelState::Done | ParcelState::Lost);
-    let status = if parcels
+    let is_unfinished = |state| !matches!(state, ShardState::Done | ShardState::Lost);
+    let status = if shards
         .iter()
-        .any(|parcel| is_unfinished(parcel.shard.state))
+        .any(|status| is_unfinished(status.shard.state))
     {
         status::print_note(&format!(
             "its workers continue; wait for them with: speedwell fleet collect @{number}"
@@ -151,14 +151,14 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
 /// Fails if there is no such session, it has ended, or its machines do not respond.
 pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
     if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
-        return placed::cancel_session(&store, number, &placed, &args.output);
+        return roles::cancel_session(&store, number, &placed, &args.output);
     }
     let request = (args.session.as_str(), DetachedAction::Cancel);
     let progress = &mut ProgressDisplay::new(&args.output);
-    let (_, number, parcels) =
+    let (_, number, shards) =
         attend_session(request, &args.store, &AnalysisSettings::default(), progress)?;
     args.output
-        .print_document(&report::list_fleet_parcels(&parcel_rows(&parcels)))?;
+        .print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
     status::print_note(&format!(
         "completed runs are stored; resume with: speedwell run --resume @{number}"
     ));
@@ -208,19 +208,19 @@ fn attend_session(
     let mut store = store.open_store()?;
     let number = reference::find_session(&store, session)?.number;
     let file = fleet_file()?;
-    let (_, parcels) = reattach_session(&mut store, number, &file, (settings, action), progress)?;
-    Ok((store, number, parcels))
+    let (_, shards) = reattach_session(&mut store, number, &file, (settings, action), progress)?;
+    Ok((store, number, shards))
 }
 
-fn parcel_rows(parcels: &[ShardStatus]) -> Vec<ShardRow> {
-    let row = |(place, parcel): (u32, &ShardStatus)| ShardRow {
+fn shard_rows(shards: &[ShardStatus]) -> Vec<ShardRow> {
+    let row = |(place, status): (u32, &ShardStatus)| ShardRow {
         place,
-        machine: parcel.machine.clone(),
-        state: parcel.shard.state.name().to_owned(),
-        cases: parcel.shard.jobs.len(),
-        blocks: parcel.blocks,
-        attempt: parcel.shard.attempt,
-        said: parcel.engine_status.clone().unwrap_or_default(),
+        machine: status.machine.clone(),
+        state: status.shard.state.name().to_owned(),
+        cases: status.shard.jobs.len(),
+        blocks: status.blocks,
+        attempt: status.shard.attempt,
+        said: status.engine_status.clone().unwrap_or_default(),
     };
-    (0..).zip(parcels).map(row).collect()
+    (0..).zip(shards).map(row).collect()
 }

@@ -1,14 +1,14 @@
 //! `speedwell history`: lists the sessions in the store, and shows results over time.
 
+mod annotations;
 mod changes;
-mod judge;
 mod trend;
 
 use super::CommandStatus;
 use super::options::{OutputArgs, StoreArgs};
 use clap::{Args, Subcommand};
 use regex::Regex;
-use speedwell_measure::listed::{self, ListRequest};
+use speedwell_measure::session_list::{self, ListRequest};
 use speedwell_report::{self as report, ReportFormat, SessionsPage};
 use speedwell_results::store::SessionFilter;
 
@@ -49,9 +49,9 @@ pub struct HistoryArgs {
 enum HistoryCommand {
     Trend(Box<trend::TrendArgs>),
     Changes(Box<changes::ChangesArgs>),
-    Judge(judge::JudgeArgs),
-    Rename(judge::RenameArgs),
-    Note(judge::NoteArgs),
+    Triage(annotations::TriageArgs),
+    Rename(annotations::RenameArgs),
+    Note(annotations::NoteArgs),
 }
 
 /// Default number of sessions on a page.
@@ -79,9 +79,9 @@ pub fn run(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
         None => list_sessions(args),
         Some(HistoryCommand::Trend(args)) => trend::run(*args),
         Some(HistoryCommand::Changes(args)) => changes::run(*args),
-        Some(HistoryCommand::Judge(args)) => judge::run(args),
-        Some(HistoryCommand::Rename(args)) => judge::rename_case(args),
-        Some(HistoryCommand::Note(args)) => judge::add_note(args),
+        Some(HistoryCommand::Triage(args)) => annotations::triage_change(args),
+        Some(HistoryCommand::Rename(args)) => annotations::rename_case(args),
+        Some(HistoryCommand::Note(args)) => annotations::add_note(args),
     }
 }
 
@@ -94,7 +94,7 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
         since: args.since,
         filters: args.filter,
     };
-    let filter = listed::build_filter(&store, &request)?;
+    let filter = session_list::build_filter(&store, &request)?;
     let sessions = match limit {
         Some(limit) => store.session_page(&filter, limit, args.page - 1)?,
         None => store.list_sessions(&filter)?,

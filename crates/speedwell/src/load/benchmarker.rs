@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_model::{Run, Session};
 use speedwell_process as process;
-use speedwell_results::formats::measured;
+use speedwell_results::formats::load_session;
 use speedwell_runner::load::run_load;
 
 /// Sends the load and prints the line.
@@ -31,7 +31,7 @@ pub fn run(args: &LoadArgs, seed: u64) -> anyhow::Result<CommandStatus> {
     if process::is_interrupt_requested() {
         return Ok(CommandStatus::INTERRUPTED);
     }
-    let session = measured::load_session("load", &[load], &mut Vec::new())?;
+    let session = load_session::load_session("load", &[load], &mut Vec::new())?;
     status::write_stdout(format!("{}\n", result_line(only_run(&session)?)))?;
     Ok(CommandStatus::DONE)
 }

@@ -6,14 +6,16 @@
 
 mod benchmarker;
 mod live;
+mod live_publisher;
+mod output;
 mod search;
-mod watched;
-mod written;
 
 use super::options::{ComparisonArgs, LoadArgs};
 use super::{CommandStatus, serve, status};
 use anyhow::{Context, bail, ensure};
 use live::LiveView;
+use live_publisher::LivePublisher;
+use output::report_loads;
 use speedwell_analysis::{self as analysis};
 use speedwell_measure::draw_seed;
 use speedwell_measure::load::{
@@ -26,8 +28,6 @@ use speedwell_report::session::{StudyChoice, report_requested};
 use speedwell_report::{self as report, Uncertainty};
 use speedwell_runner as runner;
 use speedwell_runner::load::{LoadNotice, LoadRun, ProbeFacts, TargetUrl};
-use watched::LivePublisher;
-use written::report_loads;
 
 /// Runs the loads and reports the results.
 ///

@@ -3,7 +3,7 @@
 //!
 //! Decides which options conflict with a search, and to which of its loads the limits apply.
 
-use super::written::report_loads;
+use super::output::report_loads;
 use crate::CommandStatus;
 use crate::options::{Concurrency, LoadArgs, load_mode};
 use anyhow::{bail, ensure};

@@ -1,22 +1,22 @@
 //! `speedwell new`: creates starter files that work as they are and are explained in comments.
 //!
 //! Suggests the next step; measures nothing. Start at [`run`]. Each kind of file has a module that
-//! builds its text, and `written.rs` writes the files. `--schema` prints the JSON Schema of
+//! builds its text, and `templates.rs` writes the files. `--schema` prints the JSON Schema of
 //! definition files.
 
 mod overhead;
 mod servers;
 mod suite;
-mod written;
+mod templates;
 
 pub use overhead::OverheadArgs;
 pub use servers::{ServersArgs, TopologyArgs};
 pub use suite::{AdapterArgs, SuiteArgs};
-pub use written::StarterFiles;
+pub use templates::StarterFiles;
 
 use super::status;
 use clap::{Args, Subcommand};
-use written::write_files;
+use templates::write_files;
 
 /// Create starter files: an experiment, benchmarks, or an adapter for a suite
 #[derive(Debug, Args)]

@@ -1,7 +1,9 @@
 //! `speedwell new overhead`: an experiment that measures what loading a module costs a program.
 
-use super::written::{PlaceArgs, StarterFiles};
-use super::written::{fill_template, program_requirement, quote_toml, requires_table, toml_array};
+use super::templates::{PlaceArgs, StarterFiles};
+use super::templates::{
+    fill_template, program_requirement, quote_toml, requires_table, toml_array,
+};
 use anyhow::{Result, bail};
 use clap::Args;
 use speedwell_suite::escape_text;

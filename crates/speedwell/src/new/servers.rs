@@ -1,8 +1,10 @@
 //! `speedwell new servers` and `speedwell new topology`: experiments that compare HTTP servers, and
 //! ways to divide a server into processes.
 
-use super::written::{PlaceArgs, StarterFiles};
-use super::written::{fill_template, program_requirement, quote_toml, requires_table, toml_array};
+use super::templates::{PlaceArgs, StarterFiles};
+use super::templates::{
+    fill_template, program_requirement, quote_toml, requires_table, toml_array,
+};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use speedwell_suite::escape_text;

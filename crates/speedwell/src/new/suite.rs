@@ -1,7 +1,7 @@
 //! `speedwell new suite`: a folder with a benchmark for every installed language; and
 //! `speedwell new adapter`: a table that describes a foreign suite.
 
-use super::written::{StarterFiles, fill_template};
+use super::templates::{StarterFiles, fill_template};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use std::path::PathBuf;

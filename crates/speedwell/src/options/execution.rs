@@ -110,7 +110,7 @@ pub fn instruction_counting(metrics: &[String], cache_model: bool) -> Option<Ins
     is_requested(Metric::INSTRUCTIONS).then(|| InstructionCounting {
         tool: String::new(),
         cache_model,
-        times: Metric::TIMES.into_iter().any(is_requested),
+        also_timed: Metric::TIMES.into_iter().any(is_requested),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Connects pages to the functions of the command line, with its references and defaults.
 
 use crate::options::{ComparisonArgs, default_threshold};
-use crate::pull_answer::{self, PullAnswer};
+use crate::pull_comment::{self, PullAnswer};
 use crate::{CommandStatus, operand, source};
 use anyhow::anyhow;
 use clap::{Args, FromArgMatches};
@@ -86,7 +86,7 @@ pub(super) fn compare_sources(
         .collect();
     let sessions = sources.iter().map(|source| &source.session);
     let settings = comparison.analysis_settings(&[], None);
-    pull_answer::answer_from_comparison(&labelled, &settings, comparison.fail_on, |findings| {
+    pull_comment::answer_from_comparison(&labelled, &settings, comparison.fail_on, |findings| {
         mark_known(findings, sessions, store);
     })
 }

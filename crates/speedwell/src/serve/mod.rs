@@ -1,15 +1,15 @@
 //! `speedwell serve`: the dashboard, and the settings of a server such as tokens and projects.
 //!
-//! Dispatches subcommands. `served.rs` starts the server.
+//! Dispatches subcommands. `ready_server.rs` starts the server.
 
 #[cfg(feature = "serve")]
 mod background;
 #[cfg(feature = "serve")]
 mod backup;
 #[cfg(feature = "serve")]
-mod beside;
+mod commenter;
 #[cfg(feature = "serve")]
-mod commenting;
+mod dashboard_thread;
 #[cfg(feature = "serve")]
 mod forge;
 #[cfg(feature = "serve")]
@@ -19,7 +19,7 @@ mod project;
 #[cfg(feature = "serve")]
 mod prune;
 #[cfg(feature = "serve")]
-mod served;
+mod ready_server;
 #[cfg(feature = "serve")]
 mod token;
 
@@ -69,7 +69,7 @@ enum ServeCommand {
 #[cfg(feature = "serve")]
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
-        None => served::run(&args.dashboard),
+        None => ready_server::run(&args.dashboard),
         Some(ServeCommand::Token(args)) => token::run(args),
         Some(ServeCommand::Project(args)) => project::run(args),
         Some(ServeCommand::Forge(args)) => forge::run(args),
@@ -102,7 +102,7 @@ pub fn with_dashboard<T>(
     let Some(path) = path else { return work() };
     #[cfg(feature = "serve")]
     {
-        let dashboard = beside::DashboardThread::start(path)?;
+        let dashboard = dashboard_thread::DashboardThread::start(path)?;
         let result = work()?;
         dashboard.wait_for_viewers();
         Ok(result)

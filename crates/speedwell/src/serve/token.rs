@@ -31,7 +31,7 @@ struct AddArgs {
     /// Name of the token
     #[arg(value_name = "NAME")]
     name: String,
-    /// Allowed actions: read, push, judge, admin (repeatable)
+    /// Allowed actions: read, push, triage, admin (repeatable)
     #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',')]
     scope: Vec<ScopeName>,
     /// Only for this project, created if needed [default: all]
@@ -75,8 +75,8 @@ enum ScopeName {
     Read,
     /// Push, and read what was pushed
     Push,
-    /// Judge changes, and read
-    Judge,
+    /// Triage changes, and read
+    Triage,
     /// Everything
     Admin,
 }
@@ -86,7 +86,7 @@ impl From<ScopeName> for TokenScope {
         match name {
             ScopeName::Read => TokenScope::Read,
             ScopeName::Push => TokenScope::Push,
-            ScopeName::Judge => TokenScope::Judge,
+            ScopeName::Triage => TokenScope::Triage,
             ScopeName::Admin => TokenScope::Admin,
         }
     }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 on_both! {
     each_token_opens_its_project_and_no_other
-    the_start_key_works_once_and_judges_a_change
+    the_start_key_works_once_and_triages_a_change
     guessing_ends_after_ten_tries_and_tells_nothing
     pages_of_other_sites_change_nothing
     people_log_in_with_a_token_and_out_again
@@ -62,7 +62,7 @@ fn each_token_opens_its_project_and_no_other(place: &StorePlace) {
     let tokens = [
         ("read core", &["--scope", "read", "--project", "core"][..]),
         ("push core", &["--scope", "push", "--project", "core"]),
-        ("judge core", &["--scope", "judge", "--project", "core"]),
+        ("triage core", &["--scope", "triage", "--project", "core"]),
         ("admin core", &["--scope", "admin", "--project", "core"]),
         ("read all", &["--scope", "read"]),
         ("admin", &["--scope", "admin"]),
@@ -96,21 +96,21 @@ fn each_token_opens_its_project_and_no_other(place: &StorePlace) {
                     "{name} at {path}"
                 );
             }
-            let judged = dashboard.request(
+            let triaged = dashboard.request(
                 "POST",
                 &format!("/{of}/alerts"),
                 &[("Authorization", &format!("Bearer {token}"))],
-                "change=1&judgement=wrong",
+                "change=1&triage=wrong",
             );
-            let may_judge = matches!(
+            let may_triage = matches!(
                 (*name, of),
-                ("judge core" | "admin core", "core") | ("admin", _)
+                ("triage core" | "admin core", "core") | ("admin", _)
             );
-            // The change does not exist, which only those with permission to judge learn.
+            // The change does not exist, which only those with permission to triage learn.
             assert_eq!(
-                judged.status == 404,
-                may_judge,
-                "{name} judges in {of}: {judged:?}"
+                triaged.status == 404,
+                may_triage,
+                "{name} triages in {of}: {triaged:?}"
             );
         }
         let settings = dashboard.with_token("/settings.json", token).status;
@@ -138,10 +138,10 @@ fn anonymous_visitors_see_what_is_public(dashboard: &TestDashboard) {
 }
 
 /// Returns the path and query of the form on a page, and the selected number.
-fn judged_in(page: &HttpReply) -> (String, String) {
+fn triage_form_of(page: &HttpReply) -> (String, String) {
     let form = page
         .body
-        .split_once("method=\"post\" aria-label=\"Judge a change\"");
+        .split_once("method=\"post\" aria-label=\"Triage a change\"");
     let (before, after) = form.unwrap_or_else(|| panic!("no form in {page:?}"));
     let action = before.rsplit_once("action=\"").unwrap().1;
     let number = after.split_once("<option value=\"").unwrap().1;
@@ -162,15 +162,15 @@ fn cookie(reply: &HttpReply) -> String {
 }
 
 #[expect(clippy::too_many_lines, reason = "a story is told in one piece")]
-fn the_start_key_works_once_and_judges_a_change(place: &StorePlace) {
+fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
     let project = super::serve::long_project(120, place);
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let alerts = format!("/{name}/alerts");
     // On the local machine reading is free, changing is not.
     let read = dashboard.get_when_ready(&alerts).expect(200, &["▼ worse"]);
-    assert!(!read.body.contains("Judge a change"));
-    let refused = dashboard.request("POST", &alerts, &[], "change=1&judgement=wrong");
+    assert!(!read.body.contains("Triage a change"));
+    let refused = dashboard.request("POST", &alerts, &[], "change=1&triage=wrong");
     assert_eq!(refused.status, 401, "{refused:?}");
     let welcome = dashboard.get(&dashboard.key);
     assert_eq!(welcome.status, 303, "{welcome:?}");
@@ -181,15 +181,15 @@ fn the_start_key_works_once_and_judges_a_change(place: &StorePlace) {
         ("Sec-Fetch-Site", "same-origin"),
     ];
     let page = dashboard.get_when_ready_with(&alerts, &ours);
-    let (action, number) = judged_in(&page);
+    let (action, number) = triage_form_of(&page);
     let wrong = dashboard.request(
         "POST",
         &action,
         &ours,
-        &format!("change={number}&judgement=no"),
+        &format!("change={number}&triage=no"),
     );
     wrong.expect(400, &["open, accepted, wrong or fixed"]);
-    let form = format!("change={number}&judgement=accepted&note=worth+it");
+    let form = format!("change={number}&triage=accepted&note=worth+it");
     let done = dashboard.request("POST", &action, &ours, &form);
     assert_eq!(
         (done.status, done.field("location")),
@@ -197,10 +197,10 @@ fn the_start_key_works_once_and_judges_a_change(place: &StorePlace) {
     );
     let page = dashboard.get_when_ready_with(&alerts, &ours);
     assert!(!page.body.contains("▼ worse"), "{page:?}");
-    // A judged change stays in the form, so that the judgement can be withdrawn.
-    assert_eq!(judged_in(&page).1, number);
+    // A triaged change stays in the form, so that the triage can be withdrawn.
+    assert_eq!(triage_form_of(&page).1, number);
     assert!(page.body.contains("(accepted)</option>"), "{page:?}");
-    let long = format!("change={number}&judgement=open&note={}", "x".repeat(60_000));
+    let long = format!("change={number}&triage=open&note={}", "x".repeat(60_000));
     let refused = dashboard.request("POST", &action, &ours, &long);
     refused.expect(400, &["the limit is 1000", "60000"]);
     let said = project
@@ -208,7 +208,7 @@ fn the_start_key_works_once_and_judges_a_change(place: &StorePlace) {
         .json();
     let change = &said["changes"][0];
     assert_eq!(
-        (&change["judged"], &change["note"]),
+        (&change["triage"], &change["note"]),
         (&"accepted".into(), &"worth it".into()),
         "{change}"
     );
@@ -227,19 +227,21 @@ fn the_start_key_works_once_and_judges_a_change(place: &StorePlace) {
     let audit = settings["audit"].as_array().unwrap();
     let lines: Vec<String> = audit
         .iter()
-        .map(|line| format!("{} {} {}", line["who"], line["what"], line["result"]).replace('"', ""))
+        .map(|line| {
+            format!("{} {} {}", line["actor"], line["action"], line["result"]).replace('"', "")
+        })
         .collect();
     assert_eq!(
         lines,
         [
-            "start key judge done",
+            "start key triage done",
             " login refused",
             "start key login done",
-            " judge refused"
+            " triage refused"
         ]
     );
-    // A judgement is taken back.
-    let form = format!("change={number}&judgement=open");
+    // A triage is taken back.
+    let form = format!("change={number}&triage=open");
     let done = dashboard.request("POST", &action, &ours, &form);
     assert_eq!(done.status, 303, "{done:?}");
     both_say("1 open change in 1 series");
@@ -295,7 +297,7 @@ fn pages_of_other_sites_change_nothing(place: &StorePlace) {
     let alerts = format!("/{name}/alerts");
     let cookie = cookie(&dashboard.get(&dashboard.key));
     let own = format!("http://{}", dashboard.address);
-    let form = "change=1&judgement=wrong";
+    let form = "change=1&triage=wrong";
     for (what, fields) in [
         (
             "a form",
@@ -376,7 +378,7 @@ fn people_log_in_with_a_token_and_out_again(place: &StorePlace) {
         .run(&words)
         .expect_status(2)
         .expect_stderr(&["needs a token first", "speedwell serve token add"]);
-    let token = token(&project, &["--scope", "judge", "--project", "core"]);
+    let token = token(&project, &["--scope", "triage", "--project", "core"]);
     let dashboard = TestDashboard::with(&project, &PROXIED);
     assert_eq!(dashboard.key, "", "others come in here, so there is no key");
     let by_proxy = [

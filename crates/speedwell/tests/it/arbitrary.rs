@@ -74,7 +74,7 @@ fn recording(place: usize, dice: &mut SessionGenerator) -> ProfileRecording {
     for _ in 0..dice.up_to(3) {
         profile.add([dice.word().as_str(), "main"], dice.0.random());
     }
-    profile.remarks = (1..dice.up_to(3)).map(|_| dice.word()).collect();
+    profile.notes = (1..dice.up_to(3)).map(|_| dice.word()).collect();
     let missing = ProfileOutcome::Missing(dice.word());
     ProfileRecording {
         case: Case::new(
@@ -160,7 +160,7 @@ fn variant(n: usize, dice: &mut SessionGenerator) -> Variant {
         }),
         artifact: dice.maybe(|dice| dice.word().into()),
         work: (dice.maybe(|dice| (dice.word(), dice.word())).into_iter()).collect(),
-        strays: dice.maybe(|dice| dice.word()).into_iter().collect(),
+        checkout_files: dice.maybe(|dice| dice.word()).into_iter().collect(),
     }
 }
 
@@ -268,7 +268,7 @@ fn design(variants: &[Variant], dice: &mut SessionGenerator) -> SessionDesign {
         counting: dice.maybe(|dice| InstructionCounting {
             tool: dice.word(),
             cache_model: dice.coin(),
-            times: dice.coin(),
+            also_timed: dice.coin(),
         }),
         steady: None,
         layout: LayoutVariation::default(),

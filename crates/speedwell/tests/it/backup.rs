@@ -96,17 +96,17 @@ fn fill_store(store: &mut Store) {
         .replace_changes(series, "main", &[change, other])
         .unwrap();
     // Of two changes the second is kept, with its number.
-    let mut judged = store
+    let mut triaged = store
         .replace_changes(series, "main", &kept[1..])
         .unwrap()
         .remove(0);
-    judged.judgement = ChangeTriage::Accepted;
-    judged.note = Some("worth its price".into());
-    judged.judged_by = Some("ada".into());
-    judged.judged_unix_ms = Some(9);
-    judged.confirmed_by = Some(number);
-    store.store_confirmation(&judged).unwrap();
-    store.store_triage(&judged).unwrap();
+    triaged.triage = ChangeTriage::Accepted;
+    triaged.note = Some("worth its price".into());
+    triaged.triaged_by = Some("ada".into());
+    triaged.triaged_unix_ms = Some(9);
+    triaged.confirmed_by = Some(number);
+    store.store_confirmation(&triaged).unwrap();
+    store.store_triage(&triaged).unwrap();
 }
 
 fn lines_of(file: &Path) -> Vec<String> {
@@ -178,7 +178,7 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_changes() {
         let mut store = place.open();
         assert_eq!(store.find_by_id("0197-ca11").unwrap(), Some(21));
         assert_eq!(
-            store.find_change(2).unwrap().change.judgement,
+            store.find_change(2).unwrap().change.triage,
             ChangeTriage::Accepted
         );
         assert_eq!(store.find_change(2).unwrap().change.confirmed_by, Some(21));

@@ -351,10 +351,10 @@ pub fn change(before: &str, after: &str, evidence: f64) -> RecordedChange {
         },
         state: ChangeState::Suspected,
         confirmed_by: None,
-        judgement: ChangeTriage::Open,
+        triage: ChangeTriage::Open,
         note: None,
-        judged_by: None,
-        judged_unix_ms: None,
+        triaged_by: None,
+        triaged_unix_ms: None,
     }
 }
 
@@ -453,7 +453,7 @@ fn changes(stores: &mut [Store; 2]) {
         let mut kept = store.replace_changes(series, "main", &changes).unwrap();
         kept[1].state = ChangeState::Confirmed;
         kept[1].confirmed_by = Some(7);
-        kept[1].judgement = ChangeTriage::Wrong;
+        kept[1].triage = ChangeTriage::Wrong;
         kept[1].note = Some("it's\nnoise".into());
         store.store_confirmation(&kept[1]).unwrap();
         store.store_triage(&kept[1]).unwrap();

@@ -11,7 +11,7 @@ use super::harness_driver::find_tool;
 use super::project::{TempProject, node, repository};
 use super::web_server::free_port;
 use speedwell_fixtures::FakeRepo;
-use speedwell_fixtures::lab::SshdServer;
+use speedwell_fixtures::clusters::SshdServer;
 use speedwell_forge::ForgeKind;
 use std::path::Path;
 use std::process::{Command, Stdio};

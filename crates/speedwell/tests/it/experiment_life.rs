@@ -62,7 +62,7 @@ fn with_value(mut order: Value, place: &str, value: Value) -> Value {
 /// Events of a process about a run.
 pub fn perform_run(order: &Value) -> Value {
     let program = env!("CARGO_BIN_EXE_speedwell").to_owned();
-    let mut talk = HarnessTalk::start(&[program, "perform-run".to_owned()], &[]);
+    let mut talk = HarnessTalk::start(&[program, "worker".to_owned(), "run".to_owned()], &[]);
     let text = encode_value(&order.to_string());
     talk.send_lines(&format!(
         "hello\tid=1\nrun\tid=2\tseed=7\tassignment={text}\n"
@@ -141,7 +141,7 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
         figure(&done, "instructions_per_request").is_none(),
         "nobody asked for it"
     );
-    let counts = &done["load"]["measured"]["account"]["books"];
+    let counts = &done["load"]["measured"]["totals"]["outcomes"];
     assert!(counts.is_object(), "the whole load is told");
     // Nor is it much less, unless the load is delayed between a response and the next request.
     retry_busy(2, || {

@@ -5,7 +5,7 @@ use super::fleet_failures::kill;
 use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject};
 use serde_json::Value as Json;
-use speedwell_fixtures::lab::{HOST_NAMES, SshdServer};
+use speedwell_fixtures::clusters::{HOST_NAMES, SshdServer};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;

@@ -9,7 +9,7 @@ use super::fleet_failures::kill;
 use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject};
 use serde_json::Value as Json;
-use speedwell_fixtures::lab::SshdServer;
+use speedwell_fixtures::clusters::SshdServer;
 use std::path::Path;
 use std::process::Child;
 use std::thread;
@@ -26,10 +26,10 @@ fn fleet(project: &TempProject, verb: &str) -> CommandResult {
 fn parts(project: &TempProject) -> (Vec<String>, Vec<String>) {
     let shown = project.run(&["fleet", "status", "@1", "--format", "json"]);
     let shown: Json = serde_json::from_str(&shown.expect_status(0).stdout).unwrap();
-    let rows = shown["parts"].as_array().unwrap().clone();
+    let rows = shown["roles"].as_array().unwrap().clone();
     let text = |row: &Json, key: &str| row[key].as_str().unwrap_or_default().to_owned();
     let place = |row: &Json| {
-        ["state", "part", "machine"]
+        ["state", "role", "machine"]
             .map(|key| text(row, key))
             .join(" ")
     };

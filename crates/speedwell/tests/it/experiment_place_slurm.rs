@@ -7,7 +7,7 @@ use super::experiment_place::{
 use super::fleet_failures::kill;
 use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject};
-use speedwell_fixtures::lab::{NODE_NAMES, SlurmCluster};
+use speedwell_fixtures::clusters::{NODE_NAMES, SlurmCluster};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;

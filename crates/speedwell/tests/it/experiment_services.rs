@@ -6,7 +6,7 @@ use super::experiment_place::{
 };
 use super::harness_driver::is_missing;
 use super::project::TempProject;
-use speedwell_fixtures::lab::SshdServer;
+use speedwell_fixtures::clusters::SshdServer;
 
 /// Two variants of two cases: two runs of each form a block of a case.
 const TWICE: (&str, &str) = (

@@ -160,18 +160,18 @@ fn a_broken_gate_is_exit_status_1() {
         gate,
     );
     let found = measure(&slow, 1);
-    let broken = |at: usize| found["gates"][at]["broken"].as_bool();
+    let broken = |at: usize| found["gates"][at]["failed"].as_bool();
     assert_eq!((broken(0), broken(1)), (Some(true), Some(false)));
     slow.run(&["report"]).expect_status(1).expect_stdout(&[
         "Gates: 1 of 2 kept, 1 broken, 0 undecided.",
         "'slow' breaks the gate 'cost < +20%' in costs/print: +49.",
     ]);
     let fast = cost_project(&[("old", "1000"), ("fast", "600")], gate);
-    assert_eq!(measure(&fast, 0)["gates"][0]["kept"], true);
+    assert_eq!(measure(&fast, 0)["gates"][0]["passed"], true);
     // Undecided data neither fail nor pass a gate.
     let wild = cost_project(&[("old", "1000"), ("wild", "wild")], gate);
     let open = measure(&wild, 2);
-    assert_eq!(open["gates"][0]["kept"], false);
+    assert_eq!(open["gates"][0]["passed"], false);
     assert_eq!(open["gate"]["answer"], "cannot judge");
 }
 

@@ -2,7 +2,7 @@
 
 use super::project::TempProject;
 use serde_json::Value;
-use speedwell_fixtures::lab::{SlurmCluster, SshdServer};
+use speedwell_fixtures::clusters::{SlurmCluster, SshdServer};
 
 /// Three machines by ssh, which use the tested program.
 fn by_ssh(sshd: &SshdServer) -> TempProject {
@@ -77,7 +77,7 @@ fn machines_by_ssh_are_listed_chosen_and_checked() {
         "they are one host: {ids:?}"
     );
     assert!(
-        column(&json, "remarks")[1].contains("same /etc/machine-id as m1"),
+        column(&json, "notes")[1].contains("same /etc/machine-id as m1"),
         "{json:#}"
     );
     assert!(column(&json, "class")[0].contains("GiB"), "{json:#}");
@@ -144,7 +144,7 @@ fn nodes_of_slurm_are_machines_with_their_features_as_labels() {
     let listed = run(&["fleet", "--format", "json"]).expect_status(0).json();
     assert_eq!(column(&listed, "state"), ["free", "unfit", "free"]);
     assert_eq!(column(&listed, "labels"), ["lab", "lab", "zen4 lab"]);
-    assert_eq!(column(&listed, "remarks")[1], "drained: new fans");
+    assert_eq!(column(&listed, "notes")[1], "drained: new fans");
     let checked = run(&["fleet", "check", "zen4", "--format", "json"]);
     assert!(checked.status < 2, "{checked:?}");
     assert_eq!(column(&checked.json(), "name"), ["n3"]);

@@ -5,7 +5,7 @@ use super::fleet_failures::processes;
 use super::project::TempProject;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use speedwell_fixtures::lab::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
+use speedwell_fixtures::clusters::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -50,13 +50,13 @@ impl TestFleet<'_> {
         (status, text(output.stdout), text(output.stderr))
     }
 
-    /// The parcels of the last session.
-    fn parcels(&self) -> Vec<Value> {
+    /// The shards of the last session.
+    fn shards(&self) -> Vec<Value> {
         let (status, stdout, stderr) = self.run(&["fleet", "status", "--format", "json"]);
         assert_eq!(status, 0, "{stderr}");
         let json: Value = serde_json::from_str(&stdout).unwrap();
-        let rows = json["tables"]["parcels"].as_array();
-        let rows = rows.or_else(|| json["parcels"].as_array());
+        let rows = json["tables"]["shards"].as_array();
+        let rows = rows.or_else(|| json["shards"].as_array());
         rows.unwrap_or_else(|| panic!("{json:#}")).clone()
     }
 
@@ -130,7 +130,7 @@ impl Drop for TestFleet<'_> {
 
 /// The workers in these folders.
 fn workers(folders: &[PathBuf]) -> Vec<Pid> {
-    let of_folder = |folder: &PathBuf| processes(&["perform-parcel", &folder.to_string_lossy()]);
+    let of_folder = |folder: &PathBuf| processes(&["worker shard", &folder.to_string_lossy()]);
     let found = folders.iter().flat_map(of_folder);
     found
         .filter_map(|process| Pid::from_raw(process as i32))
@@ -150,22 +150,22 @@ fn hand_out_and_collect(lab: &TestFleet<'_>) {
     let (status, stdout, stderr) = lab.run(&MEASURE);
     assert_eq!((status, stdout.as_str()), (0, "@1\n"), "{stderr}");
     assert!(stderr.contains("speedwell fleet collect @1"), "{stderr}");
-    let parcels = lab.parcels();
-    let cases: u64 = parcels
+    let shards = lab.shards();
+    let cases: u64 = shards
         .iter()
         .map(|own| own["cases"].as_u64().unwrap())
         .sum();
-    assert_eq!(cases, 3, "{parcels:?}");
+    assert_eq!(cases, 3, "{shards:?}");
     let (status, stdout, stderr) = lab.run(&["fleet", "collect", "@1", "--format", "json"]);
     assert_eq!(status, 0, "{stderr}");
     assert!(serde_json::from_str::<Value>(&stdout).is_ok(), "{stdout}");
     assert_eq!(lab.runs(), 24);
-    let parcels = lab.parcels();
+    let shards = lab.shards();
     assert!(
-        parcels.iter().all(|own| own["state"] == "done"),
-        "{parcels:?}"
+        shards.iter().all(|own| own["state"] == "done"),
+        "{shards:?}"
     );
-    let blocks: u64 = parcels
+    let blocks: u64 = shards
         .iter()
         .map(|own| own["blocks"].as_u64().unwrap())
         .sum();
@@ -191,7 +191,7 @@ fn hand_out_and_cancel(lab: &TestFleet<'_>) {
     let (status, _, stderr) = lab.run(&MEASURE);
     assert_eq!(status, 0, "{stderr}");
     wait_until_so("nobody begins", || {
-        lab.parcels().iter().any(|own| own["state"] == "running")
+        lab.shards().iter().any(|own| own["state"] == "running")
     });
     let refused = lab.run(&["fleet", "clean", "@1"]);
     assert_eq!(refused.0, 2);
@@ -206,7 +206,7 @@ fn hand_out_and_cancel(lab: &TestFleet<'_>) {
         "{cancelled:?}"
     );
     wait_until_so("a worker is left", || workers(&lab.folders).is_empty());
-    assert!(lab.parcels().iter().all(|own| own["state"] == "waiting"));
+    assert!(lab.shards().iter().all(|own| own["state"] == "waiting"));
     assert_eq!(lab.run(&["fleet", "clean", "@1"]).0, 0);
     assert!(lab.folders.iter().all(|folder| !folder.exists()));
 }

@@ -4,7 +4,7 @@
 
 use super::experiment_place_slurm::{expect_waiting, other_job};
 use super::project::{CommandResult, TempProject};
-use speedwell_fixtures::lab::{SlurmCluster, SshdServer};
+use speedwell_fixtures::clusters::{SlurmCluster, SshdServer};
 use speedwell_model::{Session, SessionState};
 use speedwell_results::store::Store;
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ pub(super) fn processes(words: &[&str]) -> Vec<u32> {
 
 /// Kills one measuring worker of a folder.
 fn kill_a_worker(folder: &Path) {
-    let workers = processes(&["perform-parcel", &folder.to_string_lossy()]);
+    let workers = processes(&["worker shard", &folder.to_string_lossy()]);
     // The shell that sshd starts for it, if it did not exec, has the same words.
     let workers = workers.iter().filter(|worker| {
         let program = std::fs::read_link(format!("/proc/{worker}/exe")).unwrap_or_default();
@@ -223,7 +223,7 @@ fn a_killed_coordinator_takes_its_workers_along_and_the_session_is_resumed() {
     child.wait().unwrap();
     let folder = sshd.folder();
     let begun = Instant::now();
-    while !processes(&["perform-parcel", &folder.to_string_lossy()]).is_empty() {
+    while !processes(&["worker shard", &folder.to_string_lossy()]).is_empty() {
         assert!(
             begun.elapsed() < PATIENCE,
             "a worker outlives its coordinator"

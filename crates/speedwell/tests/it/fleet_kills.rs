@@ -4,7 +4,7 @@
 use super::fleet_failures::{by_slot, by_slurm, kill, processes, session, start_measuring};
 use super::project::TempProject;
 use serde_json::Value;
-use speedwell_fixtures::lab::{NODE_NAMES, SlurmCluster};
+use speedwell_fixtures::clusters::{NODE_NAMES, SlurmCluster};
 use speedwell_model::Session;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -52,7 +52,7 @@ fn kill_one(slurm: &SlurmCluster, victim: KillTarget, coordinator: u32, choice: 
     let node = NODE_NAMES[choice % NODE_NAMES.len()];
     let found: Vec<u32> = match victim {
         KillTarget::Coordinator => vec![coordinator],
-        KillTarget::Worker => processes(&["speedwell perform-parcel", &folder]),
+        KillTarget::Worker => processes(&["speedwell worker shard", &folder]),
         KillTarget::StepDaemon => (processes(&["slurmstepd"]).into_iter())
             .filter(|process| has_conf(*process, slurm))
             .collect(),

@@ -4,7 +4,7 @@
 
 use super::harness_driver::find_tool;
 use super::project::TempProject;
-use speedwell_fixtures::lab::{SlurmCluster, SshdServer};
+use speedwell_fixtures::clusters::{SlurmCluster, SshdServer};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
@@ -158,7 +158,7 @@ fn await_run(folder: &Path) {
     let begin = Instant::now();
     let is_measured = || {
         let workers =
-            super::fleet_failures::processes(&["perform-parcel", &folder.to_string_lossy()]);
+            super::fleet_failures::processes(&["worker shard", &folder.to_string_lossy()]);
         let all = std::fs::read_dir("/proc").unwrap().flatten();
         let stats: Vec<_> = all.filter_map(|entry| stat(&entry.path())).collect();
         let is_child = |(name, fields): &(String, Vec<String>)| {

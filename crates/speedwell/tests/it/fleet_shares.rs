@@ -1,7 +1,7 @@
 //! Speedup of ten machines over one, with a thousand cases that take equally long. The machines are
 //! this one ten times: a run only waits, so they do not compete for processors.
 
-use super::fleet_doubles::of_machines;
+use super::fleet_stale_attempts::of_machines;
 use super::project::TempProject;
 use std::time::{Duration, Instant};
 

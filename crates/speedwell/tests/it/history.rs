@@ -150,7 +150,7 @@ fn a_change_is_found_at_its_commit_whatever_the_dates_say_and_the_gate_holds_unt
     repository
         .run(&[
             "history",
-            "judge",
+            "triage",
             "1",
             "accepted",
             "--note",
@@ -710,7 +710,7 @@ fn a_change_from_zero_is_found_shown_with_both_levels_and_fails_the_gate() {
         .expect_stdout(&["0 -> 1"]);
     let number = found[0]["number"].to_string();
     repository
-        .run(&["history", "judge", &number, "accepted"])
+        .run(&["history", "triage", &number, "accepted"])
         .expect_status(0);
     repository.run(&gate).expect_status(0);
 }

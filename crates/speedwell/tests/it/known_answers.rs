@@ -57,8 +57,8 @@ fn what_a_client_has_is_not_sent_again_until_it_changes(place: &StorePlace) {
     let missing = conditional_request(&dashboard, "GET", &format!("/{name}/nothing"), "*");
     assert_eq!((missing.status, missing.field("etag")), (404, None));
     // A change is never answered as "not modified".
-    let judged = conditional_request(&dashboard, "POST", &format!("/{name}/alerts"), "*");
-    assert!(judged.status >= 400, "{judged:?}");
+    let triaged = conditional_request(&dashboard, "POST", &format!("/{name}/alerts"), "*");
+    assert!(triaged.status >= 400, "{triaged:?}");
     measure("second");
     for (path, tag) in paths.iter().zip(&tags) {
         let changed = conditional_request(&dashboard, "GET", path, tag);

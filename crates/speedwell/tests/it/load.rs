@@ -26,7 +26,7 @@ fn as_many_requests_are_sent_as_asked_for_and_each_has_an_outcome() {
     let words = ["-n", "137", "-c", "5", "--no-verify"];
     let answer = load(&project, &server.url("/"), &words).expect_status(0);
     assert_eq!(server.count(), 137);
-    let counts = &load_json(&answer)["account"]["books"];
+    let counts = &load_json(&answer)["totals"]["outcomes"];
     assert_eq!(
         (&counts["attempted"], &counts["ok"]),
         (&137.into(), &137.into())
@@ -102,7 +102,7 @@ fn a_connection_for_every_request_says_so() {
     let words = ["-n", "12", "-c", "2", "--no-verify", "--no-keepalive"];
     let answer = load(&project, &server.url("/"), &words).expect_status(0);
     assert!(first(&server).head.contains("\r\nConnection: close\r\n"));
-    let connections = &load_json(&answer)["account"]["books"]["connections"];
+    let connections = &load_json(&answer)["totals"]["outcomes"]["connections"];
     assert_eq!(connections["opened"], 12, "{connections}");
 }
 
@@ -231,7 +231,7 @@ fn a_load_without_a_good_answer_fails_even_if_nobody_verifies() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let words = ["-n", "10", "--no-verify"];
     let answer = load(&project, &server.url("/missing"), &words).expect_status(2);
-    let counts = &load_json(&answer)["account"]["books"];
+    let counts = &load_json(&answer)["totals"]["outcomes"];
     assert_eq!(counts["attempted"], 10, "{counts}");
 }
 
@@ -368,8 +368,8 @@ fn options_that_contradict_each_other_are_refused_with_a_hint() {
             "unknown sort column 'sent_share'",
         ),
         (
-            &["--rate", "max", "--sort", "standing"],
-            "unknown sort column 'standing'",
+            &["--rate", "max", "--sort", "verdict"],
+            "unknown sort column 'verdict'",
         ),
         (&["-o", "missing/x.html"], "cannot write 'missing/x.html'"),
         (&["--chart", "typo"], "unknown chart 'typo'"),

@@ -1,21 +1,21 @@
 //! Loads as sessions, written to files and read back: lossless, with the names of other tools.
 
 use super::load_report::golden::{clean_load, troubled_load};
-use super::load_report::made::{MS, MadeLoad, S, US};
+use super::load_report::sample_loads::{MS, MadeLoad, S, US};
 use super::project::TempProject;
 use speedwell_load::latency::{HistogramLogRow, RequestOutcome, write_log};
-use speedwell_load::measured::LoadLatency;
+use speedwell_load::measurement::LoadLatency;
 use speedwell_model::load_run::{LoadRun, PaceFacts};
 use speedwell_model::{Case, Session, SessionState};
 use speedwell_report::load::report_loads;
 use speedwell_report::{Json, OutputOptions, RenderDocument};
-use speedwell_results::formats::{self, JsonContent, measured};
+use speedwell_results::formats::{self, JsonContent, load_session};
 use speedwell_results::store::Store;
 use std::fmt::Write;
 
 fn session(loads: &[LoadRun]) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
-    let session = measured::load_session("load", loads, &mut warnings).unwrap();
+    let session = load_session::load_session("load", loads, &mut warnings).unwrap();
     (session, warnings)
 }
 
@@ -161,11 +161,11 @@ fn several_addresses_are_cases_once_and_variants_when_repeated() {
 fn the_json_of_a_report_is_read_back_without_loss() {
     let loads = [clean_load().run, troubled_load().run];
     let bytes = json(&loads);
-    assert!(measured::recognizes(&JsonContent::new(&bytes)));
-    assert_eq!(measured::read_loads(&bytes).unwrap(), loads);
+    assert!(load_session::recognizes(&JsonContent::new(&bytes)));
+    assert_eq!(load_session::read_loads(&bytes).unwrap(), loads);
     let sessions = formats::read("x.json", &bytes).unwrap();
     assert_eq!(sessions[0].state, SessionState::Imported);
-    assert_eq!(measured::stored_loads(&sessions[0]).unwrap(), loads);
+    assert_eq!(load_session::stored_loads(&sessions[0]).unwrap(), loads);
     // On one line, as other programs write JSON, it is not a JSON line of ours.
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let line = serde_json::to_vec(&value).unwrap();
@@ -198,7 +198,7 @@ fn the_store_and_json_lines_keep_all_that_is_known_of_a_load() {
     let number = store.insert_session(&session).unwrap();
     let stored = store.load_session(number).unwrap();
     assert_eq!(stored.runs, session.runs);
-    assert_eq!(measured::stored_loads(&stored).unwrap(), loads);
+    assert_eq!(load_session::stored_loads(&stored).unwrap(), loads);
 
     let mut lines = Vec::new();
     formats::json_lines::write(&stored, &mut lines).unwrap();
@@ -211,7 +211,7 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
     let mut run = clean_load().run;
     run.measured
         .rows
-        .push(speedwell_load::measured::RequestRecord {
+        .push(speedwell_load::measurement::RequestRecord {
             index: 0,
             kind: 0,
             intended_ns: None,
@@ -227,7 +227,7 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
         });
     let (session, _) = session(&[run]);
     assert!(
-        measured::stored_loads(&session).unwrap()[0]
+        load_session::stored_loads(&session).unwrap()[0]
             .measured
             .rows
             .is_empty()
@@ -236,7 +236,7 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
 
 #[test]
 fn parts_of_one_load_add_up() {
-    let whole = measured::merge_load_parts(vec![clean_load().run, clean_load().run]).unwrap();
+    let whole = load_session::merge_load_parts(vec![clean_load().run, clean_load().run]).unwrap();
     let PaceFacts::Closed { concurrency, .. } = whole.requested.pace else {
         panic!("{:?}", whole.requested.pace)
     };
@@ -249,13 +249,13 @@ fn parts_of_one_load_add_up() {
 
     let mut other = clean_load().run;
     other.url.push_str("/else");
-    let error = measured::merge_load_parts(vec![clean_load().run, other]).unwrap_err();
+    let error = load_session::merge_load_parts(vec![clean_load().run, other]).unwrap_err();
     assert!(
         error.to_string().contains("not parts of the same load"),
         "{error}"
     );
-    let error =
-        measured::merge_load_parts(vec![clean_load().run, MadeLoad::open(1.0).run]).unwrap_err();
+    let error = load_session::merge_load_parts(vec![clean_load().run, MadeLoad::open(1.0).run])
+        .unwrap_err();
     assert!(error.to_string().contains("on a schedule"), "{error}");
 }
 

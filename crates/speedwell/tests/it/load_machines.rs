@@ -6,7 +6,7 @@ use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject};
 use super::web_server::WebServer;
 use serde_json::Value as Json;
-use speedwell_fixtures::lab::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
+use speedwell_fixtures::clusters::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -60,7 +60,7 @@ fn of_parts(load: &Json, key: &str) -> Vec<i64> {
 
 /// Asserts a load of 301 requests by 13 clients, each sent and counted once.
 fn expect_exact(load: &Json, server: &WebServer, names: &[&str]) {
-    let counts = &load["measured"]["account"]["books"];
+    let counts = &load["measured"]["totals"]["outcomes"];
     assert_eq!(
         (&counts["attempted"], &counts["ok"]),
         (&301.into(), &301.into()),
@@ -70,7 +70,7 @@ fn expect_exact(load: &Json, server: &WebServer, names: &[&str]) {
     assert_eq!(server.count(), 301 + 1 + names.len());
     assert_eq!(of_parts(load, "attempted").iter().sum::<i64>(), 301);
     assert_eq!(of_parts(load, "errors").iter().sum::<i64>(), 0);
-    assert_eq!(load["measured"]["most_connections"], 13);
+    assert_eq!(load["measured"]["max_connections"], 13);
     let parts = load["parts"].as_array().unwrap();
     let found: Vec<&str> = parts
         .iter()
@@ -93,7 +93,7 @@ fn three_machines_send_exactly_what_one_would() {
     // Request i is sent by generator i mod 6, and each machine has two of them.
     assert_eq!(of_parts(&own, "attempted"), [101, 100, 100]);
     assert_eq!(of_parts(&own, "first"), [0, 2, 4]);
-    assert_eq!(own["asked"]["processes"], 6);
+    assert_eq!(own["requested"]["processes"], 6);
     assert_eq!(own["measured"]["threads"].as_array().unwrap().len(), 6);
 }
 
@@ -204,7 +204,7 @@ fn a_machine_that_dies_in_mid_load_stops_the_others_and_is_named_first() {
         .spawn()
         .unwrap();
     wait_until(|| server.count() >= 2000);
-    let workers = children(child.id(), "perform-load");
+    let workers = children(child.id(), "worker load");
     assert_eq!(workers.len(), 2);
     kill(workers[1]);
     let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(2);
@@ -214,8 +214,8 @@ fn a_machine_that_dies_in_mid_load_stops_the_others_and_is_named_first() {
     answer.expect_stdout(&["cannot be judged", "lab-1 ", "lab-2 "]);
 }
 
-/// The children of a process whose command line has this word.
-fn children(parent: u32, word: &str) -> Vec<u32> {
+/// The children of a process whose command line contains these words.
+fn children(parent: u32, words: &str) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap();
     let of_task = |task: std::fs::DirEntry| {
         let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
@@ -226,7 +226,9 @@ fn children(parent: u32, word: &str) -> Vec<u32> {
     };
     let is_meant = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains(word)
+        String::from_utf8_lossy(&line)
+            .replace('\0', " ")
+            .contains(words)
     };
     let mut found: Vec<u32> = tasks.flatten().flat_map(of_task).filter(is_meant).collect();
     found.sort_unstable();

@@ -57,7 +57,7 @@ fn several_processes_send_their_parts_and_are_added_up() {
     let answer = project.run(&words).expect_status(0);
     assert_eq!(server.count(), 302);
     let measured = load_json(&answer);
-    let counts = &measured["account"]["books"];
+    let counts = &measured["totals"]["outcomes"];
     assert_eq!(
         (&counts["attempted"], &counts["ok"]),
         (&301.into(), &301.into())
@@ -93,7 +93,7 @@ fn what_was_measured_until_ctrl_c_is_told() {
         let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(130);
         let measured = load_json(&answer);
         assert_eq!(measured["is_interrupted"], true);
-        let ok = measured["account"]["books"]["ok"].as_u64().unwrap();
+        let ok = measured["totals"]["outcomes"]["ok"].as_u64().unwrap();
         assert!(
             ok > 0 && ok <= server.count() as u64,
             "{ok} of {}",
@@ -197,8 +197,8 @@ fn parts_that_were_started_by_hand_are_one_load() {
     let answer = project.run(&words).expect_status(0);
     let document: serde_json::Value = answer.json();
     let load = &document["loads"][0];
-    assert_eq!(load["asked"]["processes"], 2, "{load:#}");
-    assert_eq!(load["asked"]["requests"], 100);
+    assert_eq!(load["requested"]["processes"], 2, "{load:#}");
+    assert_eq!(load["requested"]["requests"], 100);
     let elsewhere = server.url("/else");
     let words = ["load", &elsewhere, "-n", "5", "-o", "c.json", "--no-save"];
     project.run(&words).expect_status(0);

@@ -155,7 +155,7 @@ fn the_highest_rate_is_what_the_server_can_serve() {
         // No response takes less than 5 ms, so no rate meets this limit.
         assert_eq!(impossible["highest_rate"]["kept"], Value::Null);
         let rows = impossible["rates"].as_array().unwrap();
-        let is_why = |row: &Value| row["missed"] == "--fail-on 'p50>1ms'";
+        let is_why = |row: &Value| row["outcome"] == "--fail-on 'p50>1ms'";
         ensure_holds(rows.iter().any(is_why), || format!("{rows:#?}"))
     });
 }
@@ -195,7 +195,7 @@ fn a_server_that_fails_under_pressure_ends_the_climb() {
         let highest = levels.last().unwrap();
         let is_right = warnings.contains("with 4 requests in flight")
             && highest["concurrency"] == 4
-            && highest["standing"] == "failed"
+            && highest["verdict"] == "failed"
             && found["scaling"][0]["concurrency"].as_u64() <= Some(3);
         ensure_holds(is_right, || format!("{found:#}"))
     });

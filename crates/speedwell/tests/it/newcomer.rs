@@ -24,6 +24,8 @@ fn the_obvious_wrong_word_is_answered_with_the_right_one() {
     say(&["rn", "x"]).expect_stderr(&["'run'"]);
     let answer = say(&["harness", "x"]);
     assert!(!answer.stderr.contains("harness-sh"), "{answer:#?}");
+    let answer = say(&["worke", "x"]);
+    assert!(!answer.stderr.contains("'worker'"), "{answer:#?}");
     let answer = say(&["load", "--worke", "1"]);
     assert!(!answer.stderr.contains("--worker"), "{answer:#?}");
     say(&["run", "b/cpoy.js"]).expect_stderr(&["hint: did you mean 'b/copy.js'?"]);

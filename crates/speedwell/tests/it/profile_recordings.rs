@@ -209,7 +209,7 @@ fn without_perf_javascript_is_still_seen_and_the_reason_told() {
         (ProfileTool::V8, WeightUnit::Microseconds)
     );
     assert!(share(&profile, "fib work.js:2") > 0.2, "{profile}");
-    assert!(profile.remarks.join(" ").contains("perf is not in PATH"));
+    assert!(profile.notes.join(" ").contains("perf is not in PATH"));
     let native = in_folder(&folder, "/bin/true");
     let reason = recorder.record(native, Duration::ZERO).unwrap_err();
     assert_eq!(format!("{reason:#}"), "perf is not in PATH");

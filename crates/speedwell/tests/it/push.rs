@@ -426,11 +426,11 @@ fn what_differs_is_refused_and_nothing_is_replaced(place: &StorePlace) {
     let refused =
         whole(&other).expect_rejected(409, "a different session '0197-d1ff' is already stored");
     assert_eq!(
-        refused.body["here"],
+        refused.body["stored_digest"],
         SessionDigest::hash_lines(&lines(&one)).to_string()
     );
     assert_eq!(
-        refused.body["sent"],
+        refused.body["sent_digest"],
         SessionDigest::hash_lines(&lines(&other)).to_string()
     );
     assert_eq!(without_number(&core(place), "0197-d1ff"), one);

@@ -45,13 +45,13 @@ fn a_page_of_another_site_reads_nothing_and_changes_nothing() {
         return;
     };
     page.navigate_to(&format!("{ours}/{name}/alerts"));
-    let judging = "document.querySelectorAll('form[aria-label=\"Judge a change\"]').length";
-    assert_eq!(page.evaluate_script(judging), 1, "it is logged in");
-    let judged = || {
+    let forms = "document.querySelectorAll('form[aria-label=\"Triage a change\"]').length";
+    assert_eq!(page.evaluate_script(forms), 1, "it is logged in");
+    let triaged = || {
         let said = project.run(&["history", "changes", "--format", "json"]);
-        said.json()["changes"][0]["judged"].clone()
+        said.json()["changes"][0]["triage"].clone()
     };
-    let before = judged();
+    let before = triaged();
     // A foreign site by name, and the same name at another port.
     let port = other_site();
     for there in ["localhost", "127.0.0.1"] {
@@ -66,7 +66,7 @@ fn a_page_of_another_site_reads_nothing_and_changes_nothing() {
         let sent = page.evaluate_script(&format!(
             "fetch({alerts}, {{method: 'POST', mode: 'no-cors', credentials: 'include', \
              headers: {{'Content-Type': 'application/x-www-form-urlencoded'}}, \
-             body: 'change=1&judgement=wrong'}}).then(answer => answer.type, () => 'failed')"
+             body: 'change=1&triage=wrong'}}).then(answer => answer.type, () => 'failed')"
         ));
         assert!(sent == "opaque" || sent == "failed", "{there}: {sent}");
         for tag in ["img", "script", "iframe", "link"] {
@@ -82,18 +82,18 @@ fn a_page_of_another_site_reads_nothing_and_changes_nothing() {
         let said = page.evaluate_script("document.body.textContent");
         let said = said.as_str().unwrap();
         assert!(said.contains("a page of another site"), "{there}: {said}");
-        assert_eq!(judged(), before, "{there}");
+        assert_eq!(triaged(), before, "{there}");
     }
     // The same form on our own page works.
     page.navigate_to(&format!("{ours}/{name}/alerts"));
     let loads = page.loads;
-    let form = "document.querySelector('form[aria-label=\"Judge a change\"]')";
+    let form = "document.querySelector('form[aria-label=\"Triage a change\"]')";
     page.evaluate_script(&format!(
-        "(() => {{ const form = {form}; form.elements.judgement.value = 'wrong'; form.requestSubmit(); }})()"
+        "(() => {{ const form = {form}; form.elements.triage.value = 'wrong'; form.requestSubmit(); }})()"
     ));
     page.wait_for_load(loads);
     let said = page.evaluate_script("document.body.textContent");
-    assert_eq!(judged(), "wrong", "{said}");
+    assert_eq!(triaged(), "wrong", "{said}");
 }
 
 /// Whether a page can read the events of that URL.
@@ -105,11 +105,11 @@ fn follow_script(address: &Value) -> String {
     )
 }
 
-/// Submits a form to that URL, which judges the change as wrong.
+/// Submits a form to that URL, which marks the change as wrong.
 fn post_script(address: &Value) -> String {
     format!(
         "(() => {{ const form = document.createElement('form'); form.method = 'post'; form.action = {address}; \
-         for (const [name, value] of [['change', '1'], ['judgement', 'wrong']]) {{ \
+         for (const [name, value] of [['change', '1'], ['triage', 'wrong']]) {{ \
          const field = document.createElement('input'); field.name = name; field.value = value; form.append(field); }} \
          document.body.append(form); form.submit(); }})()"
     )

@@ -2,7 +2,7 @@
 
 use super::project::repository;
 use regex::Regex;
-use speedwell_results::foreign::suites::described::{ResultPaths, read_lines};
+use speedwell_results::foreign::suites::configured::{ResultPaths, read_lines};
 use speedwell_results::foreign::suites::{
     ReportedResult, catch2, criterion, divan, go_bench, google_benchmark, jmh, libtest,
     pytest_benchmark, vitest,

@@ -25,18 +25,20 @@
 //! ```
 
 mod autocorrelation;
-mod kept;
-mod known;
+mod detector;
 mod level;
 mod scan;
+mod serialization;
 mod series;
 mod shape;
-mod walk;
+mod stretch_cache;
 
+pub use detector::{
+    ChangeDetector, ChangeEvidence, DetectedChange, FIRST_FINDING, FIRST_SUSPICION,
+};
 pub use level::{LogMeasurement, between_sessions, first_beyond, weighted_level};
 pub use series::{MeasuredPoint, TooManyNonPositive, TrendSeries};
 pub use shape::{ChangeShape, ChangeSize, machine_swap};
-pub use walk::{ChangeDetector, ChangeEvidence, DetectedChange, FIRST_FINDING, FIRST_SUSPICION};
 
 use crate::distribution::normal;
 use crate::test::mann_whitney::lower_tails;

@@ -9,8 +9,8 @@ use serde_json::Value;
 use speedwell_stats::BlockObservation;
 use speedwell_stats::describe::mean;
 use speedwell_stats::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quantile};
-use speedwell_stats::levels::variance_components;
 use speedwell_stats::test::stratified_rank;
+use speedwell_stats::variance::variance_components;
 
 /// Logarithms of the times of a recorded program, by build and run.
 fn recorded_times(program: &str) -> Vec<Vec<f64>> {

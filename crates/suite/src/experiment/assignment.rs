@@ -8,7 +8,7 @@ use super::group::BenchmarkGroup;
 use super::target::{self, GroupKind, TargetKeys};
 use super::variant::{ExperimentVariant, PatchKeys};
 use super::{Experiment, load, metric, verify};
-use crate::part::{FilePart, NodePath};
+use crate::file_part::{FilePart, NodePath};
 use crate::placeholders::{self, PlaceholderMap};
 use crate::tree::{NodeContent, NodeTable, TreeNode};
 use anyhow::{Result, bail, ensure};

@@ -12,7 +12,7 @@ use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, header_lines, loa
 use super::parameters::{GroupParameters, SetValues, ValueTable};
 use super::target::GroupKind;
 use super::verify::StatusRange;
-use crate::part::FilePart;
+use crate::file_part::FilePart;
 use crate::value::{
     DurationValue, OneOrMany, PlainValue, PositiveCount, WholeNumber, checked, choice_name,
 };

@@ -7,7 +7,7 @@ use super::group::BenchmarkGroup;
 use super::selection::{SelectedCase, selected_cases};
 use super::variant::{self, ExperimentVariant};
 use crate::expression::{ClaimExpression, ExpressionError, MetricTerm, QuantityUnit};
-use crate::part::{FilePart, nearest_hint};
+use crate::file_part::{FilePart, nearest_hint};
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Deserialize;

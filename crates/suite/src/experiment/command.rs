@@ -1,7 +1,7 @@
 //! How a program is started: its command line and changes to its environment, as written in targets
 //! and variants.
 
-use crate::part::FilePart;
+use crate::file_part::FilePart;
 use crate::value::{OneOrMany, PlainValue, checked};
 use anyhow::Result;
 use indexmap::IndexMap;

@@ -5,7 +5,7 @@ use super::plan::check_variant;
 use super::selection::selected_cases;
 use super::variant::ExperimentVariant;
 use crate::expression::ChangeGate;
-use crate::part::{FilePart, nearest_hint};
+use crate::file_part::{FilePart, nearest_hint};
 use crate::value::{OneOrMany, ShareValue, checked, choice_name};
 use anyhow::Result;
 use indexmap::IndexMap;

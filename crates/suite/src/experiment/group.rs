@@ -5,7 +5,7 @@ use super::metric::{self, MetricKeys};
 use super::parameters::{self, GroupParameters, SetValues, ValueTable, matches_case};
 use super::target::{GroupKind, TargetKeys};
 use super::verify::VerifyKeys;
-use crate::part::{FilePart, NodePath};
+use crate::file_part::{FilePart, NodePath};
 use crate::placeholders::PlaceholderMap;
 use crate::reader::unknown_name;
 use crate::tree::{NodeContent, NodeTable, TreeNode};

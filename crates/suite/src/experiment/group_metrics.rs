@@ -8,7 +8,7 @@ use super::metric::{
 };
 use super::target::GroupKind;
 use crate::expression::CaseFilter;
-use crate::part::{FilePart, nearest_hint};
+use crate::file_part::{FilePart, nearest_hint};
 use crate::tree::TreeNode;
 use anyhow::{Result, bail};
 use speedwell_model::Metric;

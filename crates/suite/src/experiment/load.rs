@@ -3,7 +3,7 @@
 //! It becomes the same [`LoadSpec`] as the options of `speedwell load`, so that a load means the
 //! same everywhere.
 
-use crate::part::FilePart;
+use crate::file_part::FilePart;
 use crate::value::{
     DurationValue, NumberValue, PlainValue, PositiveCount, UrlPath, WholeNumber, checked,
     or_placeholder,

@@ -8,7 +8,7 @@
 
 use super::target::GroupKind;
 use crate::expression::QuantityUnit;
-use crate::part::FilePart;
+use crate::file_part::FilePart;
 use crate::reader::unknown_name;
 use crate::value::{RegexPattern, checked, or_placeholder};
 use anyhow::Result;

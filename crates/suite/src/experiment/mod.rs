@@ -45,7 +45,7 @@ pub use selection::SelectedCase;
 pub use target::GroupKind;
 pub use variant::ExperimentVariant;
 
-use super::part::{FilePart, error_at_line};
+use super::file_part::{FilePart, error_at_line};
 use super::placeholders::{self, PlaceholderMap};
 use super::tree::{self, TreeNode};
 use super::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, schema_of};

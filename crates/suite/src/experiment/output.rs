@@ -2,7 +2,7 @@
 
 use super::plan::check_variant;
 use super::variant::ExperimentVariant;
-use crate::part::FilePart;
+use crate::file_part::FilePart;
 use crate::value::{OneOrMany, choice_name};
 use anyhow::Result;
 use schemars::JsonSchema;

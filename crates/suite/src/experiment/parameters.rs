@@ -1,7 +1,7 @@
 //! Parameters: `[params]` of the file and `[group.parameters]`, the cases that they define, and the
 //! values of `--set` that replace declared ones.
 
-use crate::part::{FilePart, error_at_line, nearest_hint};
+use crate::file_part::{FilePart, error_at_line, nearest_hint};
 use crate::placeholders::PlaceholderMap;
 use crate::value::{OneOrMany, PlainValue};
 use anyhow::{Result, bail};

@@ -8,8 +8,8 @@
 use super::command::{CommandText, EnvironmentKeys, environment_changes};
 use super::target::{self, GroupKind, StopKeys};
 use super::{BenchmarkGroup, Experiment};
+use crate::file_part::{self, FilePart, nearest_hint};
 use crate::labels::MachineSelector;
-use crate::part::{self, FilePart, nearest_hint};
 use crate::placeholders::{self, PlaceholderMap};
 use crate::tree::TreeNode;
 use crate::value::{DurationValue, PositiveCount, checked};
@@ -198,7 +198,7 @@ pub struct DeclaredService {
     name: String,
     on: Option<MachineSelector>,
     scope: ServiceScope,
-    place: part::NodePath,
+    place: file_part::NodePath,
     node: TreeNode,
 }
 
@@ -330,7 +330,7 @@ impl SharedServices {
             "{sharers} share the service '{name}', but its definition differs between them\n\
              hint: leave out the difference, or 'scope'"
         );
-        Err(part::error_at_line(line, message))
+        Err(file_part::error_at_line(line, message))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `[plan]`: the number of runs, their order, their processors, and when to stop.
 
 use super::variant::ExperimentVariant;
-use crate::part::FilePart;
+use crate::file_part::FilePart;
 use crate::value::{DurationValue, PlainValue, PositiveCount, ShareValue, checked};
 use anyhow::Result;
 use schemars::JsonSchema;

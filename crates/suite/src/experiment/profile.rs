@@ -5,7 +5,7 @@ use super::group::BenchmarkGroup;
 use super::selection::selected_cases;
 use super::variant::ExperimentVariant;
 use crate::expression::{self, CaseFilter};
-use crate::part::FilePart;
+use crate::file_part::FilePart;
 use crate::reader;
 use anyhow::Result;
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! `[requires]`: what must be installed before anything starts.
 
-use crate::part::FilePart;
+use crate::file_part::FilePart;
 use crate::placeholders::PlaceholderMap;
 use crate::value::{OneOrMany, RegexPattern, checked};
 use anyhow::Result;

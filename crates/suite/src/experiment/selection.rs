@@ -3,7 +3,7 @@
 use super::group::BenchmarkGroup;
 use super::target::GroupKind;
 use crate::expression::{CaseFilter, ExpressionError};
-use crate::part::nearest_hint;
+use crate::file_part::nearest_hint;
 use speedwell_model::{Case, ParameterValue};
 
 /// A case of an experiment by position.

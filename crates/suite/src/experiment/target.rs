@@ -6,7 +6,7 @@ use super::load::LoadKeys;
 use super::parameters::GroupParameters;
 use super::variant::PatchKeys;
 use super::verify::{self, VerifyKeys};
-use crate::part::{FilePart, nearest_hint};
+use crate::file_part::{FilePart, nearest_hint};
 use crate::reader::unknown_name;
 use crate::value::{DurationValue, PlainValue, UrlPath, WholeNumber, checked, or_placeholder};
 use anyhow::Result;

@@ -7,7 +7,7 @@
 use super::command::{CommandArguments, CommandText, EnvironmentKeys};
 use super::parameters::check_name;
 use super::verify::ProofKeys;
-use crate::part::{FilePart, NodePath, nearest_hint};
+use crate::file_part::{FilePart, NodePath, nearest_hint};
 use crate::placeholders::PlaceholderMap;
 use crate::tree::{NodeContent, NodeTable, TreeNode};
 use crate::value::{DeferredValue, OneOrMany, PlainValue, checked};

@@ -1,7 +1,7 @@
 //! Conditions without which the results of a run are invalid: responses of a server
 //! (`[group.verify]`), and the proof that a variant took effect (`assert`).
 
-use crate::part::FilePart;
+use crate::file_part::FilePart;
 use crate::value::{
     OneOrMany, PlainValue, RegexPattern, UrlPath, WholeNumber, checked, or_placeholder,
 };

@@ -4,7 +4,7 @@
 //! that depend on the meaning of a value run after parsing. Errors of the scan name the line,
 //! counted from 1.
 
-use super::problem::ApiError;
+use super::error::ApiError;
 use axum::http::StatusCode;
 use speedwell_model::{ParameterValue, ResourceUsage, Session};
 

@@ -3,9 +3,9 @@
 //!
 //! Points and the audit log are limited; the response says whether there are more points.
 
-use super::call::{ApiRequest, json_response};
-use super::problem::ApiError;
-use crate::answer;
+use super::error::ApiError;
+use super::request::{ApiRequest, json_response};
+use crate::handler;
 use crate::page::MAX_RUNS;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, Uri};
@@ -40,7 +40,7 @@ pub fn page_document(call: &ApiRequest<'_>, path: &str) -> DataResult {
     let uri: Uri = address
         .parse()
         .map_err(|_| ApiError::bad_request("cannot parse the query string"))?;
-    Ok(answer::document_response(call.site, call.caller, &uri)?)
+    Ok(handler::document_response(call.site, call.caller, &uri)?)
 }
 
 /// Returns all series of the project.
@@ -211,11 +211,11 @@ pub fn list_audit_entries(call: &ApiRequest<'_>) -> DataResult {
     let rows = entries.iter().map(|entry| {
         json!({
             "at_unix_ms": entry.at_unix_ms,
-            "who": entry.who,
+            "actor": entry.who,
             "token": entry.token,
             "address": entry.address,
             "project": entry.project,
-            "what": entry.what,
+            "action": entry.what,
             "subject": entry.subject,
             "result": entry.result,
         })

@@ -2,13 +2,13 @@
 //!
 //! Decides which endpoints exist and which permission each needs. The table in `routes.rs` defines
 //! them; the OpenAPI document is generated from it. v1 is only ever extended. Responses are JSON,
-//! errors are [`problem::ApiError`]s. Start at [`router`].
+//! errors are [`error::ApiError`]s. Start at [`router`].
 
-mod call;
 mod check;
 mod data;
+mod error;
 mod openapi;
-mod problem;
+mod request;
 mod route;
 mod routes;
 mod sessions;
@@ -21,8 +21,8 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Request, State};
 use axum::http::{Method, Response};
 use axum::routing::any;
-use call::ApiRequest;
-use problem::ApiError;
+use error::ApiError;
+use request::ApiRequest;
 use speedwell_serve::ClientInfo;
 use speedwell_serve::blocking::{BlockingPool, QUEUE_LENGTH};
 use speedwell_serve::etag::with_etag;

@@ -43,8 +43,8 @@ fn problem_schema() -> Value {
                 "type": "integer",
                 "description": "number of lines received so far; the upload continues with the line of this number",
             },
-            "here": {"type": "string", "description": "the digest of the session on the server"},
-            "sent": {"type": "string", "description": "the digest that was sent"},
+            "stored_digest": {"type": "string", "description": "the digest of the session on the server"},
+            "sent_digest": {"type": "string", "description": "the digest that was sent"},
         },
     })
 }

@@ -1,7 +1,7 @@
 //! Description of an API endpoint.
 
-use super::call::ApiRequest;
-use super::problem::ApiError;
+use super::error::ApiError;
+use super::request::ApiRequest;
 use crate::access::RequiredPermission;
 use axum::body::Body;
 use axum::http::Response;

@@ -3,8 +3,8 @@
 //! The OpenAPI document is generated from it, and the tests request each row with each kind of
 //! token.
 
-use super::call::json_response;
-use super::problem::ApiError;
+use super::error::ApiError;
+use super::request::json_response;
 use super::route::{ApiRoute, BodyKind, RouteHandler};
 use super::{data, openapi, sessions};
 use crate::access::RequiredPermission;

@@ -4,9 +4,9 @@
 //! response is 200. A different session with the same id is rejected with 409 and never replaces
 //! the stored one.
 
-use super::call::{ApiRequest, json_response};
 use super::check;
-use super::problem::ApiError;
+use super::error::ApiError;
+use super::request::{ApiRequest, json_response};
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
@@ -231,8 +231,8 @@ fn parse_upload(
         let mismatch =
             ApiError::new(StatusCode::CONFLICT, message).with_hint("send the lines again");
         return Err(mismatch
-            .with_member("here", received_digest.to_string())
-            .with_member("sent", digest)
+            .with_member("stored_digest", received_digest.to_string())
+            .with_member("sent_digest", digest)
             .with_member("lines", 0));
     }
     let text = std::str::from_utf8(lines)
@@ -303,7 +303,8 @@ fn arrival_response(
         )),
         UploadStatus::Differs { here } => {
             let message = format!("a different session '{id}' is already stored");
-            Err(ApiError::new(StatusCode::CONFLICT, message).with_member("here", here.to_string()))
+            Err(ApiError::new(StatusCode::CONFLICT, message)
+                .with_member("stored_digest", here.to_string()))
         }
         UploadStatus::Deleted => Err(ApiError::new(
             StatusCode::GONE,
@@ -360,6 +361,6 @@ fn session_conflict(
     );
     ApiError::new(StatusCode::CONFLICT, message)
         .with_hint("stored sessions are never replaced; give the changed session a new id")
-        .with_member("here", stored_digest.to_string())
-        .with_member("sent", sent_digest.to_string())
+        .with_member("stored_digest", stored_digest.to_string())
+        .with_member("sent_digest", sent_digest.to_string())
 }

@@ -1,8 +1,8 @@
 //! Keeps one write connection per project. Writers queue for it in order, instead of retrying until
 //! the store is unlocked.
 
-use super::problem::ApiError;
-use crate::refusal::PageError;
+use super::error::ApiError;
+use crate::page_error::PageError;
 use crate::site::SiteState;
 use speedwell_results::store::Store;
 use std::collections::HashMap;

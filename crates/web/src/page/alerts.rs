@@ -2,10 +2,10 @@
 
 use super::{PageContent, PageContext};
 use crate::access::RequiredPermission;
-use crate::change::judge_form;
+use crate::forms::triage_form;
 use crate::link::{link_by, link_column};
 use crate::lookups::TrendQuery;
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::ChangeTriage;
 use speedwell_report::html::{FormField, PageForm, PageLink};
@@ -37,14 +37,14 @@ pub fn alerts_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
         set: Vec::new(),
     };
     let own_href = context.page_href(&format!("alerts{}", context.query.to_query_string()));
-    let judgeable = judgeable_changes(&history);
-    let may_judge = context
+    let candidates = triage_candidates(&history);
+    let may_triage = context
         .caller
-        .is_permitted(RequiredPermission::Judge, Some(&context.project.name));
-    let changes = (may_judge && !judgeable.is_empty()).then(|| {
-        judge_form(
+        .is_permitted(RequiredPermission::Triage, Some(&context.project.name));
+    let changes = (may_triage && !candidates.is_empty()).then(|| {
+        triage_form(
             context.page_href("alerts"),
-            judgeable,
+            candidates,
             trend_query.branch.as_deref(),
         )
     });
@@ -57,23 +57,23 @@ pub fn alerts_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     })
 }
 
-/// Lists the numbers and descriptions of the open changes, then of those already judged, which can
+/// Lists the numbers and descriptions of the open changes, then of those already triaged, which can
 /// be reopened.
-fn judgeable_changes(history: &ProjectHistory) -> Vec<(String, String)> {
+fn triage_candidates(history: &ProjectHistory) -> Vec<(String, String)> {
     let changes_by_series = history.series.iter().flat_map(|series| {
         let changes = series.trend.changes.iter();
         changes.map(move |change| (series, change))
     });
     let (open, closed): (Vec<_>, Vec<_>) =
         changes_by_series.partition(|(_, change)| change.is_open());
-    let judged = closed
+    let triaged = closed
         .into_iter()
-        .filter(|(_, change)| change.judgement != ChangeTriage::Open);
-    let labelled = open.into_iter().chain(judged).map(|(series, change)| {
+        .filter(|(_, change)| change.triage != ChangeTriage::Open);
+    let labelled = open.into_iter().chain(triaged).map(|(series, change)| {
         let number = change.number.to_string();
         let mut label = format!("{number}: {}", series.key.case);
-        if change.judgement != ChangeTriage::Open {
-            label += &format!(" ({})", change.judgement);
+        if change.triage != ChangeTriage::Open {
+            label += &format!(" ({})", change.triage);
         }
         (number, label)
     });

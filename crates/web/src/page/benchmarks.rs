@@ -3,7 +3,7 @@
 use super::session::check_runs;
 use super::{PageContent, PageContext};
 use crate::link::link_column;
-use crate::refusal::{PageError, nearest_names};
+use crate::page_error::{PageError, nearest_names};
 use speedwell_analysis as analysis;
 use speedwell_model::{ParameterValue, Session};
 use speedwell_report::html::PageLink;

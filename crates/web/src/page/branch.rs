@@ -2,7 +2,7 @@
 
 use super::{PageContent, PageContext};
 use crate::link::encode_segment;
-use crate::refusal::{PageError, nearest_names};
+use crate::page_error::{PageError, nearest_names};
 use speedwell_report::html::PageLink;
 use speedwell_report::{Document, ReportBlock};
 use speedwell_results::store::SessionFilter;

@@ -5,8 +5,8 @@
 
 use super::PageContent;
 use crate::address::PageFormat;
+use crate::page_error::PageError;
 use crate::query::PageQuery;
-use crate::refusal::PageError;
 use speedwell_report::html::{ChartsLocation, PageLink, part_of_charts, parts_of_charts};
 
 /// Query key of the part number.

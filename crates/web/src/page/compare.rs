@@ -2,7 +2,7 @@
 
 use super::session::{check_runs, redirect_to_session};
 use super::{PageContent, PageContext, PageOutcome};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use axum::http::StatusCode;
 use speedwell_model::SessionState;
 use speedwell_report::html::{FormField, PageForm, PageLink};

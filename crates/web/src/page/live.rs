@@ -5,7 +5,7 @@
 
 use super::session::{check_runs, find_session};
 use super::{PageContent, PageContext, PageOutcome};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use crate::site::unix_ms;
 use speedwell_analysis as analysis;
 use speedwell_model::{Session, SessionState};

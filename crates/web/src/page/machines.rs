@@ -3,7 +3,7 @@
 
 use super::{PageContent, PageContext};
 use crate::link::{link_by, link_column};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use speedwell_report::html::PageLink;
 use speedwell_report::{self as report, EnvironmentChange};
 use speedwell_results::store::{SessionFilter, StoredMachine};

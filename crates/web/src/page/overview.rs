@@ -2,7 +2,7 @@
 
 use super::{PageContent, PageContext};
 use crate::link::{link_by, link_column};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use crate::site::unix_ms;
 use speedwell_report::{ProjectLine, format_moment, list_projects};
 use speedwell_results::store::{SessionFilter, Store};

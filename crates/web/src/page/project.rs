@@ -4,7 +4,7 @@ use super::alerts::open_changes_table;
 use super::{PageContent, PageContext};
 use crate::link::encode_segment;
 use crate::lookups::TrendQuery;
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_report::html::PageLink;
 use speedwell_report::{

@@ -1,7 +1,7 @@
 //! `/PROJECT/pulls/NUMBER`: sessions and comments of a pull request.
 
 use super::{PageContent, PageContext};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use speedwell_model::short_revision;
 use speedwell_report::html::PageLink;
 use speedwell_report::{Document, ReportBlock, format_moment};

@@ -1,7 +1,7 @@
 //! `/PROJECT/revisions/ID`: sessions of one revision.
 
 use super::{PageContent, PageContext, PageOutcome};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use speedwell_model::{CodeOrigin, short_revision};
 use speedwell_report::html::PageLink;
 use speedwell_report::{Document, ReportBlock, format_moment};

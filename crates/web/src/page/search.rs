@@ -2,7 +2,7 @@
 //! of their names.
 
 use super::{PageContent, PageContext};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use speedwell_report::html::PageLink;
 use speedwell_report::{
     ColumnKind, Document, ReportBlock, ReportCell, ReportColumn, ReportRow, ReportTable,

@@ -1,7 +1,7 @@
 //! `/PROJECT/sessions/ID`: the page of `speedwell report @NUMBER`.
 
 use super::{PageContent, PageContext, PageOutcome};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
 use speedwell_model::{SessionState, short_revision};

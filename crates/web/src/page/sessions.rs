@@ -1,7 +1,7 @@
 //! `/PROJECT/sessions`: filtered list of sessions, in pages.
 
 use super::{PageContent, PageContext};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use speedwell_report::html::{FormField, PageForm, PageLink};
 use speedwell_report::{Document, ReportBlock, add_first_steps};
 use speedwell_results::store::SessionFilter;

@@ -1,7 +1,7 @@
 //! `/settings`: projects, tokens, the audit log and the server version.
 
 use super::{PageContent, PageContext};
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use crate::site::unix_ms;
 use speedwell_report::html::PageLink;
 use speedwell_report::{ServedProject, ServerSettings, report_settings};

@@ -4,7 +4,7 @@ use super::{PageContent, PageContext};
 use crate::address::PageFormat;
 use crate::link::{link_by, link_column};
 use crate::lookups::TrendQuery;
-use crate::refusal::{PageError, nearest_names};
+use crate::page_error::{PageError, nearest_names};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::TrendPoint;
 use speedwell_report::html::{FormField, PageForm, PageLink};

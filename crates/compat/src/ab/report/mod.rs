@@ -6,7 +6,7 @@
 
 use crate::ab::arguments::AbRequest;
 use crate::ab::figures::AbFigures;
-use crate::ab::sending::AbUrl;
+use crate::ab::load::AbUrl;
 use speedwell_load::generator::TlsFacts;
 use speedwell_load::latency::MIN_CONCURRENCY_SHARE;
 use speedwell_load::outcomes::ErrorClass;

@@ -3,15 +3,15 @@
 
 use super::command::PlaceholderValues;
 use crate::RunResult;
-use crate::attempt::invalid_cause;
+use crate::run_outcome::invalid_cause;
 use anyhow::{Context as _, Result, ensure};
 use regex::Regex;
 use speedwell_model::{Case, FailureCause, Metric, MetricDirection};
 use speedwell_results::foreign::suites::{
-    ReportedResult, catch2, criterion, described, divan, go_bench, google_benchmark, jmh, libtest,
+    ReportedResult, catch2, configured, criterion, divan, go_bench, google_benchmark, jmh, libtest,
     pytest_benchmark, vitest,
 };
-use speedwell_results::foreign::{readable, require_utf8};
+use speedwell_results::foreign::{diagnosis, require_utf8};
 use speedwell_results::formats::pyperf;
 use speedwell_suite::adapter::{GoodDirection, ResultFormat, SuiteAdapter};
 
@@ -35,8 +35,8 @@ pub fn tail_lines(stdout: &str) -> String {
 /// # Errors
 /// Fails if the output does not match the adapter; the message gives the first position.
 pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<ReportedResult>> {
-    ensure!(!readable::is_utf16(bytes), "it is UTF-16 text, not UTF-8");
-    let bytes = readable::strip_bom(bytes)?;
+    ensure!(!diagnosis::is_utf16(bytes), "it is UTF-16 text, not UTF-8");
+    let bytes = diagnosis::strip_bom(bytes)?;
     let keys = &adapter.keys;
     let unit = keys.unit.as_deref().unwrap_or("ns");
     let better = keys.better.map(|direction| match direction {
@@ -45,7 +45,7 @@ pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<Reporte
     });
     match keys.read {
         ResultFormat::Json => {
-            let paths = described::ResultPaths {
+            let paths = configured::ResultPaths {
                 results: &keys.results,
                 name: keys.name.as_deref(),
                 samples: keys.samples.as_deref().unwrap_or_default(),
@@ -56,7 +56,7 @@ pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<Reporte
         }
         ResultFormat::Lines => {
             let pattern = Regex::new(keys.line.as_deref().unwrap_or_default())?;
-            described::read_lines(bytes, &pattern, unit, better)
+            configured::read_lines(bytes, &pattern, unit, better)
         }
         ResultFormat::GoogleBenchmark => google_benchmark::read(bytes),
         ResultFormat::GoBench => go_bench::read(bytes),

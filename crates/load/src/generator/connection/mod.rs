@@ -12,11 +12,11 @@ use super::clock::NEVER;
 use super::core::WorkerCore;
 use super::poll::SocketEvent;
 use super::protocol::ProtocolState;
-use super::sent::{ConnectionLoss, InputOutcome, StartedRequest};
+use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
 use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
 use crate::latency::ConnectionLag;
 use crate::load::LoadConfig;
-use crate::measured::LoadLatency;
+use crate::measurement::LoadLatency;
 use crate::outcomes::ErrorClass;
 
 /// Maximum number of reads from a connection before other connections and the clock get their turn.
@@ -348,7 +348,10 @@ impl LoadConnection {
             core.recorder
                 .record_failure(&sent, class, now_ns, &ResponseSummary::default());
         } else {
-            core.recorder.totals_mut(self.is_warmup).replies.stray_bytes += 1;
+            core.recorder
+                .totals_mut(self.is_warmup)
+                .responses
+                .stray_bytes += 1;
         }
         self.end_connection(ConnectionLoss::ClosedByUs, core);
     }

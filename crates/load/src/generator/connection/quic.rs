@@ -4,7 +4,7 @@ use super::{ConnectionState, LoadConnection};
 use crate::generator::core::WorkerCore;
 use crate::generator::protocol::ProtocolState;
 use crate::generator::quic::{connect_error_class, connection_loss};
-use crate::generator::sent::ConnectionLoss;
+use crate::generator::started_request::ConnectionLoss;
 use crate::load::ServerAddress;
 use crate::outcomes::ErrorClass;
 use speedwell_load_h3::{EventKind, H3Event};

@@ -47,7 +47,7 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
         assert_eq!(rows(&measured), [("ok", 600)]);
         assert_eq!((server.requests(), server.connections()), (600, 5));
         assert_eq!(measured.threads.len(), threads as usize);
-        assert_eq!(measured.most_connections, 5);
+        assert_eq!(measured.max_connections, 5);
         assert_eq!(measured.ok_in_time, 600);
         let outcomes = &measured.totals.outcomes;
         assert_eq!(outcomes.codes().count_of(200), 600);
@@ -57,7 +57,7 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
             (5, 600)
         );
         assert_eq!(outcomes.connections.first_sends, 5);
-        assert_eq!(measured.totals.replies.count, 600);
+        assert_eq!(measured.totals.responses.count, 600);
         assert_eq!(measured.totals.latency.service_times().count(), 600);
         let calls: u64 = measured
             .threads
@@ -138,15 +138,15 @@ fn an_open_load_connects_as_often_as_it_needs_to() {
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 40)]);
     // 200/s at 100 ms each: 20 at once.
-    assert!(measured.most_connections >= 15);
-    assert_eq!(server.connections(), u64::from(measured.most_connections));
+    assert!(measured.max_connections >= 15);
+    assert_eq!(server.connections(), u64::from(measured.max_connections));
 
     // Long enough for slow connection attempts.
     let mut load = for_ms(load, 1000);
     load.max_connections = 2;
     let measured = carry_out(&load);
-    assert!(measured.reached_most_connections);
-    assert_eq!(measured.most_connections, 2);
+    assert!(measured.reached_max_connections);
+    assert_eq!(measured.max_connections, 2);
     let count: BTreeMap<_, _> = rows(&measured).into_iter().collect();
     let ok = count.get("ok").copied().unwrap_or(0);
     assert_eq!(ok + count["unsent"], 200);
@@ -235,7 +235,7 @@ fn parts_of_a_load_add_up_to_the_whole() {
     whole.merge(part(1));
     whole.merge(part(2));
     assert_eq!(rows(&whole), [("ok", 100)]);
-    assert_eq!((server.requests(), whole.most_connections), (100, 7));
+    assert_eq!((server.requests(), whole.max_connections), (100, 7));
     let mut numbers: Vec<u64> = whole.rows.iter().map(|row| row.index).collect();
     numbers.sort_unstable();
     assert!(numbers.iter().copied().eq(0..100));

@@ -5,19 +5,19 @@
 //! affect when a machine starts and how its timeline is aligned with the others. Start at
 //! [`LoadGenerators`]; [`worker`] is the remote side.
 
-pub(crate) mod line;
+pub(crate) mod connection;
 mod link;
 pub mod worker;
 
 use crate::fleet::{FleetRequest, select_machines};
 use anyhow::{Context, Result, bail, ensure};
-use line::{GeneratorConnection, GeneratorState, SharedLoadState};
+use connection::{GeneratorConnection, GeneratorState, SharedLoadState};
 use speedwell_fleet::{FleetEngine, FleetMachine, clock, program};
 use speedwell_harness::own_program;
-use speedwell_load::measured::{LoadMeasurement, ThreadReport};
+use speedwell_load::measurement::{LoadMeasurement, ThreadReport};
 use speedwell_model::load_run::LoadPart;
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_process as process;
+use speedwell_process::{self as process, WORKER_COMMAND};
 use speedwell_runner::load::{CombinedResult, LoadJob, LoadSnapshot, WorkerAssignment};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -116,7 +116,11 @@ impl LoadGenerators {
         let requests = generator_requests(job, self.machines.len() as u32);
         let mut connections = Vec::new();
         for machine in &self.machines {
-            let command = [machine.program.as_str(), worker::COMMAND];
+            let command = [
+                machine.program.as_str(),
+                WORKER_COMMAND,
+                worker::LOAD_SUBCOMMAND,
+            ];
             let child = self.engine.start_command(&machine.name, &command);
             let connection = child.and_then(GeneratorConnection::new);
             connections
@@ -394,7 +398,7 @@ mod tests {
     use super::*;
     use speedwell_fleet::clock::ClockOffset;
     use speedwell_load::latency::{IntendedStart, RequestOutcome, RequestTimes};
-    use speedwell_load::measured::{LoadTimeline, RequestTotals, TimelineTick};
+    use speedwell_load::measurement::{LoadTimeline, RequestTotals, TimelineTick};
 
     /// The measurement of a generator whose successful responses took these times, in nanoseconds.
     fn measurement(times: impl Iterator<Item = u64>) -> LoadMeasurement {
@@ -416,7 +420,7 @@ mod tests {
             began_epoch_ms: 0,
             elapsed_ns: 1_000_000_000,
             ok_in_time: ok,
-            under_way_ns: Some(0),
+            in_flight_ns: Some(0),
             totals,
             warmup: RequestTotals::new(true),
             timeline: LoadTimeline {
@@ -428,8 +432,8 @@ mod tests {
                 }],
             },
             threads: Vec::new(),
-            most_connections: 1,
-            reached_most_connections: false,
+            max_connections: 1,
+            reached_max_connections: false,
             is_interrupted: false,
             rows: Vec::new(),
         }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use speedwell_environment as environment;
 use speedwell_fleet::{MachineIdentity, clock};
 use speedwell_load::load::ServerAddress;
-use speedwell_load::measured::LoadMeasurement;
+use speedwell_load::measurement::LoadMeasurement;
 use speedwell_process as process;
 use speedwell_runner::load::{
     CombinedResult, GeneratorShare, LoadJob, LoadSnapshot, StartSignal, WorkerAssignment,
@@ -28,8 +28,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Hidden subcommand that runs [`perform_load`].
-pub const COMMAND: &str = "perform-load";
+/// Subcommand of [`process::WORKER_COMMAND`] that runs [`perform_load`].
+pub const LOAD_SUBCOMMAND: &str = "load";
 
 /// Number of trial connections before a load. The server's kernel answers them, so a few suffice.
 /// Many would overflow the server's accept queue: the kernel silently drops the excess, and retries

@@ -1,11 +1,11 @@
 //! Renders individual cases with their charts: of runs, or of trends below a list of sparklines.
 //!
 //! Decides which charts there is room for. [`prepare_gallery`] draws them before the tables whose
-//! rows link to them; charts on separate pages (`apart.rs`) are not drawn.
+//! rows link to them; charts on separate pages (`chart_pages.rs`) are not drawn.
 
 use crate::document::{CaseGallery, CaseView, Document, GalleryKind, by_severity, severity};
 use crate::figure::format_count;
-use crate::format::html::apart::{
+use crate::format::html::chart_pages::{
     MAX_UNFOLDED_CASES, cases_before, cases_of, chart_address, galleries, has_separate_charts,
     list_parts,
 };

@@ -3,20 +3,20 @@
 //!
 //! Everything is readable without the script, which only sorts, filters and copies. What would make
 //! the page too large is omitted, and the page says so. Start at [`render_page`]; `blocks.rs`
-//! renders blocks, `gallery.rs` the charts of all cases, `table.rs` tables; `frame.rs` has the
-//! frame that a server adds, `apart.rs` the charts on separate pages.
+//! renders blocks, `gallery.rs` the charts of all cases, `table.rs` tables; `page_layout.rs` has the
+//! frame that a server adds, `chart_pages.rs` the charts on separate pages.
 
-// Circular on purpose: the page calls `frame.rs` and the blocks, which use `TopOfPage` and the
+// Circular on purpose: the page calls `page_layout.rs` and the blocks, which use `TopOfPage` and the
 // helpers of `writer.rs`, which names a `RowChoice` of the frame. Other code uses only this module.
-mod apart;
 mod blocks;
-mod frame;
+mod chart_pages;
 mod gallery;
+mod page_layout;
 mod table;
 mod writer;
 
-pub use apart::{ChartsLocation, PartOfCharts, part_of_charts, parts_of_charts};
-pub use frame::{
+pub use chart_pages::{ChartsLocation, PartOfCharts, part_of_charts, parts_of_charts};
+pub use page_layout::{
     AssetPaths, FormField, LoginState, PageForm, PageFrame, PageLink, RowChoice, ServedFrame,
 };
 
@@ -86,8 +86,8 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
         }
         PageFrame::Served(served) => {
             writer.contents.push(("data".into(), "Raw data".into()));
-            writer.push_raw(&frame::raw_data_section(served));
-            frame::page_head(&answer.title, document.report, served)
+            writer.push_raw(&page_layout::raw_data_section(served));
+            page_layout::page_head(&answer.title, document.report, served)
         }
     };
     page.push_str(&write_masthead(document, &answer, &writer.contents, frame));
@@ -95,7 +95,7 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     page.push_str(&writer.out);
     page.push_str("</main>\n");
     if matches!(frame, PageFrame::Served(_)) {
-        page.push_str(frame::FOOTER);
+        page.push_str(page_layout::FOOTER);
         page.push_str("</body>\n</html>\n");
         return Ok(page);
     }
@@ -245,7 +245,7 @@ fn write_masthead(
             "<p class=\"kind\"><b>Speedwell</b> {}</p>\n",
             escape_html(document.report)
         ),
-        PageFrame::Served(served) => frame::breadcrumbs_markup(served),
+        PageFrame::Served(served) => page_layout::breadcrumbs_markup(served),
     };
     let title = escape_html(&answer.title);
     let mut out = format!("<header class=\"masthead\">\n{kind}<h1>{title}</h1>\n");
@@ -267,7 +267,7 @@ fn write_masthead(
         out.push_str(&format!("<ul class=\"answers\">\n{answers}</ul>\n"));
     }
     if let PageFrame::Served(served) = frame {
-        out.push_str(&frame::below_title_markup(served));
+        out.push_str(&page_layout::below_title_markup(served));
     }
     let link = |(id, title): &(String, String)| {
         format!("<li><a href=\"#{id}\">{}</a></li>", escape_html(title))

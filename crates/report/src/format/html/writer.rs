@@ -1,7 +1,7 @@
 //! A page being written: its escaped text, and the ids and anchors assigned so far.
 
-use super::apart::ChartsLocation;
-use super::frame::RowChoice;
+use super::chart_pages::ChartsLocation;
+use super::page_layout::RowChoice;
 use crate::format::is_bidi_control;
 use crate::table::TextEmphasis;
 use std::collections::HashMap;

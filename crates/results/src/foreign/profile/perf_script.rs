@@ -156,10 +156,10 @@ impl<'a> PerfReader<'a> {
         if modifiers.contains('u') {
             let remark =
                 "Kernel time was not recorded (kernel.perf_event_paranoid does not allow it).";
-            self.profile.remarks.push(remark.into());
+            self.profile.notes.push(remark.into());
         }
         if self.of_other_events > 0 {
-            self.profile.remarks.push(format!(
+            self.profile.notes.push(format!(
                 "Only the event '{event}' is shown; {} samples of other events were left out.",
                 self.of_other_events
             ));
@@ -229,7 +229,7 @@ other-3 13/13 47023.606179:    1003009 page-faults:
         assert_eq!(script.processes, BTreeSet::from([11, 13]));
         assert_eq!(script.profile.samples, Some(2));
         assert_eq!(script.profile.unit, WeightUnit::Nanoseconds);
-        let remarks = script.profile.remarks.join(" ");
+        let remarks = script.profile.notes.join(" ");
         assert!(
             remarks.contains("kernel") && remarks.contains("1 samples of other events"),
             "{remarks}"

@@ -5,8 +5,8 @@
 //! were wanted. Each reader is a function from bytes to [`ReportedResult`], one per file.
 
 pub mod catch2;
+pub mod configured;
 pub mod criterion;
-pub mod described;
 pub mod divan;
 pub mod go_bench;
 pub mod google_benchmark;

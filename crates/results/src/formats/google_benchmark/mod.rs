@@ -8,11 +8,11 @@ use crate::foreign::google_benchmark::{
     self, GoogleBenchmarkFile, GoogleBenchmarkRow, RowKind, context,
 };
 use crate::foreign::json::{JsonContent, JsonNode};
-use crate::formats::imported::{
+use crate::formats::duplicate_names::{ListedResult, distinguish_results};
+use crate::formats::session_builder::{
     ImportedProcess, NOTE_ON_REPETITIONS, ONLY_VARIANT, REPETITIONS_WARNING, SessionBuilder,
     value_sample,
 };
-use crate::formats::same_names::{ListedResult, distinguish_results};
 use anyhow::Result;
 use indexmap::IndexMap;
 use speedwell_model::{Case, ParameterValue, Sample, Session};

@@ -7,9 +7,9 @@
 
 use crate::foreign::file_beginning;
 use crate::foreign::unit::{MeasuredQuantity, MeasuredUnit, split_trailing_unit};
-use crate::formats::imported::{ONLY_VARIANT, empty_session, value_sample};
 use crate::formats::load_report::percentile_metric;
 use crate::formats::markdown_tables::layout::{MarkdownTable, PrintedNumber};
+use crate::formats::session_builder::{ONLY_VARIANT, empty_session, value_sample};
 use anyhow::{Result, ensure};
 use speedwell_model::{Case, Metric, MetricDirection, Run, Session, Variant};
 use std::collections::{HashMap, HashSet};

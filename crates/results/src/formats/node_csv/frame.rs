@@ -4,7 +4,7 @@
 //! [`ScatterFrame::read`].
 
 use super::reader::{CsvRow, RowReader};
-use crate::foreign::readable::plain_source;
+use crate::foreign::diagnosis::plain_source;
 use crate::formats::SkippedLines;
 use crate::formats::node_csv::CsvLayout;
 use anyhow::{Result, bail};

@@ -5,7 +5,7 @@
 //! names as strings, not as parsed cases. Start at [`CompareRates::read`].
 
 use super::reader::RowReader;
-use crate::foreign::readable::plain_source;
+use crate::foreign::diagnosis::plain_source;
 use crate::formats::SkippedLines;
 use crate::formats::node_csv::CsvLayout;
 use anyhow::{Result, bail};

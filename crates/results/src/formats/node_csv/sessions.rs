@@ -3,9 +3,9 @@
 //! Decides how rows map to runs, variants and failures. Each row is one process, because the
 //! drivers start a new one per row.
 
-use crate::formats::imported::{ONLY_VARIANT, empty_session};
 use crate::formats::node_csv::reader::{CsvRow, RowReader};
 use crate::formats::node_csv::{CsvLayout, javascript, rows};
+use crate::formats::session_builder::{ONLY_VARIANT, empty_session};
 use anyhow::{Context, Result, bail};
 use speedwell_model::{
     Case, FailureCause, Metric, ParameterValue, Run, Sample, Session, SessionStep, StepFailure,

@@ -1,6 +1,6 @@
 //! Terminal reports against golden files (`SPEEDWELL_UPDATE_GOLDEN=1` rewrites them).
 
-use super::made::{MS, MadeLoad, S, US};
+use super::sample_loads::{MS, MadeLoad, S, US};
 use crate::project::expect_golden;
 use speedwell_analysis::load::{LoadFindings, analyze_load, gate};
 use speedwell_load::latency::{IntendedStart, RequestOutcome};
@@ -45,7 +45,7 @@ pub fn clean_load() -> MadeLoad {
             // 10,000 responses of 200 ns to 2 ms sum up to 10.001 s, which keeps four clients busy
             // for 2.5 s.
             run.measured.elapsed_ns = 2_500_250_000;
-            run.measured.most_connections = 4;
+            run.measured.max_connections = 4;
             let thread = &mut run.measured.threads[0];
             thread.elapsed_ns = 2_700_250_000;
             thread.longest_batch_ns = 71_300;
@@ -86,8 +86,8 @@ pub fn troubled_load() -> MadeLoad {
                 latency.record(RequestOutcome::InFlight, IntendedStart::default(), times);
                 run.measured.totals.outcomes.connections.count_send(true);
             }
-            run.measured.reached_most_connections = true;
-            run.measured.most_connections = 64;
+            run.measured.reached_max_connections = true;
+            run.measured.max_connections = 64;
             run.warnings.push("A redirect was followed.".into());
         })
 }
@@ -169,7 +169,7 @@ fn machines_get_every_figure_by_name_and_the_load_without_loss() {
     let at_99 = value["percentiles"].as_array().unwrap().iter();
     let at_99 = at_99.clone().find(|row| row["percent"] == 99).unwrap();
     assert_eq!(at_99["lower_bounds"], serde_json::json!([]));
-    let remarks = &value["load_findings"][0]["remarks"];
+    let remarks = &value["load_findings"][0]["notes"];
     assert!(
         remarks
             .as_array()

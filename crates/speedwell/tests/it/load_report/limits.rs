@@ -1,6 +1,6 @@
 //! Limits of loads, and the highest rate: what passes, what fails, and what cannot be judged.
 
-use super::made::{MS, MadeLoad, US};
+use super::sample_loads::{MS, MadeLoad, US};
 use super::{scheduled, thousand};
 use speedwell_analysis::gate::GateAnswer;
 use speedwell_analysis::load::gate::{

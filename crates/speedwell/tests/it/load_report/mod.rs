@@ -3,9 +3,9 @@
 
 pub mod golden;
 mod limits;
-pub mod made;
+pub mod sample_loads;
 
-use made::{MS, MadeLoad, S, US};
+use sample_loads::{MS, MadeLoad, S, US};
 use speedwell_analysis::load::{
     DriftMetric, LoadRemark, QuantityPercentiles, RemarkSeverity, ReportedTime, RequestGroup,
     TimeRefusal, TimedQuantity, analyze_load,
@@ -341,10 +341,10 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
 fn properties_of_answers_are_remarked_without_being_failures() {
     let made = thousand().with_change(|run| {
         let totals = &mut run.measured.totals;
-        totals.replies.greatest_body_bytes = 20;
-        totals.replies.doubtful_framing = 3;
-        totals.replies.stray_bytes = 1;
-        totals.replies.reusable -= 10;
+        totals.responses.max_body_bytes = 20;
+        totals.responses.doubtful_framing = 3;
+        totals.responses.stray_bytes = 1;
+        totals.responses.reusable -= 10;
         totals.outcomes.count_retry();
         totals.outcomes.count_interim(103);
     });

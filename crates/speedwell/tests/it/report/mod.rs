@@ -8,14 +8,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod circumstances;
-mod made;
-mod made_study;
 mod page;
+mod sample_findings;
+mod sample_study;
 
 use crate::project::expect_golden;
 use circumstances::{failures, session};
-use made::{comparison, load_test, one_sided};
-use made_study::study;
+use sample_findings::{comparison, load_test, one_sided};
+use sample_study::study;
 use speedwell_analysis::AnalysisFindings;
 use speedwell_model::Verdict;
 use speedwell_report::{
@@ -123,12 +123,12 @@ fn metrics_or_candidates_of_a_single_case_are_rows_of_one_table() {
     );
     golden(
         "contest-80.txt",
-        &findings_of(&made::contest(), &OutputOptions::default()).unwrap(),
+        &findings_of(&sample_findings::contest(), &OutputOptions::default()).unwrap(),
         &text(80),
     );
     golden(
         "load-compared-80.txt",
-        &findings_of(&made::load_compared(), &OutputOptions::default()).unwrap(),
+        &findings_of(&sample_findings::load_compared(), &OutputOptions::default()).unwrap(),
         &text(80),
     );
 }
@@ -260,7 +260,11 @@ fn every_kind_of_chart_can_be_drawn() {
 
 /// The first headline of a comparison with these verdicts.
 fn headline(verdicts: &[(Verdict, f64)]) -> String {
-    let document = findings_of(&made::verdicts(verdicts), &OutputOptions::default()).unwrap();
+    let document = findings_of(
+        &sample_findings::verdicts(verdicts),
+        &OutputOptions::default(),
+    )
+    .unwrap();
     let first = document.blocks.iter().find_map(|block| match block {
         ReportBlock::Headline(text) => Some(text.clone()),
         _ => None,
@@ -312,7 +316,8 @@ fn a_long_table_names_its_largest_changes_first() {
     let mut all = vec![(Verdict::Same, 0.0); 18];
     all.extend((1..=7).map(|at| (Verdict::Better, f64::from(at) / 10.0)));
     all.push((Verdict::Worse, -0.3));
-    let document = findings_of(&made::verdicts(&all), &OutputOptions::default()).unwrap();
+    let document =
+        findings_of(&sample_findings::verdicts(&all), &OutputOptions::default()).unwrap();
     let Some(ReportBlock::List(items)) = document
         .blocks
         .iter()
@@ -350,7 +355,7 @@ fn tables_can_be_sorted_by_any_figure() {
         ..OutputOptions::default()
     };
     let mut bytes = Vec::new();
-    let document = findings_of(&made::verdicts(&all), &output).unwrap();
+    let document = findings_of(&sample_findings::verdicts(&all), &output).unwrap();
     print_document(&document, &output, &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let cases: Vec<_> = text

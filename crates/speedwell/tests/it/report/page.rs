@@ -1,8 +1,8 @@
 //! The report as one page: its contents for every subject, and its size. `report_page.rs` opens it
 //! in a browser.
 
-use super::made::{comparison, contest, load_compared, load_test, one_sided, verdicts};
-use super::made_study::study;
+use super::sample_findings::{comparison, contest, load_compared, load_test, one_sided, verdicts};
+use super::sample_study::study;
 use super::{mixed, report_of};
 use regex::Regex;
 use speedwell_analysis::AnalysisFindings;

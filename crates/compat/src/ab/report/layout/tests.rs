@@ -2,9 +2,9 @@
 
 use crate::ab::arguments::{AbCommand, AbRequest};
 use crate::ab::figures::AbFigures;
+use crate::ab::load::AbUrl;
 use crate::ab::report::CutShort;
 use crate::ab::report::layout::*;
-use crate::ab::sending::AbUrl;
 use crate::ab::tests::LoadBuilder;
 use speedwell_load::generator::TlsFacts;
 use speedwell_load::outcomes::ErrorClass;

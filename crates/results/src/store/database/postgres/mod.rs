@@ -1,12 +1,12 @@
 //! PostgreSQL back end: one connection to a server.
 //!
 //! Decides how to connect and reconnect, and serializes writers, as SQLite does. Addresses and
-//! passwords are in `address.rs`, the tables in `tables.rs`, errors in `words.rs`.
+//! passwords are in `address.rs`, the tables in `tables.rs`, errors in `errors.rs`.
 
 mod address;
+mod errors;
 mod listen;
 mod tables;
-mod words;
 
 use super::row::SqlValue;
 use super::{Error, SqlParam, SqlStatement, StoreErrorKind, TransactionPurpose};
@@ -212,7 +212,7 @@ impl PostgresConnection {
         let mut line = self.line.borrow_mut();
         line.is_in_transaction = false;
         match line.client.batch_execute("ROLLBACK") {
-            Err(error) if words::has_lost_connection(&error) => Ok(()),
+            Err(error) if errors::has_lost_connection(&error) => Ok(()),
             other => Ok(other?),
         }
     }
@@ -231,7 +231,7 @@ impl PostgresConnection {
         let mut line = self.line.borrow_mut();
         match work(&mut line) {
             Err(Error::Postgres(error))
-                if !line.is_in_transaction && words::has_lost_connection(&error) =>
+                if !line.is_in_transaction && errors::has_lost_connection(&error) =>
             {
                 let timeout = if self.is_read_only.get() {
                     VIEWER_RECONNECT_TIMEOUT
@@ -285,7 +285,7 @@ fn reconnect(config: &Config, timeout: Duration) -> Result<ActiveConnection, Err
     loop {
         match connect(&config) {
             Err(Error::Postgres(error))
-                if words::has_lost_connection(&error) && begun.elapsed() < timeout =>
+                if errors::has_lost_connection(&error) && begun.elapsed() < timeout =>
             {
                 std::thread::sleep(RECONNECT_PAUSE);
             }
@@ -318,11 +318,11 @@ pub(super) fn raw_value(row: &Row, column: usize) -> Result<SqlValue<'_>, postgr
 
 /// Classifies the error by whether a retry may help.
 pub(super) fn error_kind(error: &postgres::Error) -> StoreErrorKind {
-    words::error_kind(error)
+    errors::error_kind(error)
 }
 
 pub(super) fn explain_error(error: &postgres::Error) -> anyhow::Error {
-    words::explain_error(error)
+    errors::explain_error(error)
 }
 
 impl ToSql for SqlParam<'_> {

@@ -1,0 +1,212 @@
+//! The wording for a change in tables, charts and sentences.
+//!
+//! Start at [`series_changes`]; table columns are in `changes/mod.rs`.
+
+use crate::comparison::{verdict_emphasis, verdict_symbol};
+use crate::document::CaseAnswer;
+use crate::figure::{format_change, format_change_interval};
+use crate::table::TextEmphasis;
+use crate::trend::format_figure;
+use speedwell_analysis::FactDifference;
+use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
+use speedwell_model::{
+    ChangeState, ChangeTriage, IntervalEstimate, RecordedChange, Verdict, short_revision,
+};
+
+/// The title of a series: its case, variant and metric.
+pub(crate) fn series_title(series: &SeriesTrend) -> String {
+    format!("{}, {}", case_phrase(series), series.key.metric.name)
+}
+
+fn case_phrase(series: &SeriesTrend) -> String {
+    match &*series.key.variant {
+        "default" => series.key.case.clone(),
+        variant => format!("{} [{variant}]", series.key.case),
+    }
+}
+
+/// A change with its series.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SeriesChange<'a> {
+    pub series: &'a SeriesTrend,
+    pub change: &'a RecordedChange,
+    causes: &'a [FactDifference],
+    pub verdict: Verdict,
+}
+
+/// The changes of a series, in its order.
+pub(crate) fn series_changes<'a>(
+    series: &'a SeriesTrend,
+    history: &ProjectHistory,
+) -> Vec<SeriesChange<'a>> {
+    let changes = series.trend.changes.iter().zip(&series.causes);
+    changes
+        .map(|(change, causes)| SeriesChange {
+            series,
+            change,
+            causes,
+            verdict: series.change_verdict(change, history.threshold),
+        })
+        .collect()
+}
+
+/// Formats both levels of a change from zero; "from 0" if the levels are unknown.
+fn from_zero(series: &SeriesTrend, change: &RecordedChange) -> Option<String> {
+    let format_sides = |sides: [IntervalEstimate; 2]| {
+        let formatted = sides.map(|side| format_figure(&side, &series.key.metric));
+        formatted.join(" -> ")
+    };
+    let is_infinite = change.ratio.value.is_infinite();
+    let levels = series.trend.from_zero(change).map(format_sides);
+    is_infinite.then(|| levels.unwrap_or_else(|| "from 0".to_owned()))
+}
+
+/// The contents of a [`SeriesChange`], without references to its source.
+pub(crate) struct ShownChange {
+    pub number: i64,
+    pub verdict: Verdict,
+    pub change: IntervalEstimate,
+    /// The levels of a change from zero, which has no percentage: `0 -> 1`.
+    pub from_zero: Option<String>,
+    pub case: String,
+    pub metric: String,
+    pub between: [String; 2],
+    pub revisions: Option<u32>,
+    pub subject: String,
+    pub evidence: f64,
+    pub state: ChangeState,
+    pub is_drift: bool,
+    pub triage: ChangeTriage,
+    pub note: String,
+    pub causes: String,
+}
+
+impl SeriesChange<'_> {
+    /// The finding for the gallery of a page.
+    pub fn gallery_answer(&self) -> CaseAnswer {
+        let emphasis = match self.change.state {
+            _ if !self.change.is_open() => TextEmphasis::Muted,
+            ChangeState::Suspected => TextEmphasis::Caution,
+            _ => verdict_emphasis(self.verdict),
+        };
+        CaseAnswer {
+            about: String::new(),
+            text: format!(
+                "{} {}",
+                verdict_symbol(self.verdict),
+                self.shown_change().sentence()
+            ),
+            emphasis,
+        }
+    }
+
+    pub fn shown_change(&self) -> ShownChange {
+        let SeriesChange {
+            series,
+            change,
+            causes,
+            verdict,
+        } = self;
+        let relative_change = |ratio: f64| ratio - 1.0;
+        let subject = series
+            .trend
+            .points
+            .iter()
+            .find(|point| point.revision.id == change.after)
+            .and_then(|point| point.revision.subject.clone());
+        ShownChange {
+            number: change.number,
+            verdict: *verdict,
+            change: IntervalEstimate {
+                value: relative_change(change.ratio.value),
+                low: relative_change(change.ratio.low),
+                high: relative_change(change.ratio.high),
+            },
+            from_zero: from_zero(series, change),
+            case: case_phrase(series),
+            metric: series.key.metric.name.clone(),
+            between: [change.before.clone(), change.after.clone()],
+            revisions: series.trend.revisions_between(change),
+            subject: subject.unwrap_or_default(),
+            evidence: change.evidence,
+            state: change.state,
+            is_drift: change.is_drift,
+            triage: change.triage,
+            note: change.note.clone().unwrap_or_default(),
+            causes: causes.iter().map(cause_text).collect::<Vec<_>>().join("; "),
+        }
+    }
+}
+
+impl ShownChange {
+    /// `~+4.8 %`, with its interval `~+4.8 % [+4.1, +5.5]`; `0 -> 1`.
+    pub fn size_text(&self, with_interval: bool) -> String {
+        if let Some(sides) = &self.from_zero {
+            return sides.clone();
+        }
+        // A change point found by search overestimates its change.
+        let approximation_mark = match self.state {
+            ChangeState::Confirmed => "",
+            _ => "~",
+        };
+        let format = if with_interval {
+            format_change_interval
+        } else {
+            format_change
+        };
+        format!("{approximation_mark}{}", format(&self.change))
+    }
+
+    pub fn between(&self) -> String {
+        let [before, after] = self.between.each_ref().map(|id| short_revision(id));
+        match self.revisions {
+            Some(1) | None => format!("{before} and {after}"),
+            Some(revisions) => format!("{before} and {after} ({revisions} revisions)"),
+        }
+    }
+
+    pub fn state_text(&self) -> String {
+        let drift = if self.is_drift { ", a drift" } else { "" };
+        format!("{}{drift}", self.state)
+    }
+
+    pub fn triage_text(&self) -> String {
+        match (self.triage, &*self.note) {
+            (ChangeTriage::Open, "") => String::new(),
+            (triage, "") => triage.to_string(),
+            (triage, note) => format!("{triage}: {note}"),
+        }
+    }
+
+    /// `7: worse ~+4.8 % [+4.1, +5.5] between 4a5b6c7 and 89abcde, found; kernel '6.1' became '6.8'`
+    pub fn sentence(&self) -> String {
+        let number = match self.number {
+            0 => String::new(),
+            number => format!("{number}: "),
+        };
+        let mut sentence = format!(
+            "{number}{} {} between {}, {}",
+            self.verdict,
+            self.size_text(true),
+            self.between(),
+            self.state_text()
+        );
+        for addition in [self.triage_text(), self.causes.clone()] {
+            if !addition.is_empty() {
+                sentence.push_str("; ");
+                sentence.push_str(&addition);
+            }
+        }
+        sentence
+    }
+}
+
+/// `kernel 6.1 became 6.2`.
+pub(crate) fn cause_text(difference: &FactDifference) -> String {
+    let FactDifference {
+        name,
+        before,
+        after,
+    } = difference;
+    format!("{name} '{before}' became '{after}'")
+}

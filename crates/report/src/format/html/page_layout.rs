@@ -1,0 +1,463 @@
+//! The frame of a document on a server's page: navigation, filters, links, and the addresses of its
+//! style and script.
+//!
+//! Plain data, escaped when written; the server decides which pages exist. Start with
+//! [`ServedFrame`].
+
+use super::chart_pages::ChartsLocation;
+use super::writer::escape_html;
+use std::fmt::Write as _;
+
+/// How a document becomes a page.
+#[derive(Debug, Clone, Copy)]
+pub enum PageFrame<'f> {
+    /// One self-contained file.
+    Alone,
+    /// A page of a server. It has no inline style or script, so that a policy can forbid them.
+    Served(&'f ServedFrame),
+}
+
+/// The frame of a served page.
+#[derive(Debug, Clone, Default)]
+pub struct ServedFrame {
+    /// Pages reachable from everywhere.
+    pub navigation: Vec<PageLink>,
+    /// The path from the first page to this one, which is the last element.
+    pub breadcrumbs: Vec<PageLink>,
+    /// Addresses of style and scripts.
+    pub assets: AssetPaths,
+    /// Address of the same figures as JSON.
+    pub data_link: String,
+    /// The same document in other formats.
+    pub formats: Vec<PageLink>,
+    /// Address of the search; no search box if empty.
+    pub search: String,
+    /// The filters of this page.
+    pub filters: Option<PageForm>,
+    /// Forms that change something.
+    pub changes: Vec<PageForm>,
+    /// The login state, if login is possible.
+    pub account: Option<LoginState>,
+    /// Related pages.
+    pub links: Vec<PageLink>,
+    /// Selection of table rows for another page.
+    pub choice: Option<RowChoice>,
+    /// Address of an event stream that the page follows, if any.
+    pub events: Option<String>,
+    /// Whether the page reloads periodically if scripts are disabled.
+    pub is_reloaded: bool,
+    /// The location of the charts of many cases.
+    pub charts: ChartsLocation,
+}
+
+/// Addresses of the files that every page needs.
+#[derive(Debug, Clone, Default)]
+pub struct AssetPaths {
+    /// [`STYLE`](super::SERVED_STYLE).
+    pub style: String,
+    /// [`EARLY_SCRIPT`](super::EARLY_SCRIPT).
+    pub early_script: String,
+    /// [`SCRIPT`](super::SERVED_SCRIPT).
+    pub script: String,
+}
+
+/// A link.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PageLink {
+    /// Its address.
+    pub href: String,
+    /// Its text.
+    pub text: String,
+    /// Whether it is, or contains, the current page.
+    pub is_here: bool,
+}
+
+impl PageLink {
+    /// Creates a link to another page.
+    pub fn new(href: impl Into<String>, text: impl Into<String>) -> PageLink {
+        PageLink {
+            href: href.into(),
+            text: text.into(),
+            is_here: false,
+        }
+    }
+}
+
+/// The login state.
+#[derive(Debug, Clone)]
+pub enum LoginState {
+    /// Logged out; the link leads to the login.
+    Out(PageLink),
+    /// Logged in.
+    In {
+        /// The user's name.
+        name: String,
+        /// The address that logs out.
+        action: String,
+    },
+}
+
+/// A form whose values become the query of an address, or are posted if it changes something.
+#[derive(Debug, Clone, Default)]
+pub struct PageForm {
+    /// Its address.
+    pub action: String,
+    /// Its purpose.
+    pub title: String,
+    /// The text of its button.
+    pub button: String,
+    /// The fields.
+    pub fields: Vec<FormField>,
+    /// Active filters, each as the address without it.
+    pub set: Vec<PageLink>,
+}
+
+/// One field.
+#[derive(Debug, Clone, Default)]
+pub struct FormField {
+    /// The name in the query.
+    pub name: &'static str,
+    /// Its label.
+    pub label: String,
+    /// Its current value.
+    pub value: String,
+    /// The meaning of an empty field.
+    pub placeholder: String,
+    /// Whether the input is hidden.
+    pub is_secret: bool,
+    /// The allowed values with their labels; empty if any value is allowed.
+    pub options: Vec<(String, String)>,
+}
+
+/// Check boxes in the rows of a table.
+#[derive(Debug, Clone)]
+pub struct RowChoice {
+    /// The name of the table.
+    pub table: &'static str,
+    /// The address for the selected rows.
+    pub action: String,
+    /// The name of their values in the query; the values are the texts of the first cells.
+    pub name: &'static str,
+    /// The text of the button.
+    pub button: String,
+}
+
+/// Renders everything before the masthead.
+pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> String {
+    let (title, report) = (escape_html(title), escape_html(report));
+    let assets = &frame.assets;
+    let [style, early, script] =
+        [&assets.style, &assets.early_script, &assets.script].map(|href| escape_html(href));
+    let events = frame.events.as_ref().map_or_else(String::new, |address| {
+        format!(" data-events=\"{}\"", escape_html(address))
+    });
+    // Without scripts the page reloads instead, if the reader opted in: a screen reader starts over
+    // at each reload.
+    let (refresh, choice) = match (&frame.events, frame.is_reloaded) {
+        (None, _) => ("", ""),
+        (Some(_), false) => (
+            "",
+            "<noscript><p class=\"hint\"><a href=\"?every=5\">Refresh this page every 5 \
+             seconds</a></p></noscript>\n",
+        ),
+        (Some(_), true) => (
+            "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n",
+            "<noscript><p class=\"hint\"><a href=\"?\">Stop auto-refresh</a></p></noscript>\n",
+        ),
+    };
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title} – Speedwell</title>\n<link rel=\"stylesheet\" href=\"{style}\">\n\
+         <script src=\"{early}\"></script>\n\
+         <script type=\"module\" src=\"{script}\"></script>\n{refresh}</head>\n<body data-report=\"{report}\"{events}>\n\
+         <a class=\"skip\" href=\"#main\">Skip to the page</a>\n{}{choice}",
+        top_bar(frame)
+    )
+}
+
+/// Renders the top bar: the pages and the search box.
+fn top_bar(frame: &ServedFrame) -> String {
+    let mut out = String::from("<div class=\"bar\">\n<nav aria-label=\"Pages\"><ul>\n");
+    for link in &frame.navigation {
+        let _ = writeln!(out, "<li>{}</li>", link_markup(link));
+    }
+    out.push_str("</ul></nav>\n");
+    if !frame.search.is_empty() {
+        let _ = writeln!(
+            out,
+            "<form class=\"search\" role=\"search\" aria-label=\"Everything\" action=\"{}\" method=\"get\">\
+             <input type=\"search\" name=\"q\" placeholder=\"Search\" \
+             aria-label=\"Search benchmarks, sessions, revisions, machines\"></form>",
+            escape_html(&frame.search)
+        );
+    }
+    if let Some(account) = &frame.account {
+        out.push_str(&account_markup(account));
+    }
+    out + "</div>\n"
+}
+
+fn account_markup(account: &LoginState) -> String {
+    match account {
+        LoginState::Out(link) => format!(
+            "<section class=\"account\" aria-label=\"Account\">{}</section>\n",
+            link_markup(link)
+        ),
+        LoginState::In { name, action } => format!(
+            "<form class=\"account\" aria-label=\"Account\" action=\"{}\" method=\"post\"><span>{}</span> \
+             <button type=\"submit\">log out</button></form>\n",
+            escape_html(action),
+            escape_html(name)
+        ),
+    }
+}
+
+fn link_markup(link: &PageLink) -> String {
+    let current_attribute = if link.is_here {
+        " aria-current=\"page\""
+    } else {
+        ""
+    };
+    format!(
+        "<a href=\"{}\"{current_attribute}>{}</a>",
+        escape_html(&link.href),
+        escape_html(&link.text)
+    )
+}
+
+/// Renders the breadcrumbs, which replace the kind of report.
+pub(super) fn breadcrumbs_markup(frame: &ServedFrame) -> String {
+    let mut out = String::from("<nav class=\"kind\" aria-label=\"Breadcrumb\"><ol>");
+    for link in &frame.breadcrumbs {
+        let _ = write!(out, "<li>{}</li>", link_markup(link));
+    }
+    out + "</ol></nav>\n"
+}
+
+/// Renders the links and the filters below the title.
+pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
+    let mut out = String::new();
+    if !frame.links.is_empty() {
+        let links: Vec<String> = frame.links.iter().map(link_markup).collect();
+        let _ = writeln!(out, "<p class=\"links\">{}</p>", links.join(" "));
+    }
+    if let Some(form) = &frame.filters {
+        out.push_str(&filters_form(form));
+    }
+    for form in &frame.changes {
+        out.push_str(&change_form(form));
+    }
+    out
+}
+
+/// Renders a form that changes something: always open, and always submitted, never a plain address.
+fn change_form(form: &PageForm) -> String {
+    let title = escape_html(&form.title);
+    let mut out = format!(
+        "<section class=\"filters change\">\n<h2>{title}</h2>\n\
+         <form action=\"{}\" method=\"post\" aria-label=\"{title}\">\n",
+        escape_html(&form.action)
+    );
+    write_fields(&mut out, form);
+    out + "</form>\n</section>\n"
+}
+
+fn write_fields(out: &mut String, form: &PageForm) {
+    for field in &form.fields {
+        let _ = writeln!(
+            out,
+            "<label>{} {}</label>",
+            escape_html(&field.label),
+            field_control(field)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "<button type=\"submit\">{}</button>",
+        escape_html(&form.button)
+    );
+}
+
+fn filters_form(form: &PageForm) -> String {
+    let title = escape_html(&form.title);
+    let open = if form.set.is_empty() { "" } else { " open" };
+    let mut out = format!(
+        "<details class=\"filters\"{open}>\n<summary>{title}</summary>\n\
+         <form action=\"{}\" method=\"get\" aria-label=\"{title}\">\n",
+        escape_html(&form.action)
+    );
+    write_fields(&mut out, form);
+    out.push_str("</form>\n");
+    if !form.set.is_empty() {
+        let active_filters = form.set.iter().map(|link| {
+            format!(
+                "<li><a href=\"{}\">{} <span aria-label=\"remove\">×</span></a></li>",
+                escape_html(&link.href),
+                escape_html(&link.text)
+            )
+        });
+        let _ = writeln!(
+            out,
+            "<ul class=\"set\">{}</ul>",
+            active_filters.collect::<String>()
+        );
+    }
+    out + "</details>\n"
+}
+
+fn field_control(field: &FormField) -> String {
+    let (name, value) = (escape_html(field.name), escape_html(&field.value));
+    if field.options.is_empty() && field.is_secret {
+        return format!(
+            "<input type=\"password\" name=\"{name}\" autocomplete=\"off\" required placeholder=\"{}\">",
+            escape_html(&field.placeholder)
+        );
+    }
+    if field.options.is_empty() {
+        return format!(
+            "<input name=\"{name}\" value=\"{value}\" placeholder=\"{}\">",
+            escape_html(&field.placeholder)
+        );
+    }
+    let mut out = format!("<select name=\"{name}\">");
+    for (option_value, label) in &field.options {
+        let selected = if *option_value == field.value {
+            " selected"
+        } else {
+            ""
+        };
+        let _ = write!(
+            out,
+            "<option value=\"{}\"{selected}>{}</option>",
+            escape_html(option_value),
+            escape_html(label)
+        );
+    }
+    out + "</select>"
+}
+
+/// Renders the last part of the page: the same figures for programs.
+pub(super) fn raw_data_section(frame: &ServedFrame) -> String {
+    let mut out = format!(
+        "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>\n<p>Every figure with all its digits: \
+         <a href=\"{}\">this page as JSON</a>.",
+        escape_html(&frame.data_link)
+    );
+    if !frame.formats.is_empty() {
+        let links: Vec<String> = frame.formats.iter().map(link_markup).collect();
+        let _ = write!(out, " The same as {}.", links.join(", "));
+    }
+    out + "</p>\n</section>\n"
+}
+
+/// The footer of every page.
+pub(super) const FOOTER: &str = concat!(
+    "<footer><p>Speedwell ",
+    env!("CARGO_PKG_VERSION"),
+    ". Everything here is readable without scripts; with scripts, <kbd>?</kbd> lists keyboard \
+     shortcuts.</p></footer>\n"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{Document, ReportBlock};
+    use crate::format::html::render_page;
+    use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable};
+
+    const HOSTILE: &str = "</title><script>alert(1)</script>\"'&";
+
+    fn hostile_frame() -> ServedFrame {
+        let link = PageLink::new(HOSTILE, HOSTILE);
+        ServedFrame {
+            navigation: vec![link.clone()],
+            breadcrumbs: vec![link.clone()],
+            links: vec![link.clone()],
+            data_link: HOSTILE.into(),
+            formats: vec![link.clone()],
+            search: HOSTILE.into(),
+            events: Some(HOSTILE.into()),
+            is_reloaded: false,
+            filters: Some(PageForm {
+                action: HOSTILE.into(),
+                title: HOSTILE.into(),
+                button: HOSTILE.into(),
+                fields: vec![
+                    FormField {
+                        name: "a",
+                        label: HOSTILE.into(),
+                        value: HOSTILE.into(),
+                        placeholder: HOSTILE.into(),
+                        ..FormField::default()
+                    },
+                    FormField {
+                        name: "b",
+                        options: vec![(HOSTILE.into(), HOSTILE.into())],
+                        ..FormField::default()
+                    },
+                ],
+                set: vec![link],
+            }),
+            account: Some(LoginState::In {
+                name: HOSTILE.into(),
+                action: HOSTILE.into(),
+            }),
+            changes: vec![PageForm {
+                action: HOSTILE.into(),
+                title: HOSTILE.into(),
+                fields: vec![FormField {
+                    name: "c",
+                    is_secret: true,
+                    placeholder: HOSTILE.into(),
+                    ..FormField::default()
+                }],
+                ..PageForm::default()
+            }],
+            choice: Some(RowChoice {
+                table: "t",
+                action: HOSTILE.into(),
+                name: "of",
+                button: HOSTILE.into(),
+            }),
+            ..ServedFrame::default()
+        }
+    }
+
+    fn document() -> Document {
+        let mut document = Document::new("sessions");
+        document.push(ReportBlock::Headline(HOSTILE.into()));
+        document.push(ReportBlock::Table(ReportTable {
+            columns: vec![ReportColumn::new("number", "session", ColumnKind::Figure)],
+            rows: vec![ReportRow::Cells(vec![
+                ReportCell::words("@1").with_link(HOSTILE),
+            ])],
+            ..ReportTable::new("t")
+        }));
+        document
+    }
+
+    #[test]
+    fn nothing_in_a_frame_is_markup_and_no_script_or_style_is_inside() {
+        let frame = hostile_frame();
+        let page = render_page(&document(), PageFrame::Served(&frame)).unwrap();
+        assert!(!page.contains("<script>"), "{page}");
+        assert!(
+            !page.contains("<style") && !page.contains(" style="),
+            "{page}"
+        );
+        assert_eq!(page.matches("<script").count(), 2, "those of the assets");
+        assert!(!page.contains("\"'&\""), "{page}");
+    }
+
+    #[test]
+    fn rows_are_links_and_can_be_chosen_on_a_served_page_only() {
+        let frame = hostile_frame();
+        let served = render_page(&document(), PageFrame::Served(&frame)).unwrap();
+        assert!(served.contains("<input type=\"checkbox\" name=\"of\" value=\"@1\""));
+        let alone = render_page(&document(), PageFrame::Alone).unwrap();
+        assert!(!alone.contains("checkbox") && !alone.contains("href=\"&lt;"));
+    }
+}

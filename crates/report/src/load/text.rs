@@ -1,0 +1,501 @@
+//! Load tests in words: the answer in a sentence, formatted times and rates, and the remarks, with
+//! what they mean for the figures.
+//!
+//! Start at [`loads_headline`] and [`remark_sentence`].
+
+use crate::figure::{Uncertainty, format_count, format_number, format_quantity, format_share};
+use speedwell_analysis::load::{
+    DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime, TimeRefusal,
+    TimedQuantity,
+};
+use speedwell_load::latency::OpenVerdict;
+use speedwell_load::outcomes::CountImbalance;
+use speedwell_load::outcomes::ErrorClass;
+
+/// The answer in a sentence.
+pub fn loads_headline(loads: &[LoadFindings<'_>]) -> String {
+    match loads {
+        [] => "nothing was measured".to_owned(),
+        [load] => headline_of_one(load),
+        _ => headline_of_several(loads),
+    }
+}
+
+/// Formats a rate with its unit.
+pub fn format_rate(per_s: f64) -> String {
+    format_quantity(per_s, "1/s", Uncertainty::Unknown)
+}
+
+fn headline_of_one(load: &LoadFindings<'_>) -> String {
+    let counts = &load.run.measured.totals.outcomes;
+    let rate = load
+        .throughput_per_s
+        .map_or("no rate".to_owned(), format_rate);
+    let pace = match (load.concurrency.requested, load.open) {
+        (_, Some(verdict)) => format!(
+            " ({} of the due requests sent)",
+            format_share(verdict.achieved)
+        ),
+        (Some(clients), None) => {
+            format!(
+                " with {} requests in flight",
+                format_number(f64::from(clients), 0)
+            )
+        }
+        (None, None) => String::new(),
+    };
+    let failed = match counts.all_errors() {
+        0 if counts.succeeded() == 0 => "no request was answered".to_owned(),
+        0 => "no request failed".to_owned(),
+        errors => format!(
+            "{} of {} failed ({})",
+            format_number(errors as f64, 0),
+            format_count(counts.attempts() as usize, "request", "requests"),
+            format_share(errors as f64 / counts.attempts() as f64)
+        ),
+    };
+    format!(
+        "{}: {rate}{pace}{}{}; {failed}.",
+        load.run.label,
+        latency_part(load),
+        connections_part(load)
+    )
+}
+
+/// The clause about the times.
+fn latency_part(load: &LoadFindings<'_>) -> String {
+    let (principal, group) = load.principal_quantity();
+    let name = match principal {
+        TimedQuantity::Response => "response time",
+        _ => "service time",
+    };
+    let [median, tail] = [500_000, 990_000].map(|ppm| load.quantile(principal, group, ppm));
+    match (median, tail) {
+        (Some(ReportedTime::Refused(_)), Some(ReportedTime::Refused(_))) => {
+            format!("; its {name} is refused")
+        }
+        (Some(median), Some(tail)) => {
+            let format_time = |time| match time {
+                ReportedTime::Refused(_) => "is refused".to_owned(),
+                time => format_reported_time(time),
+            };
+            format!(
+                "; {name} p50 {}, p99 {}",
+                format_time(median),
+                format_time(tail)
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+/// The clause about connections, if each response closed one.
+fn connections_part(load: &LoadFindings<'_>) -> &'static str {
+    let replies = &load.run.measured.totals.responses;
+    let closed = replies.count - replies.reusable.min(replies.count);
+    if load.run.requested.keeps_alive && 2 * closed > replies.count {
+        "; the server closed the connection after most responses"
+    } else {
+        ""
+    }
+}
+
+fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
+    let rates = loads
+        .iter()
+        .filter_map(|load| Some((load.throughput_per_s?, load.run.label.as_str())));
+    let mut rates: Vec<(f64, &str)> = rates.collect();
+    rates.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let errors = |load: &LoadFindings<'_>| load.run.measured.totals.outcomes.all_errors();
+    let failed: u64 = loads.iter().map(errors).sum();
+    let failed = match failed {
+        0 => "no request failed".to_owned(),
+        failed => format!(
+            "{} failed",
+            format_count(failed as usize, "request", "requests")
+        ),
+    };
+    match (rates.first(), rates.last()) {
+        (Some((low, slowest)), Some((high, fastest))) => format!(
+            "{}: throughput from {} ({slowest}) to {} ({fastest}); {failed}.",
+            format_count(loads.len(), "load", "loads"),
+            format_rate(*low),
+            format_rate(*high)
+        ),
+        _ => format!("{}; {failed}.", format_count(loads.len(), "load", "loads")),
+    }
+}
+
+/// Formats `1.23 ms`, or `≥ 1.23 ms` if the true time may be longer.
+pub fn format_ns(ns: f64, is_lower_bound: bool) -> String {
+    let mark = if is_lower_bound { "≥ " } else { "" };
+    format!("{mark}{}", format_quantity(ns, "ns", Uncertainty::Unknown))
+}
+
+/// Formats the bounds of a time: `14.1-15.9 ms`, or `950 µs-1.20 ms` if their units differ.
+pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
+    let (low, high) = (format_ns(low_ns, false), format_ns(high_ns, false));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
+        _ => format!("{low}-{high}"),
+    }
+}
+
+/// Formats a time, a range, or a note that it is withheld.
+pub fn format_reported_time(reported: ReportedTime) -> String {
+    match reported {
+        ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
+        ReportedTime::Range { low, high } => format_ns_range(low.ns as f64, high.ns as f64),
+        ReportedTime::Refused(_) => "refused".to_owned(),
+    }
+}
+
+/// Why a time is withheld, and what to do about it.
+pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {
+    match refusal {
+        TimeRefusal::GeneratorLimited => {
+            "refused: the generator itself was late, possibly by more than half of this time"
+        }
+        TimeRefusal::RateMissed => {
+            "refused: fewer than 98 % of the due requests were sent, and the times of the others \
+             are unknown"
+        }
+    }
+}
+
+/// Formats a count of requests.
+pub fn format_requests(number: u64) -> String {
+    format_count(number as usize, "request", "requests")
+}
+
+/// The sentence for a remark.
+pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
+    match remark {
+        LoadRemark::Imbalance(imbalances) => imbalance_sentence(imbalances),
+        LoadRemark::NothingAnswered => "No request succeeded: there is nothing to measure.".into(),
+        LoadRemark::Interrupted => {
+            "The load was interrupted: its figures cover only the completed part.".into()
+        }
+        LoadRemark::GeneratorLimited(verdict) => generator_limited_sentence(verdict),
+        LoadRemark::RateMissed(verdict) => rate_missed(verdict),
+        LoadRemark::ConcurrencyShort {
+            requested,
+            effective,
+            connecting,
+        } => concurrency_short(*requested, *effective, *connecting),
+        LoadRemark::GeneratorBound {
+            bottlenecks,
+            threads,
+            busiest,
+        } => format!(
+            "{bottlenecks} of {} of the generator had no time to spare ({} busy): this may be the \
+             generator's throughput, not the server's. Give it more threads, or processors of its own.",
+            format_count(*threads, "thread", "threads"),
+            format_share(*busiest)
+        ),
+        LoadRemark::ConnectionsCapped { most } => format!(
+            "The load needed more than the {} allowed: requests waited for a free one, and the \
+             response times include this wait. Allow more with --max-connections.",
+            format_count(*most as usize, "connection", "connections")
+        ),
+        LoadRemark::Unsteady(halves) => unsteady_sentence(halves),
+        LoadRemark::Disturbed {
+            switches_per_s,
+            share: met,
+        } => format!(
+            "Other programs took the processor from the generator {} times a second, which \
+             affected up to {} of the requests: the longest times may be due to this. Quiet the \
+             machine, or use --pin or --rt.",
+            format_few(*switches_per_s),
+            format_share(*met)
+        ),
+        other => machines_sentence(other).unwrap_or_else(|| requests_sentence(other, load)),
+    }
+}
+
+/// Remarks about the machines that sent a load.
+fn machines_sentence(remark: &LoadRemark) -> Option<String> {
+    Some(match remark {
+        LoadRemark::PartsUnlike { parts, whole } => format!(
+            "ERROR OF SPEEDWELL: the machines counted {}, but their sum says {}, so no figure can \
+             be trusted. Please report this with the JSON of the load.",
+            format_requests(*parts),
+            format_number(*whole as f64, 0)
+        ),
+        LoadRemark::MachineLost {
+            machine,
+            why,
+            attempted,
+            at_ns,
+        } => format!(
+            "{machine} was lost ({why}): it had attempted {} at {}, which no figure includes. The \
+             others were stopped, and their figures are of a smaller load than requested.",
+            format_requests(*attempted),
+            format_ns(*at_ns as f64, false)
+        ),
+        LoadRemark::MachineLimited { machine, limit } => {
+            let explanation = match limit {
+                MachineLimit::Busy(busiest) => {
+                    format!(
+                        "one of its threads had no time to spare ({} busy)",
+                        format_share(*busiest)
+                    )
+                }
+                MachineLimit::Late(lag_ns, limit_ns) => format!(
+                    "it was itself late by {} at the 99th percentile (limit {})",
+                    format_ns(*lag_ns as f64, false),
+                    format_ns(*limit_ns as f64, false)
+                ),
+                MachineLimit::Link(share) => {
+                    format!(
+                        "its network device ran at {} of its speed",
+                        format_share(*share)
+                    )
+                }
+            };
+            format!(
+                "{machine} was at its limit: {explanation}. These may be the generator's figures, \
+                 not the server's. Send from more machines, or give it more processors."
+            )
+        }
+        LoadRemark::StartsApart { ns } => format!(
+            "The machines did not start together: the last one started {} after the first, and the \
+             load grew in between.",
+            format_ns(*ns as f64, false)
+        ),
+        LoadRemark::ClockSet { machine, drift_ns } => format!(
+            "The clock of {machine} shifted by {} against ours during the load. No latency depends \
+             on it.",
+            format_ns(drift_ns.unsigned_abs() as f64, false)
+        ),
+        _ => return None,
+    })
+}
+
+fn failed_sentence(count: u64, total: u64, class: ErrorClass) -> String {
+    format!(
+        "{} of {} failed ({}); most often {} ({}). Throughput counts successful requests only.",
+        format_number(count as f64, 0),
+        format_requests(total),
+        format_share(count as f64 / total.max(1) as f64),
+        class.description(),
+        class.name()
+    )
+}
+
+/// Remarks about requests and responses.
+fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
+    match remark {
+        LoadRemark::Failed {
+            count,
+            total,
+            class,
+        } => failed_sentence(*count, *total, *class),
+        LoadRemark::Unfinished {
+            unsent,
+            in_flight,
+            cancelled,
+        } => unfinished_sentence(*unsent, *in_flight, *cancelled),
+        LoadRemark::Accepted { count } => format!(
+            "{} with a status other than 2xx count as successful, as requested.",
+            format_responses(*count)
+        ),
+        LoadRemark::LengthsVary { least, greatest } => format!(
+            "The bodies of successful responses differ in length ({} to {} bytes): not a failure, \
+             but check that all of them are the expected response.",
+            format_number(*least as f64, 0),
+            format_number(*greatest as f64, 0)
+        ),
+        LoadRemark::NotReusable { count, total } => format!(
+            "The server closed the connection after {} of {}: the connect times are part of its \
+             cost.",
+            format_number(*count as f64, 0),
+            format_responses(*total)
+        ),
+        LoadRemark::DoubtfulFraming { count } => format!(
+            "{} stated their length in two ways (Transfer-Encoding and Content-Length), which proxies \
+             read differently.",
+            format_responses(*count)
+        ),
+        LoadRemark::StrayBytes { count: lines } => format!(
+            "{} closed because unexpected bytes arrived.",
+            match lines {
+                1 => "1 connection was".to_owned(),
+                _ => format_count(*lines as usize, "connection", "connections were"),
+            }
+        ),
+        LoadRemark::Retried { count } => format!(
+            "{} sent again, because the server had just closed an idle connection.",
+            match count {
+                1 => "1 request was".to_owned(),
+                _ => format!("{} were", format_requests(*count)),
+            }
+        ),
+        LoadRemark::Interim { count } => format!(
+            "{} preceded by an interim response (status 100 to 199), which is not counted.",
+            match load.run.measured.totals.outcomes.succeeded() {
+                _ if *count == 1 => "1 response was".to_owned(),
+                _ => format!("{} were", format_responses(*count)),
+            }
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Formats a number of events per second; a rare event must not read as 0.
+fn format_few(rate: f64) -> String {
+    let decimals = match rate {
+        10.0.. => 0,
+        1.0.. => 1,
+        _ => 2,
+    };
+    format_number(rate, decimals)
+}
+
+fn format_responses(number: u64) -> String {
+    format_count(number as usize, "response", "responses")
+}
+
+fn imbalance_sentence(imbalances: &[CountImbalance]) -> String {
+    let sums: Vec<String> = imbalances.iter().map(ToString::to_string).collect();
+    format!(
+        "ERROR OF SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
+         be trusted: {}. Please report this with the JSON of the load.",
+        sums.join("; ")
+    )
+}
+
+fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
+    format!(
+        "The generator itself was late: by {} at the 99th percentile (limit {}). Its lateness is \
+         known for each request, so response times are ranges: from the time without its \
+         lateness to the time from when the request was due. Ranges wider than a factor of two \
+         are refused. For narrower ranges lower the rate, give it more --threads or processors \
+         of its own (--pin), or quiet the machine.",
+        format_ns(verdict.own_lag_p99_ns as f64, false),
+        format_ns(verdict.own_lag_limit_ns as f64, false)
+    )
+}
+
+fn rate_missed(verdict: &OpenVerdict) -> String {
+    format!(
+        "Only {} % of the due requests were sent, and 98 % are needed: the 99th percentile and \
+         above are refused, because the times of the other requests are unknown. Lower the \
+         rate, or allow more connections (--max-connections).",
+        short_of_98(verdict.achieved)
+    )
+}
+
+/// Formats a percentage below 98 so that it does not read as 98.
+fn short_of_98(share: f64) -> String {
+    let percent = share * 100.0;
+    let decimals = (1..6).find(|decimals| {
+        let step = 10f64.powi(*decimals);
+        (percent * step).round() < 98.0 * step
+    });
+    format_number(percent, decimals.unwrap_or(6))
+}
+
+fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String {
+    let missing = f64::from(requested) - effective;
+    // Connecting is the explanation if it accounts for most of the gap.
+    let reason = if connecting > missing / 2.0 {
+        format!(
+            " On average {connecting:.1} were still waiting for their connection, which does not \
+             count as service time."
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "Only {effective:.1} of {requested} requests were in flight on average (rate times mean \
+         service time): the load was lighter than requested, so its latency must not be \
+         compared with the latency of a full load.{reason}"
+    )
+}
+
+fn unfinished_sentence(unsent: u64, in_flight: u64, cancelled: u64) -> String {
+    let parts = [
+        (unsent, "due but not sent"),
+        (in_flight, "sent but not answered"),
+        (cancelled, "given up"),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, description)| format!("{} {description}", format_number(count as f64, 0)))
+        .collect();
+    format!(
+        "Some requests were unfinished when the load ended: {}. Their times are lower bounds.",
+        parts.join(", ")
+    )
+}
+
+fn unsteady_sentence(halves: &LoadHalves) -> String {
+    let change = if halves.first > 0.0 {
+        format!(
+            " by {}",
+            format_share((halves.second / halves.first - 1.0).abs())
+        )
+    } else {
+        String::new()
+    };
+    let (subject, first, second) = match halves.course {
+        DriftMetric::Throughput => (
+            "Throughput",
+            format_rate(halves.first),
+            format_rate(halves.second),
+        ),
+        DriftMetric::Median => (
+            "The median service time",
+            format_ns(halves.first, false),
+            format_ns(halves.second, false),
+        ),
+    };
+    let verb = if halves.second > halves.first {
+        "rose"
+    } else {
+        "fell"
+    };
+    format!(
+        "{subject} {verb}{change} from the first half ({first}) to the second ({second}): the load \
+         was not steady, and one figure for the whole describes neither half. Use a longer \
+         --warmup or load for longer."
+    )
+}
+
+/// The name of a load among others: its label and its round.
+pub fn load_name(load: &LoadFindings<'_>) -> String {
+    match load.run.round {
+        0 => load.run.label.clone(),
+        round => format!("{} ({})", load.run.label, round + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_half_without_answers_has_no_percentage() {
+        let halves = LoadHalves {
+            course: DriftMetric::Throughput,
+            first: 0.0,
+            second: 93.3,
+        };
+        let told = unsteady_sentence(&halves);
+        let begin = "Throughput rose from the first half (0/s) to the second (93.3/s)";
+        assert!(told.starts_with(begin), "{told}");
+    }
+
+    #[test]
+    fn a_share_that_was_missed_by_little_does_not_read_as_if_it_were_reached() {
+        let words = [0.5, 0.976, 0.9796, 0.979_99].map(short_of_98);
+        assert_eq!(words, ["50.0", "97.6", "97.96", "97.999"]);
+    }
+
+    #[test]
+    fn what_happens_once_in_some_seconds_is_not_told_as_never() {
+        assert_eq!([0.25, 4.96, 50.0].map(format_few), ["0.25", "5.0", "50"]);
+    }
+}

@@ -1,0 +1,383 @@
+//! Comments on pull requests: one comment and one commit status each, after a session of the pull
+//! request was pushed.
+//!
+//! Pending updates are in the store, so a server that is killed continues where it was, and updates
+//! are retried while the forge is unreachable. `pull_comment.rs` decides on the text. Start at
+//! [`spawn_commenter`].
+
+use super::forge::{options_of, parse_pull_request, read_token};
+use super::lookups::{LOOKUPS, compare_sources, parse_comparison};
+use crate::pull_comment::{self, PullAnswer};
+use crate::status;
+use anyhow::{Context, bail};
+use speedwell_analysis as analysis;
+use speedwell_forge::{
+    CommentOutcome, CommentText, CommitState, CommitStatus, Error, ForgeClient, PullUpdate,
+    ResultStamp,
+};
+use speedwell_model::{CodeOrigin, Session, short_revision};
+use speedwell_process::unix_time_ms;
+use speedwell_results::store::{
+    CommentJob, CommentState, ForgeSetting, PostedComment, SessionFilter, Store,
+};
+use speedwell_serve::ServerStopper;
+use speedwell_web::{ComparisonSource, SiteState};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Poll interval for pushed sessions.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How often to look for sessions received by other servers, and for updates to retry.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Delay after the first failed attempt; doubled each time.
+const MIN_RETRY_DELAY_MS: i64 = 60_000;
+const MAX_RETRY_DELAY_MS: i64 = 3_600_000;
+/// Sessions of a pull request from which the order of its revisions is derived.
+const MAX_SESSIONS: usize = 200;
+
+/// Posts pending updates until the server stops. Links use the public URL.
+pub fn spawn_commenter(site: Arc<SiteState>, stopper: ServerStopper, public_url: Option<String>) {
+    std::thread::spawn(move || {
+        let mut last_count = 0;
+        let mut last_checked_at: Option<Instant> = None;
+        while !stopper.is_stopped() {
+            let count = site.upload_count();
+            if count != last_count
+                || last_checked_at.is_none_or(|checked_at| checked_at.elapsed() >= CHECK_INTERVAL)
+            {
+                last_count = count;
+                post_all(&site, public_url.as_deref());
+                last_checked_at = Some(Instant::now());
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    });
+}
+
+/// Posts the pending updates of all projects. Failures of a store are retried without a message,
+/// because the project's pages report them.
+fn post_all(site: &SiteState, public_url: Option<&str>) {
+    for (project, _) in site.list_projects().unwrap_or_default() {
+        let setting = project.exists().then(|| {
+            project.with_reader(|store| {
+                let is_due = store.has_due_comments(unix_time_ms())?;
+                Ok(store.forge_setting()?.filter(|_| is_due))
+            })
+        });
+        let Some(Ok(Some(setting))) = setting else {
+            continue;
+        };
+        let link = public_url.map(|url| format!("{}/{}", url.trim_end_matches('/'), project.name));
+        let poster = CommentPoster {
+            site,
+            project: &project.name,
+            setting: &setting,
+            link,
+        };
+        if let Err(error) = poster.post_pending(project.path()) {
+            status::print_warning(&format!(
+                "Cannot comment for project '{}': {error:#}.",
+                project.name
+            ));
+        }
+    }
+}
+
+/// Posts the updates of one project.
+struct CommentPoster<'a> {
+    site: &'a SiteState,
+    project: &'a str,
+    setting: &'a ForgeSetting,
+    link: Option<String>,
+}
+
+impl CommentPoster<'_> {
+    fn post_pending(&self, path: &Path) -> anyhow::Result<()> {
+        let mut store = Store::open(path)?;
+        while let Some(job) = store.claim_comment(unix_time_ms())? {
+            let result_of_post = self.post_update(&mut store, &job);
+            let result = match &result_of_post {
+                Ok(()) => "done".to_owned(),
+                Err(error) => format!("{error:#}"),
+            };
+            let pull = format!("{}#{}", self.setting.repository, job.pull);
+            self.site
+                .record_server_action(self.project, "comment", &pull, &result);
+            if result_of_post.is_err() {
+                status::print_warning(&format!("Cannot comment on {pull}: {result}."));
+            }
+            store.finish_comment(&job_after_attempt(job, result_of_post.err()))?;
+        }
+        Ok(())
+    }
+
+    /// Posts one update.
+    fn post_update(&self, store: &mut Store, job: &CommentJob) -> anyhow::Result<()> {
+        let pull_request = parse_pull_request(&self.setting.repository, &job.pull)?;
+        let token = read_token(Path::new(&self.setting.token_file))?;
+        let client = ForgeClient::new(pull_request.clone(), token);
+        let answer = match job.session {
+            Some(number) => Some(self.build_answer(store, job, number)?),
+            None => None,
+        };
+        let comment = answer.as_ref().map(|answer| CommentText {
+            marker: format!("speedwell:{}:{}", self.project, self.setting.check),
+            stamp: answer.stamp.clone(),
+            body: answer.body.clone(),
+        });
+        let update = PullUpdate {
+            comment,
+            status: Some(self.commit_status(job, answer.as_ref())),
+        };
+        let parents = revision_parents(store, &job.pull)?;
+        let outcome = client.post_update(&update, &|first, second| {
+            order_revisions(&parents, first, second)
+        });
+        let comment_outcome = &outcome.comment;
+        let is_new = matches!(
+            comment_outcome,
+            Some(Ok(CommentOutcome::Created(_) | CommentOutcome::Edited(_)))
+        );
+        if let Some(answer) = answer.filter(|_| is_new) {
+            store.store_comment(&PostedComment {
+                forge: pull_request.forge.to_string(),
+                repository: pull_request.repository.clone(),
+                pull: job.pull.clone(),
+                revision: job.revision.clone(),
+                posted_unix_ms: unix_time_ms(),
+                text: answer.body,
+            })?;
+        }
+        match outcome.into_failures().into_iter().next() {
+            Some(failure) => Err(failure.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn page_url(&self, job: &CommentJob) -> Option<String> {
+        let link = self.link.as_ref()?;
+        Some(format!("{link}/pulls/{}", job.pull))
+    }
+
+    fn commit_status(&self, job: &CommentJob, answer: Option<&PullAnswer>) -> CommitStatus {
+        let pending_description = "measured; the results are arriving";
+        CommitStatus {
+            revision: job.revision.clone(),
+            context: format!("speedwell/{}", self.setting.check),
+            state: answer.map_or(CommitState::Pending, |answer| answer.state),
+            description: answer
+                .map_or(pending_description, |answer| &answer.description)
+                .to_owned(),
+            at_unix_ms: answer.map(|answer| answer.stamp.at_unix_ms),
+            link: self.page_url(job),
+        }
+    }
+
+    /// Builds the text: the comparison of a session with its base, or why there is none.
+    fn build_answer(
+        &self,
+        store: &mut Store,
+        job: &CommentJob,
+        number: i64,
+    ) -> anyhow::Result<PullAnswer> {
+        let started_unix_ms = store.load_session_without_runs(number)?.started_unix_ms;
+        let options = options_of(self.setting);
+        let answer_or_error = parse_comparison(&options).and_then(|comparison| {
+            let sources = comparison_sources(store, number)?;
+            compare_sources(store, &sources, &comparison)
+        });
+        let mut answer = answer_or_error.unwrap_or_else(pull_comment::not_compared);
+        // Set even if nothing could be compared: the newer update is the one measured later.
+        answer.stamp = ResultStamp {
+            revision: job.revision.clone(),
+            at_unix_ms: pull_comment::measured_at(started_unix_ms),
+        };
+        if let Some(page) = self.page_url(job) {
+            let line = pull_comment::small_link("all figures", &page);
+            answer.body.push_str(&line);
+        }
+        Ok(answer)
+    }
+}
+
+/// Returns the sources to compare: the variants of the session, or the newest session of its base
+/// on the same machine and this one.
+fn comparison_sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<ComparisonSource>> {
+    let session = store.load_session_without_runs(number)?;
+    if session.variants.len() > 1 {
+        return (LOOKUPS.sources)(store, &[format!("@{number}")]);
+    }
+    let base = base_session(store, &session)?;
+    let base_origin = store
+        .find_overview(base)?
+        .and_then(|session| session.origin);
+    let [old, new] = [base_origin.as_ref(), session.origin.as_ref()]
+        .map(|origin| origin.map_or("?", CodeOrigin::short));
+    let mut sources = (LOOKUPS.sources)(store, &[format!("@{base}"), format!("@{number}")])?;
+    if let [first, second] = &mut sources[..]
+        && old != new
+    {
+        first.label = old.to_owned();
+        second.label = new.to_owned();
+    }
+    Ok(sources)
+}
+
+/// Returns the newest session of the base revision from the same machine.
+fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
+    let base = session
+        .origin
+        .as_ref()
+        .and_then(|origin| origin.base.clone());
+    let Some(base) = base else {
+        bail!("the session does not record its base revision");
+    };
+    let number = session.number.context("the session has no number")?;
+    if store.session_machine(number)?.is_none() {
+        // The server that received the session has not computed its history points yet.
+        store.store_points(number, &analysis::session_points(session))?;
+    }
+    let filter = SessionFilter {
+        machine: Some(
+            store
+                .session_machine(number)?
+                .context("nothing was measured")?,
+        ),
+        revision: Some(base.clone()),
+        ..SessionFilter::default()
+    };
+    let sessions = store.select_sessions(&filter, MAX_SESSIONS)?;
+    // A session that belongs to a pull request itself may have been measured with other options.
+    let candidates = sessions
+        .iter()
+        .filter(|session| session.runs > 0 && session.number != number);
+    let newest = candidates
+        .clone()
+        .find(|session| (session.origin.as_ref()).is_some_and(|origin| origin.pull.is_none()))
+        .or_else(|| candidates.clone().next())
+        .with_context(|| {
+            format!(
+                "base {} was not measured on this machine",
+                short_revision(&base)
+            )
+        })?;
+    Ok(newest.number)
+}
+
+/// Returns the parents of each revision of a pull request.
+fn revision_parents(store: &Store, pull: &str) -> anyhow::Result<HashMap<String, Vec<String>>> {
+    let filter = SessionFilter {
+        pull: Some(pull.to_owned()),
+        ..SessionFilter::default()
+    };
+    let sessions = store.select_sessions(&filter, MAX_SESSIONS)?;
+    let origins = sessions.into_iter().filter_map(|session| session.origin);
+    Ok(origins
+        .map(|origin| (origin.revision, origin.parents))
+        .collect())
+}
+
+/// Orders two revisions, if sessions show that one is an ancestor of the other.
+fn order_revisions(
+    parents: &HashMap<String, Vec<String>>,
+    first: &str,
+    second: &str,
+) -> Option<Ordering> {
+    let leads_to = |start: &str, target: &str| {
+        let mut pending = vec![start];
+        let mut visited: Vec<&str> = Vec::new();
+        while let Some(revision) = pending.pop() {
+            if revision == target {
+                return true;
+            }
+            if !visited.contains(&revision) {
+                visited.push(revision);
+                let parents_of_revision = parents.get(revision).into_iter().flatten();
+                pending.extend(parents_of_revision.map(String::as_str));
+            }
+        }
+        false
+    };
+    match (leads_to(first, second), leads_to(second, first)) {
+        (true, true) => Some(Ordering::Equal),
+        (true, false) => Some(Ordering::Greater),
+        (false, true) => Some(Ordering::Less),
+        (false, false) => None,
+    }
+}
+
+/// Returns the job after an attempt. Retries with exponential backoff if the forge was unreachable.
+/// A rejected update is only retried after a new session or `serve forge set`.
+fn job_after_attempt(job: CommentJob, failure: Option<anyhow::Error>) -> CommentJob {
+    let Some(failure) = failure else {
+        return CommentJob {
+            state: CommentState::Said,
+            reason: None,
+            ..job
+        };
+    };
+    let forge_error = failure.downcast_ref::<Error>();
+    let is_temporary = matches!(forge_error, Some(Error::Unreachable { .. }));
+    let delay_ms = MIN_RETRY_DELAY_MS.saturating_mul(1 << job.attempts.min(10));
+    CommentJob {
+        state: if is_temporary {
+            CommentState::Waiting
+        } else {
+            CommentState::Refused
+        },
+        attempts: job.attempts + 1,
+        next_unix_ms: unix_time_ms() + delay_ms.min(MAX_RETRY_DELAY_MS),
+        reason: Some(format!("{failure:#}").replace("\nhint: ", "; ")),
+        ..job
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_tell_which_revision_follows_which() {
+        let parents: HashMap<String, Vec<String>> = [("c", "b"), ("b", "a")]
+            .map(|(revision, parent)| (revision.to_owned(), vec![parent.to_owned()]))
+            .into();
+        assert_eq!(order_revisions(&parents, "c", "a"), Some(Ordering::Greater));
+        assert_eq!(order_revisions(&parents, "b", "c"), Some(Ordering::Less));
+        assert_eq!(order_revisions(&parents, "b", "b"), Some(Ordering::Equal));
+        assert_eq!(
+            order_revisions(&parents, "x", "a"),
+            None,
+            "another line of work"
+        );
+    }
+
+    #[test]
+    fn a_forge_that_is_away_is_asked_again_and_one_that_refuses_is_not() {
+        let job = CommentJob {
+            pull: "12".into(),
+            revision: "a".into(),
+            session: Some(1),
+            attempts: 0,
+            next_unix_ms: 0,
+            state: CommentState::Waiting,
+            reason: None,
+        };
+        let unreachable = Error::Unreachable {
+            pull_request: "o/n#12".into(),
+            action: "write a comment",
+            reason: "status 502".into(),
+        };
+        let retried = job_after_attempt(job.clone(), Some(unreachable.into()));
+        assert_eq!(
+            (retried.state, retried.attempts),
+            (CommentState::Waiting, 1)
+        );
+        assert!(retried.next_unix_ms > unix_time_ms());
+        let refused = job_after_attempt(job.clone(), Some(anyhow::anyhow!("no token")));
+        assert_eq!(refused.state, CommentState::Refused);
+        assert_eq!(job_after_attempt(job, None).state, CommentState::Said);
+    }
+}

@@ -1,0 +1,364 @@
+//! Starts the dashboard: address, access and lookups.
+//!
+//! `web` builds the pages, `serve` enforces limits. Start at [`run`].
+
+use super::lookups::LOOKUPS;
+use super::{background, commenter};
+use crate::options::{DashboardArgs, LogFormat};
+use crate::{CommandStatus, status};
+use anyhow::{Context, anyhow, bail, ensure};
+use speedwell_process as process;
+use speedwell_report::html::AssetPaths as AssetAddresses;
+use speedwell_results::store::Store;
+use speedwell_serve::assets::AssetTable;
+use speedwell_serve::{
+    AllowedHosts, BoundAddress, HttpServer, ListenAddress, RequestLog, ServerLimits, ServerOptions,
+    ServerStopper, TlsIdentity, TrustedProxy,
+};
+use speedwell_web::{AccessRules, SiteState, api, asset_files, router};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Poll interval for interrupts.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Serves until interrupted.
+///
+/// # Errors
+/// Fails if the store cannot be read, the address cannot be served, or others could reach it
+/// without protection.
+pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
+    let ready = ReadyServer::from_args(args)?;
+    ready.announce_url(args.open, "until Ctrl-C");
+    background::spawn_summarizer(ready.site.clone(), ready.stopper.clone());
+    commenter::spawn_commenter(
+        ready.site.clone(),
+        ready.stopper.clone(),
+        args.public_url.clone(),
+    );
+    process::install_handlers()?;
+    let stopper = ready.stopper.clone();
+    std::thread::spawn(move || {
+        while !process::is_interrupt_requested() {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        stopper.stop();
+    });
+    ready.server.run()?;
+    Ok(CommandStatus::DONE)
+}
+
+/// A server that is already listening, and will respond once it runs.
+pub struct ReadyServer {
+    pub server: HttpServer,
+    pub site: Arc<SiteState>,
+    pub stopper: ServerStopper,
+    path: PathBuf,
+    /// URL for users.
+    url: String,
+    /// Listening address, if it differs from `url`.
+    behind: String,
+}
+
+impl ReadyServer {
+    /// # Errors
+    /// Fails under the same conditions as [`run`].
+    pub fn from_args(args: &DashboardArgs) -> anyhow::Result<ReadyServer> {
+        let path = args.store.database_path()?;
+        if path.is_file() || Store::server_address(&path).is_some() {
+            // Report a broken store now instead of on every page, and migrate an old one.
+            Store::open_to_read(&path)?;
+        }
+        let listen_plan = ListenPlan::from_args(args)?;
+        let stopper = ServerStopper::new();
+        let files = AssetTable::new(
+            "/static/",
+            asset_files().map(|(name, text)| (name, text.as_bytes())),
+        );
+        let rules = listen_plan.access_rules(args);
+        let site = SiteState::new(&path, LOOKUPS, asset_addresses(&files)?, rules, &stopper)?;
+        let site = Arc::new(site);
+        let router = router(site.clone())
+            .merge(api(site.clone())?)
+            .merge(files.router());
+        let options = ServerOptions {
+            has_token: listen_plan.is_local || has_token(&path)?,
+            stopper: stopper.clone(),
+            ..listen_plan.server_options(args)?
+        };
+        ensure!(
+            options.has_token || args.behind_proxy.is_none(),
+            "the proxy lets others reach this server, so it needs a token first\n{}",
+            add_token_hint(&path)
+        );
+        let server =
+            HttpServer::bind(options, router).map_err(|error| to_user_error(&error, &path))?;
+        Ok(ReadyServer {
+            url: listen_plan.user_url(server.addresses()),
+            behind: listen_plan.listen_note(server.addresses()),
+            server,
+            site,
+            stopper,
+            path,
+        })
+    }
+
+    /// Prints the URL, and opens it in a browser if requested.
+    pub fn announce_url(&self, opens: bool, until: &str) {
+        let ReadyServer { url, behind, .. } = self;
+        status::print_note(&format!(
+            "the dashboard of {} is at {url}{behind} {until}",
+            display_store(&self.path)
+        ));
+        let key = self.site.access.startup_key();
+        let login_url = key.map(|key| format!("{url}login?key={key}"));
+        match (login_url, opens) {
+            (Some(address), false) => status::print_note(&format!(
+                "to log in with write access, open {address} (works once)"
+            )),
+            (address, true) => open_browser(address.as_deref().unwrap_or(url), url),
+            (None, false) => {}
+        }
+    }
+}
+
+/// Formats a store for display, without the query of a database URL.
+fn display_store(path: &Path) -> String {
+    let text = path.display().to_string();
+    let text = match Store::server_address(path) {
+        Some(address) => address.split('?').next().unwrap_or_default().to_owned(),
+        None => text,
+    };
+    format!("'{text}'")
+}
+
+fn has_token(path: &Path) -> anyhow::Result<bool> {
+    let now = process::unix_time_ms();
+    let tokens = Store::open_to_read(path)?.list_tokens()?;
+    Ok(tokens.iter().any(|token| token.is_valid(now)))
+}
+
+fn add_token_hint(path: &Path) -> String {
+    let db = display_store(path);
+    format!("hint: speedwell serve token add NAME --scope admin --db {db}")
+}
+
+fn to_user_error(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
+    use speedwell_serve::Error;
+    match error {
+        Error::PortsInUse(..) => anyhow!("{error}\nhint: choose another port with --port PORT"),
+        Error::Exposed(_) => anyhow!(
+            "{error}\n{}, then --cert FILE --key FILE or --behind-proxy ADDRESS",
+            add_token_hint(path)
+        ),
+        _ => anyhow!("{error}\nhint: choose another address with --bind ADDRESS:PORT"),
+    }
+}
+
+/// Where to listen, and who can connect.
+struct ListenPlan {
+    listen: ListenAddress,
+    proxy: Option<TrustedProxy>,
+    /// Whether only users of this machine can connect, because no proxy forwards requests of
+    /// others.
+    is_local: bool,
+    public: Option<String>,
+}
+
+impl ListenPlan {
+    /// # Errors
+    /// Fails if options conflict, or an address is invalid.
+    fn from_args(args: &DashboardArgs) -> anyhow::Result<ListenPlan> {
+        let listen = match args.bind.as_deref() {
+            None => {
+                let (first, last) = args.port_range();
+                ListenAddress::Loopback { first, last }
+            }
+            Some(address_text) => match address_text.strip_prefix("unix:") {
+                Some(path) => ListenAddress::Unix(path.into()),
+                None => ListenAddress::Address(address_text.parse().map_err(|_| {
+                    anyhow!(
+                        "cannot parse listen address '{address_text}'\n\
+                         hint: write it as 0.0.0.0:443, [::]:443 or unix:/run/speedwell.socket"
+                    )
+                })?),
+            },
+        };
+        let is_loopback = match &listen {
+            ListenAddress::Address(address) => address.ip().to_canonical().is_loopback(),
+            ListenAddress::Loopback { .. } | ListenAddress::Unix(_) => true,
+        };
+        let is_local = is_loopback && args.behind_proxy.is_none();
+        if let Some(url) = args.public_url.as_deref().filter(|_| is_local) {
+            reject_public_name(url, &listen)?;
+        }
+        ensure!(
+            is_local || args.public_url.is_some(),
+            "a server for others must know its public name\n\
+             hint: --public-url https://perf.example"
+        );
+        let proxy = args
+            .behind_proxy
+            .as_deref()
+            .map(|proxy| parse_proxy(proxy, &listen))
+            .transpose()?;
+        Ok(ListenPlan {
+            listen,
+            proxy,
+            is_local,
+            public: args.public_url.clone(),
+        })
+    }
+
+    fn access_rules(&self, args: &DashboardArgs) -> AccessRules {
+        AccessRules {
+            allows_anonymous_reads: self.is_local && !args.private,
+            has_key: self.is_local,
+            has_tls: args.cert.is_some() || args.behind_proxy.is_some(),
+        }
+    }
+
+    /// # Errors
+    /// Fails if the certificate or its key cannot be read, or an address is invalid.
+    fn server_options(&self, args: &DashboardArgs) -> anyhow::Result<ServerOptions> {
+        let tls = match (&args.cert, &args.key) {
+            (Some(cert), Some(key)) => Some(TlsIdentity::from_files(cert, key)?),
+            _ => None,
+        };
+        let hosts = match &self.public {
+            Some(url) => AllowedHosts::public(url)?,
+            None => AllowedHosts::local(),
+        };
+        let log = match (args.log, self.is_local) {
+            (Some(LogFormat::Off), _) | (None, true) => RequestLog::off(),
+            (Some(LogFormat::Text), _) | (None, false) => RequestLog::stderr(),
+            (Some(LogFormat::Json), _) => RequestLog::stderr().as_json(),
+        };
+        let mut limits = ServerLimits::default();
+        if let Some(connections) = args.connections_per_address.map(usize::from) {
+            limits.connections_per_address = connections;
+            limits.connections = limits
+                .connections
+                .max(connections + limits.connections_logged_in);
+        }
+        Ok(ServerOptions {
+            listen: vec![self.listen.clone()],
+            limits,
+            hosts,
+            tls,
+            proxy: self.proxy,
+            log,
+            ..ServerOptions::default()
+        })
+    }
+
+    /// Describes the listening address, if it differs from the URL for users.
+    fn listen_note(&self, addresses: &[BoundAddress]) -> String {
+        match (addresses.first(), &self.public) {
+            (Some(BoundAddress::Tcp(address)), Some(_)) => format!(", listening on {address},"),
+            (Some(BoundAddress::Unix(path)), Some(_)) => {
+                format!(", listening on '{}',", path.display())
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the URL for users, with a trailing slash.
+    fn user_url(&self, addresses: &[BoundAddress]) -> String {
+        if let Some(url) = &self.public {
+            return format!("{}/", url.trim_end_matches('/'));
+        }
+        match addresses.first() {
+            Some(BoundAddress::Tcp(address)) => format!("http://{address}/"),
+            Some(BoundAddress::Unix(path)) => format!("unix:{}:http://localhost/", path.display()),
+            None => String::new(),
+        }
+    }
+}
+
+/// Rejects a public URL that names another machine, if everyone who reaches the socket counts as a
+/// user of this machine: a proxy under that name would make everyone such a user.
+fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
+    let hosts = AllowedHosts::public(url)?;
+    let Some(name) = hosts.public_name() else {
+        return Ok(());
+    };
+    let proxy = match listen {
+        ListenAddress::Unix(_) => "unix",
+        _ => "127.0.0.1",
+    };
+    bail!(
+        "requests for '{name}' come from others, but everyone who can connect here counts as a user of this machine\n\
+         hint: --behind-proxy {proxy} if a TLS proxy forwards them; without one: \
+         --bind 0.0.0.0:443 --cert FILE --key FILE"
+    )
+}
+
+/// Parses the trusted proxy.
+///
+/// # Errors
+/// Fails if it is not the address of one machine, or cannot connect to the listening address.
+fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedProxy> {
+    let is_socket = matches!(listen, ListenAddress::Unix(_));
+    if proxy == "unix" {
+        ensure!(
+            is_socket,
+            "--behind-proxy unix needs a Unix socket to listen on\n\
+             hint: --bind unix:/run/speedwell.socket, or give the proxy's address to --behind-proxy"
+        );
+        return Ok(TrustedProxy::Unix);
+    }
+    let address: IpAddr = proxy.parse().map_err(|_| {
+        anyhow!("cannot parse proxy address '{proxy}'\nhint: write it as 10.0.0.7, or 'unix' for a Unix socket")
+    })?;
+    let address = address.to_canonical();
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    ensure!(
+        !(address.is_unspecified() || address.is_multicast() || is_broadcast),
+        "'{proxy}' is not the address of a single machine\n\
+         hint: give the address that the proxy connects from, e.g. --behind-proxy 10.0.0.7"
+    );
+    ensure!(
+        !is_socket,
+        "a proxy at '{proxy}' cannot connect to a Unix socket\nhint: --behind-proxy unix"
+    );
+    let is_loopback = match listen {
+        ListenAddress::Address(listen_address) => listen_address.ip().to_canonical().is_loopback(),
+        _ => true,
+    };
+    ensure!(
+        !is_loopback || address.is_loopback(),
+        "a proxy at '{proxy}' cannot connect to this machine's own addresses\n\
+         hint: --bind ADDRESS:PORT with an address that it can reach, or --behind-proxy 127.0.0.1"
+    );
+    Ok(TrustedProxy::Address(address))
+}
+
+fn asset_addresses(files: &AssetTable) -> anyhow::Result<AssetAddresses> {
+    let [style, early_script, script] = asset_files().map(|(name, _)| files.asset_path(name));
+    let to_address =
+        |path: Option<&str>| path.map(str::to_owned).context("a page asset has no path");
+    Ok(AssetAddresses {
+        style: to_address(style)?,
+        early_script: to_address(early_script)?,
+        script: to_address(script)?,
+    })
+}
+
+/// Opens an address in the user's browser; `url` is the same address without the key.
+fn open_browser(address: &str, url: &str) {
+    let spawned = Command::new("xdg-open")
+        .arg(address)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if spawned.is_err() {
+        status::print_warning(&format!(
+            "Cannot open a browser, because xdg-open is missing; the address is {url}."
+        ));
+    }
+}

@@ -1,0 +1,163 @@
+//! Reports a finished session and picks the exit status, for a session that was just measured or a
+//! stored one of any size. Start at [`report_session`].
+
+use super::gate::{CommandGate, every_metric};
+use super::large_sessions::{self, SessionSelection};
+use super::options::{FailOn, MeasureTask};
+use super::{CommandStatus, experiment, status};
+use anyhow::Context;
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
+use speedwell_compat::erlperf::style;
+use speedwell_model::{Session, SteadyRule};
+use speedwell_report as report;
+use speedwell_report::session::report_requested;
+use speedwell_results::store::Store;
+use speedwell_suite::experiment::Experiment;
+
+/// Analyzes a session that was just measured, reports it, and evaluates the gate.
+///
+/// # Errors
+/// Returns an error if an output cannot be written.
+pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
+    let settings = &task.settings;
+    let is_unrestricted = task.study.x_axis.is_none() && settings.metrics.is_empty();
+    if let Some(definition) = &session.design.experiment
+        && is_unrestricted
+    {
+        return experiment::report_experiment(session, definition, task);
+    }
+    if let Some(rule) = &session.design.steady.filter(|rule| !rule.is_metric)
+        && is_unrestricted
+    {
+        return report_series(session, rule, task);
+    }
+    if !session.metrics.is_empty() {
+        // For a session without results, the report shows the failures instead.
+        let metric_names = session.metrics.iter().map(|metric| metric.name.as_str());
+        analysis::check_metrics(settings, metric_names).context("in --metric")?;
+    }
+    let mut findings = analysis::analyze_session(session, settings);
+    task.store.mark_findings(&mut findings, [session]);
+    let gate = CommandGate::new(&findings, task.fail_on, || {
+        every_metric(settings).map(|all| analysis::analyze_session(session, &all))
+    });
+    if let Some(style) = task.style {
+        let mut text = Vec::new();
+        style::write_session(session, style, &mut text)?;
+        status::write_stdout(text)?;
+        gate.print_line();
+        return Ok(gate.exit_status());
+    }
+    let output = task.output.report_settings();
+    let mut document = report_requested(
+        session,
+        &findings,
+        &task.study.study_choice(),
+        settings,
+        &output,
+    )?;
+    document.append_document(report::report_circumstances(&[(None, session)], &findings));
+    gate.add_to(&mut document, &task.output);
+    task.output.print_document(&document)?;
+    if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
+        status::print_hint(&hint);
+    }
+    Ok(gate.exit_status())
+}
+
+/// Analyzes a just-measured session of series, reports it, and evaluates the gate.
+///
+/// # Errors
+/// Returns an error if an output cannot be written.
+fn report_series(
+    session: &Session,
+    rule: &SteadyRule,
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
+    let findings = warmup::analyze_warmup(session, rule, &task.settings);
+    let mut document = report::report_warmup(
+        &findings,
+        &session.environment,
+        &task.output.report_settings(),
+    );
+    document.append_document(report::report_circumstances(
+        &[(None, session)],
+        &findings.findings,
+    ));
+    let failures = status::status_of_failures(&session.failures);
+    let gate = CommandGate::from_outcome(findings.judge_gate(task.fail_on), failures);
+    gate.add_to(&mut document, &task.output);
+    task.output.print_document(&document)?;
+    Ok(gate.exit_status())
+}
+
+/// Evaluates the gate of a stored session that has its own rules: those of an experiment, or those
+/// for series. Returns `None` for a session that is judged by its findings.
+///
+/// # Errors
+/// Returns an error if the experiment cannot be read.
+pub fn own_gate(
+    session: &Session,
+    settings: &AnalysisSettings,
+    fail_on: FailOn,
+) -> anyhow::Result<Option<CommandGate>> {
+    if !settings.metrics.is_empty() {
+        return Ok(None);
+    }
+    let outcome = if let Some(definition) = &session.design.experiment {
+        let experiment = Experiment::parse(definition)?;
+        if experiment.compare.gates.is_empty() && fail_on == FailOn::Never {
+            None
+        } else {
+            let findings = analysis::experiment::analyze_experiment(session, &experiment, settings);
+            findings.judge_gates(&experiment, session, fail_on)
+        }
+    } else if let Some(rule) = session.design.steady.filter(|rule| !rule.is_metric) {
+        let judge = || warmup::analyze_warmup(session, &rule, settings).judge_gate(fail_on);
+        (fail_on != FailOn::Never).then(judge).flatten()
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(CommandGate::from_outcome(
+        outcome,
+        CommandStatus::DONE,
+    )))
+}
+
+/// Analyzes a stored session of any size, reports it, and evaluates the gate.
+///
+/// # Errors
+/// Returns an error if an output cannot be written, or the session has too many runs for the task.
+pub fn report_stored(
+    stored_session: (&Store, i64),
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
+    let (selection, output) = (SessionSelection::default(), task.output.report_settings());
+    let mut gate = CommandGate::default();
+    let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
+        task.store.mark_findings(findings, [header]);
+        gate = CommandGate::new(findings, task.fail_on, || None);
+    };
+    let document = match task.study.x_axis {
+        None => large_sessions::large_document(
+            stored_session,
+            &selection,
+            &task.settings,
+            &output,
+            &mut mark,
+        )?,
+        Some(_) => None,
+    };
+    match document {
+        Some(mut document) => {
+            gate.add_to(&mut document, &task.output);
+            task.output
+                .print_document(&document)
+                .map(|()| gate.exit_status())
+        }
+        None => report_session(
+            &large_sessions::load_selected(stored_session, &selection)?,
+            task,
+        ),
+    }
+}
