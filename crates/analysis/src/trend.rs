@@ -168,7 +168,7 @@ fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
 fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
     let mut works: Vec<Option<&str>> = points
         .iter()
-        .map(|point| point.point.work.as_deref())
+        .map(|point| point.point.benchmark_digest.as_deref())
         .collect();
     for at in (1..works.len()).rev() {
         works[at - 1] = works[at - 1].or(works[at]);
@@ -247,10 +247,10 @@ impl SearchedTrend {
             },
             state: ChangeState::Suspected,
             confirmed_by: None,
-            judgement: ChangeTriage::Open,
+            triage: ChangeTriage::Open,
             note: None,
-            judged_by: None,
-            judged_unix_ms: None,
+            triaged_by: None,
+            triaged_unix_ms: None,
         })
     }
 
@@ -331,10 +331,10 @@ impl SearchedTrend {
                 ChangeEvidence::Found { .. } => ChangeState::Found,
             },
             confirmed_by: None,
-            judgement: ChangeTriage::Open,
+            triage: ChangeTriage::Open,
             note: None,
-            judged_by: None,
-            judged_unix_ms: None,
+            triaged_by: None,
+            triaged_unix_ms: None,
         }
     }
 
@@ -475,7 +475,7 @@ fn merge_known_changes(
         });
     }
     let is_kept = |change: &&RecordedChange| {
-        change.judgement != ChangeTriage::Open
+        change.triage != ChangeTriage::Open
             || matches!(change.state, ChangeState::Confirmed | ChangeState::Refuted)
     };
     all.extend(
@@ -502,10 +502,10 @@ fn merge_known(today: RecordedChange, known: &RecordedChange) -> RecordedChange 
         // A change that was measured again keeps that result.
         ratio: if is_settled { known.ratio } else { today.ratio },
         confirmed_by: known.confirmed_by,
-        judgement: known.judgement,
+        triage: known.triage,
         note: known.note.clone(),
-        judged_by: known.judged_by.clone(),
-        judged_unix_ms: known.judged_unix_ms,
+        triaged_by: known.triaged_by.clone(),
+        triaged_unix_ms: known.triaged_unix_ms,
         ..today
     }
 }
@@ -556,7 +556,7 @@ pub(crate) mod tests {
                 spread: None,
                 kind: PointKind::Measured,
                 is_dirty: false,
-                work: None,
+                benchmark_digest: None,
             },
         };
         (0..).zip(values).map(point).collect()
@@ -577,12 +577,12 @@ pub(crate) mod tests {
         let known = RecordedChange {
             number: 7,
             after: "r18".into(),
-            judgement: ChangeTriage::Accepted,
+            triage: ChangeTriage::Accepted,
             ..first.changes[0].clone()
         };
         let again = search_trend(step_points(20), std::slice::from_ref(&known), false);
         assert_eq!((again.changes[0].number, again.changes.len()), (7, 1));
-        assert_eq!(again.changes[0].judgement, ChangeTriage::Accepted);
+        assert_eq!(again.changes[0].triage, ChangeTriage::Accepted);
         assert_eq!(again.changes[0].after, "r20");
 
         let elsewhere = RecordedChange {
@@ -666,7 +666,7 @@ pub(crate) mod tests {
     fn another_benchmark_begins_a_course_of_its_own() {
         let mut changed = step_points(20);
         for (index, point) in changed.iter_mut().enumerate() {
-            point.point.work = Some(if index < 20 { "one" } else { "two" }.to_owned());
+            point.point.benchmark_digest = Some(if index < 20 { "one" } else { "two" }.to_owned());
         }
         let apart = search_trend(changed.clone(), &[], false);
         assert!(apart.changes.is_empty());

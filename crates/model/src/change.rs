@@ -59,13 +59,16 @@ pub struct RecordedChange {
     /// Number of the session that confirmed or refuted it.
     pub confirmed_by: Option<i64>,
     /// The user's assessment.
-    pub judgement: ChangeTriage,
+    #[serde(alias = "judgement")]
+    pub triage: ChangeTriage,
     /// The user's reason.
     pub note: Option<String>,
-    /// The user.
-    pub judged_by: Option<String>,
+    /// The user who triaged it.
+    #[serde(alias = "judged_by")]
+    pub triaged_by: Option<String>,
     /// Time of the assessment, in milliseconds since the Unix epoch.
-    pub judged_unix_ms: Option<i64>,
+    #[serde(alias = "judged_unix_ms")]
+    pub triaged_unix_ms: Option<i64>,
 }
 
 /// Deserializes a ratio; JSON writes infinite numbers as `null`.
@@ -102,7 +105,7 @@ impl RecordedChange {
     /// Whether it still needs triage.
     pub fn is_open(&self) -> bool {
         let is_current = !matches!(self.state, ChangeState::Refuted | ChangeState::Withdrawn);
-        self.judgement == ChangeTriage::Open && is_current
+        self.triage == ChangeTriage::Open && is_current
     }
 }
 
@@ -146,7 +149,7 @@ impl ChangeTriage {
         let found = ChangeTriage::NAMES
             .iter()
             .find(|(_, triage_name)| *triage_name == name);
-        found.map(|(judgement, _)| *judgement)
+        found.map(|(triage, _)| *triage)
     }
 }
 
@@ -154,7 +157,7 @@ impl fmt::Display for ChangeTriage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = ChangeTriage::NAMES
             .iter()
-            .find(|(judgement, _)| judgement == self);
+            .find(|(triage, _)| triage == self);
         f.pad(found.map_or("", |(_, name)| name))
     }
 }
@@ -179,10 +182,10 @@ mod tests {
             ratio,
             state: ChangeState::Found,
             confirmed_by: None,
-            judgement: ChangeTriage::Open,
+            triage: ChangeTriage::Open,
             note: None,
-            judged_by: None,
-            judged_unix_ms: None,
+            triaged_by: None,
+            triaged_unix_ms: None,
         };
         let json = serde_json::to_string(&change).unwrap();
         assert_eq!(

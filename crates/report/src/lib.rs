@@ -12,7 +12,6 @@ mod calibrated;
 mod case_labels;
 mod changes;
 mod charts;
-mod circumstances;
 mod comparison;
 mod confirm;
 mod datum;
@@ -30,6 +29,7 @@ mod gate;
 mod iterations;
 mod live;
 pub mod load;
+mod measurement_details;
 mod outbox;
 mod output;
 mod parcels;
@@ -60,7 +60,6 @@ pub use browse::{
 pub use calibrated::mark_known;
 pub use changes::{OpenChanges, report_changes};
 pub use charts::{ChartKind, TrendXAxis, UnknownChart};
-pub use circumstances::{report_circumstances, report_environment};
 pub use confirm::{report_confirmation, report_identical};
 pub use datum::Datum;
 pub use doctor::{
@@ -85,6 +84,7 @@ pub use format::{
 pub use gate::report_gate;
 pub use iterations::{IterationsOfFile, IterationsOutcome, report_iterations};
 pub use live::{LiveCase, LiveState, report_live, report_live_loads};
+pub use measurement_details::{report_environment, report_measurement_details};
 pub use outbox::{outbox_check, report_outbox};
 pub use output::{OutputOptions, Verbosity, check_document, print_document};
 pub use parcels::{RoleRow, ShardRow, list_fleet_cleaned, list_fleet_parcels, list_fleet_roles};

@@ -180,15 +180,15 @@ pub fn list_audit(lines: &[AuditEntry]) -> Document {
             ReportCell::value(line.at_unix_ms).with_text(format_moment(line.at_unix_ms))
         },
     );
-    columns.add_column(ReportColumn::words("who", "who"), |line| {
-        ReportCell::words(&line.who)
+    columns.add_column(ReportColumn::words("actor", "who"), |line| {
+        ReportCell::words(&line.actor)
     });
     fn optional_text(text: &Option<String>) -> ReportCell {
         text.as_ref()
             .map_or_else(ReportCell::default, ReportCell::words)
     }
-    columns.add_column(ReportColumn::words("what", "did"), |line| {
-        ReportCell::words(&line.what)
+    columns.add_column(ReportColumn::words("action", "did"), |line| {
+        ReportCell::words(&line.action)
     });
     columns.add_column(ReportColumn::words("token", "token"), |line| {
         optional_text(&line.token)

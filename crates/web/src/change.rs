@@ -98,10 +98,10 @@ fn judge_change(
         .find_change(number)
         .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
     store.store_triage(&RecordedChange {
-        judgement,
+        triage: judgement,
         note: form.get("note").map(str::to_owned).or(stored.change.note),
-        judged_by: Some(caller.name.clone()),
-        judged_unix_ms: Some(unix_ms()),
+        triaged_by: Some(caller.name.clone()),
+        triaged_unix_ms: Some(unix_ms()),
         ..stored.change
     })?;
     site.record_action(caller, Some(&project.name), "judge", &subject, "done");

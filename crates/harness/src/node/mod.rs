@@ -103,7 +103,7 @@ fn harness_spec(
         // Deno colors its output even in a pipe, and the end of it is shown with a failure.
         spec.environment.push(("NO_COLOR".into(), "1".into()));
     }
-    Ok(http_tool::with_surroundings(spec, tool))
+    Ok(http_tool::with_isolated_environment(spec, tool))
 }
 
 fn measuring_spec(

@@ -241,8 +241,8 @@ fn add_state(columns: &mut ColumnSet<ShownChange>) {
         ReportCell::words(line.state.to_string()).with_text(line.state_text())
     });
     columns.add_value("drift", |line| line.is_drift);
-    columns.add_column(ReportColumn::words("judged", "judged"), |line| {
-        ReportCell::words(line.judgement.to_string()).with_text(line.triage_text())
+    columns.add_column(ReportColumn::words("triage", "triage"), |line| {
+        ReportCell::words(line.triage.to_string()).with_text(line.triage_text())
     });
     columns.add_value("note", |line| line.note.clone());
 }

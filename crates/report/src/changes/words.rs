@@ -76,7 +76,7 @@ pub(crate) struct ShownChange {
     pub evidence: f64,
     pub state: ChangeState,
     pub is_drift: bool,
-    pub judgement: ChangeTriage,
+    pub triage: ChangeTriage,
     pub note: String,
     pub causes: String,
 }
@@ -131,7 +131,7 @@ impl SeriesChange<'_> {
             evidence: change.evidence,
             state: change.state,
             is_drift: change.is_drift,
-            judgement: change.judgement,
+            triage: change.triage,
             note: change.note.clone().unwrap_or_default(),
             causes: causes.iter().map(cause_text).collect::<Vec<_>>().join("; "),
         }
@@ -171,10 +171,10 @@ impl ShownChange {
     }
 
     pub fn triage_text(&self) -> String {
-        match (self.judgement, &*self.note) {
+        match (self.triage, &*self.note) {
             (ChangeTriage::Open, "") => String::new(),
-            (judgement, "") => judgement.to_string(),
-            (judgement, note) => format!("{judgement}: {note}"),
+            (triage, "") => triage.to_string(),
+            (triage, note) => format!("{triage}: {note}"),
         }
     }
 

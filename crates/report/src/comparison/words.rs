@@ -237,7 +237,7 @@ pub fn comparison_caption(
 }
 
 /// The explanations below all tables, each given once: the method, and what the cases without an
-/// answer lack. Verbose output adds what experts know and pages list among the circumstances.
+/// answer lack. Verbose output adds what experts know and pages list among the measurement details.
 pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosity) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons

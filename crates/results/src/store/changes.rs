@@ -26,7 +26,7 @@ impl Store {
     pub fn list_changes(&self, series: i64, branch: &str) -> anyhow::Result<Vec<RecordedChange>> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
-                    confirmed_by, judged, note, judged_by, judged_unix_ms, series, branch
+                    confirmed_by, triage, note, triaged_by, triaged_unix_ms, series, branch
              FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after
              WHERE series = $1 AND branch = $2 ORDER BY change.number"
@@ -61,7 +61,7 @@ impl Store {
     pub fn find_change(&self, number: i64) -> anyhow::Result<StoredChange> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
-                    confirmed_by, judged, note, judged_by, judged_unix_ms, series, branch
+                    confirmed_by, triage, note, triaged_by, triaged_unix_ms, series, branch
              FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after WHERE change.number = $1"
         );
@@ -134,14 +134,14 @@ impl Store {
         self.transact(|file| {
             file.execute(
                 sql!(
-                    "UPDATE change SET judged = $1, note = $2, judged_by = $3,
-                         judged_unix_ms = $4 WHERE number = $5"
+                    "UPDATE change SET triage = $1, note = $2, triaged_by = $3,
+                         triaged_unix_ms = $4 WHERE number = $5"
                 ),
                 sql_params![
-                    &change.judgement.to_string(),
+                    &change.triage.to_string(),
                     &change.note,
-                    &change.judged_by,
-                    change.judged_unix_ms,
+                    &change.triaged_by,
+                    change.triaged_unix_ms,
                     change.number,
                 ],
             )?;
@@ -169,7 +169,7 @@ impl Store {
         self.transact(|file| {
             file.execute(
                 sql!(
-                    "INSERT INTO renamed (project, old, new) VALUES ($1, $2, $3)
+                    "INSERT INTO rename (project, old, new) VALUES ($1, $2, $3)
                      ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
                 ),
                 sql_params![PROJECT, old, new],
@@ -184,7 +184,7 @@ impl Store {
     /// Fails on database errors.
     pub fn undo_rename(&mut self, old: &str) -> anyhow::Result<bool> {
         self.transact(|file| {
-            let sql = sql!("DELETE FROM renamed WHERE project = $1 AND old = $2");
+            let sql = sql!("DELETE FROM rename WHERE project = $1 AND old = $2");
             Ok(file.execute(sql, sql_params![PROJECT, old])? > 0)
         })
     }
@@ -194,7 +194,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn list_renames(&self) -> anyhow::Result<BTreeMap<String, String>> {
-        let sql = sql!("SELECT old, new FROM renamed WHERE project = $1");
+        let sql = sql!("SELECT old, new FROM rename WHERE project = $1");
         self.query_rows(sql, sql_params![PROJECT], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
@@ -206,7 +206,7 @@ impl Store {
     /// Fails on database errors.
     pub fn add_note(&mut self, revision: &str, text: &str) -> anyhow::Result<()> {
         self.transact(|file| {
-            let sql = sql!("INSERT INTO remark (project, revision, text) VALUES ($1, $2, $3)");
+            let sql = sql!("INSERT INTO annotation (project, revision, text) VALUES ($1, $2, $3)");
             file.execute(sql, sql_params![PROJECT, revision, text])?;
             Ok(())
         })
@@ -217,7 +217,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn list_notes(&self) -> anyhow::Result<Vec<(String, String)>> {
-        let sql = sql!("SELECT revision, text FROM remark WHERE project = $1 ORDER BY number");
+        let sql = sql!("SELECT revision, text FROM annotation WHERE project = $1 ORDER BY number");
         self.query_rows(sql, sql_params![PROJECT], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
@@ -235,7 +235,7 @@ pub(super) fn insert_change(
     let before: i64 = file.query_value(revision, sql_params![PROJECT, &change.before])?;
     let after: i64 = file.query_value(revision, sql_params![PROJECT, &change.after])?;
     let state = change.state.to_string();
-    let judgement = change.judgement.to_string();
+    let triage = change.triage.to_string();
     let params: &[SqlParam<'_>; 16] = sql_params![
         series,
         branch,
@@ -248,17 +248,17 @@ pub(super) fn insert_change(
         change.ratio.high,
         &state,
         change.confirmed_by,
-        &judgement,
+        &triage,
         &change.note,
-        &change.judged_by,
-        change.judged_unix_ms,
+        &change.triaged_by,
+        change.triaged_unix_ms,
         change.number,
     ];
     if change.number > 0 {
         file.query_value(
             sql!(
                 "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
-                     high, state, confirmed_by, judged, note, judged_by, judged_unix_ms, number)
+                     high, state, confirmed_by, triage, note, triaged_by, triaged_unix_ms, number)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
                  RETURNING number"
             ),
@@ -268,7 +268,7 @@ pub(super) fn insert_change(
         file.query_value(
             sql!(
                 "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
-                     high, state, confirmed_by, judged, note, judged_by, judged_unix_ms)
+                     high, state, confirmed_by, triage, note, triaged_by, triaged_unix_ms)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
                  RETURNING number"
             ),
@@ -299,10 +299,10 @@ fn read_change(row: SqlRow<'_>) -> Result<StoredChange, Error> {
             },
             state: ChangeState::from_name(row.text(8)?).unwrap_or(ChangeState::Suspected),
             confirmed_by: row.get(9)?,
-            judgement: ChangeTriage::from_name(row.text(10)?).unwrap_or_default(),
+            triage: ChangeTriage::from_name(row.text(10)?).unwrap_or_default(),
             note: row.get(11)?,
-            judged_by: row.get(12)?,
-            judged_unix_ms: row.get(13)?,
+            triaged_by: row.get(12)?,
+            triaged_unix_ms: row.get(13)?,
         },
     })
 }

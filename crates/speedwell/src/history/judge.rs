@@ -63,10 +63,10 @@ pub fn run(args: JudgeArgs) -> anyhow::Result<CommandStatus> {
         .try_git_output(&["config", "user.name"])
         .or_else(|| std::env::var("USER").ok());
     store.store_triage(&RecordedChange {
-        judgement,
+        triage: judgement,
         note: args.note.or(stored_change.change.note),
-        judged_by: user,
-        judged_unix_ms: Some(unix_time_ms()),
+        triaged_by: user,
+        triaged_unix_ms: Some(unix_time_ms()),
         ..stored_change.change
     })?;
     status::print_note(&format!("change {} is {judgement}", args.change));

@@ -208,7 +208,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &StorePlace) {
         .json();
     let change = &said["changes"][0];
     assert_eq!(
-        (&change["judged"], &change["note"]),
+        (&change["triage"], &change["note"]),
         (&"accepted".into(), &"worth it".into()),
         "{change}"
     );
@@ -227,7 +227,9 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &StorePlace) {
     let audit = settings["audit"].as_array().unwrap();
     let lines: Vec<String> = audit
         .iter()
-        .map(|line| format!("{} {} {}", line["who"], line["what"], line["result"]).replace('"', ""))
+        .map(|line| {
+            format!("{} {} {}", line["actor"], line["action"], line["result"]).replace('"', "")
+        })
         .collect();
     assert_eq!(
         lines,

@@ -100,10 +100,10 @@ fn fill_store(store: &mut Store) {
         .replace_changes(series, "main", &kept[1..])
         .unwrap()
         .remove(0);
-    judged.judgement = ChangeTriage::Accepted;
+    judged.triage = ChangeTriage::Accepted;
     judged.note = Some("worth its price".into());
-    judged.judged_by = Some("ada".into());
-    judged.judged_unix_ms = Some(9);
+    judged.triaged_by = Some("ada".into());
+    judged.triaged_unix_ms = Some(9);
     judged.confirmed_by = Some(number);
     store.store_confirmation(&judged).unwrap();
     store.store_triage(&judged).unwrap();
@@ -178,7 +178,7 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
         let mut store = place.open();
         assert_eq!(store.find_by_id("0197-ca11").unwrap(), Some(21));
         assert_eq!(
-            store.find_change(2).unwrap().change.judgement,
+            store.find_change(2).unwrap().change.triage,
             ChangeTriage::Accepted
         );
         assert_eq!(store.find_change(2).unwrap().change.confirmed_by, Some(21));
@@ -362,7 +362,7 @@ fn a_backup_that_is_cut_between_two_lines_is_refused(place: &StorePlace) {
 
     // Older versions wrote no such line.
     let older = lines[..lines.len() - 1].join("\n");
-    let older = older.replacen("\"version\":2", "\"version\":1", 1);
+    let older = older.replacen("\"version\":3", "\"version\":1", 1);
     restore(&older, "old/results.db")
         .expect_status(0)
         .expect_stderr(&["restored 3 sessions", "was written by an older version"]);
@@ -431,7 +431,7 @@ fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &StorePlace) {
     let deleted = store.deleted_sessions().unwrap();
     let whys: Vec<(&str, &str)> = deleted
         .iter()
-        .map(|one| (one.id.as_str(), one.why.as_str()))
+        .map(|one| (one.id.as_str(), one.reason.as_str()))
         .collect();
     assert_eq!(whys, [("0197-5", "failed"), ("0197-2", "of a branch")]);
     run(&["--undelete", "0197-2"])

@@ -104,10 +104,10 @@ fn suspect_changes<const N: usize>(repository: &TestRepository, cases: [&str; N]
         },
         state: ChangeState::Suspected,
         confirmed_by: None,
-        judgement: ChangeTriage::Open,
+        triage: ChangeTriage::Open,
         note: None,
-        judged_by: None,
-        judged_unix_ms: None,
+        triaged_by: None,
+        triaged_unix_ms: None,
     };
     cases.map(|case| {
         let is_of = |name: &str| name.ends_with(case) || name.contains(&format!("{case} "));

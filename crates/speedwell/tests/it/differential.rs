@@ -295,7 +295,7 @@ fn session_of(commit: u32) -> Session {
     session.runs[0].case = Case::new("group/shared", Vec::new()).into();
     for (run, value) in session.runs.iter_mut().zip(1..) {
         // Sums of random figures would be inconsistent.
-        (run.usage, run.surroundings) = (None, None);
+        (run.usage, run.kernel_stats) = (None, None);
         run.wall_ns = 1_000_000;
         for sample in &mut run.samples {
             sample.value = f64::from(value + commit) / 3.0;
@@ -351,10 +351,10 @@ pub fn change(before: &str, after: &str, evidence: f64) -> RecordedChange {
         },
         state: ChangeState::Suspected,
         confirmed_by: None,
-        judgement: ChangeTriage::Open,
+        triage: ChangeTriage::Open,
         note: None,
-        judged_by: None,
-        judged_unix_ms: None,
+        triaged_by: None,
+        triaged_unix_ms: None,
     }
 }
 
@@ -380,7 +380,7 @@ fn points_lines_and_changes_are_the_same() {
             store.environment_facts(number).unwrap()
         });
     }
-    circumstances(&mut stores);
+    environment_facts(&mut stores);
     let revision = |commit: u32| Revision {
         id: format!("c{commit}"),
         tree: Some(format!("tree of {commit}")),
@@ -421,10 +421,10 @@ fn points_lines_and_changes_are_the_same() {
     changes(&mut stores);
 }
 
-/// The circumstances of all sessions at once equal those of each.
-fn circumstances(stores: &mut [Store; 2]) {
+/// The environment facts of all sessions at once equal those of each.
+fn environment_facts(stores: &mut [Store; 2]) {
     let numbers: Vec<i64> = (1..=50).collect();
-    let sets = query_both(stores, "circumstances of all", |store| {
+    let sets = query_both(stores, "environment facts of all", |store| {
         let mut sets = store.facts_by_sessions(&numbers).unwrap();
         sets.sort_by_key(|(_, sessions)| sessions[0]);
         sets
@@ -453,7 +453,7 @@ fn changes(stores: &mut [Store; 2]) {
         let mut kept = store.replace_changes(series, "main", &changes).unwrap();
         kept[1].state = ChangeState::Confirmed;
         kept[1].confirmed_by = Some(7);
-        kept[1].judgement = ChangeTriage::Wrong;
+        kept[1].triage = ChangeTriage::Wrong;
         kept[1].note = Some("it's\nnoise".into());
         store.store_confirmation(&kept[1]).unwrap();
         store.store_triage(&kept[1]).unwrap();

@@ -49,7 +49,7 @@ fn a_page_of_another_site_reads_nothing_and_changes_nothing() {
     assert_eq!(page.evaluate_script(judging), 1, "it is logged in");
     let judged = || {
         let said = project.run(&["history", "changes", "--format", "json"]);
-        said.json()["changes"][0]["judged"].clone()
+        said.json()["changes"][0]["triage"].clone()
     };
     let before = judged();
     // A foreign site by name, and the same name at another port.

@@ -68,12 +68,12 @@ fn judgeable_changes(history: &ProjectHistory) -> Vec<(String, String)> {
         changes_by_series.partition(|(_, change)| change.is_open());
     let judged = closed
         .into_iter()
-        .filter(|(_, change)| change.judgement != ChangeTriage::Open);
+        .filter(|(_, change)| change.triage != ChangeTriage::Open);
     let labelled = open.into_iter().chain(judged).map(|(series, change)| {
         let number = change.number.to_string();
         let mut label = format!("{number}: {}", series.key.case);
-        if change.judgement != ChangeTriage::Open {
-            label += &format!(" ({})", change.judgement);
+        if change.triage != ChangeTriage::Open {
+            label += &format!(" ({})", change.triage);
         }
         (number, label)
     });
