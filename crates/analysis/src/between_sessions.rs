@@ -4,8 +4,8 @@
 //! comparison is only a hint; two variants of one session share its blocks; two parts of one
 //! session took turns in its blocks. Does not judge cases. Start at [`compare_sources`].
 
-use crate::circumstances::{self, FactDifference, environment_facts};
 use crate::comparison::{SourceSide, add_to_findings, compare_matched, match_cases};
+use crate::environment_facts::{self, FactDifference, environment_facts};
 use crate::grid::RunGrid;
 use crate::policy::JudgingPolicy;
 use crate::session::{report_unknown_metrics, requested_metrics};
@@ -268,7 +268,7 @@ fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
 }
 
 fn environment_differences(a: &Environment, b: &Environment) -> Vec<String> {
-    circumstances::fact_differences(&environment_facts(a), &environment_facts(b))
+    environment_facts::fact_differences(&environment_facts(a), &environment_facts(b))
         .into_iter()
         .map(|difference| {
             let FactDifference {
@@ -310,7 +310,7 @@ fn measured_program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a MeasuredPr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::circumstances::TUNED_FACT;
+    use crate::environment_facts::TUNED_FACT;
 
     #[test]
     fn sessions_with_other_knobs_set_differ() {

@@ -39,12 +39,12 @@ impl DisturbanceExposure {
     fn count_runs(design: &SessionDesign, runs: &[&Run]) -> DisturbanceExposure {
         let default_rules = RejectRules::default_rules();
         // Earlier versions recorded only some of the figures, too few to count disturbed runs.
-        let is_recorded = |run: &&&Run| run.surroundings.is_some();
+        let is_recorded = |run: &&&Run| run.kernel_stats.is_some();
         let recorded: Vec<&Run> = runs.iter().filter(is_recorded).copied().collect();
         let is_disturbed = |run: &Run| {
             let breaks_default_rule =
                 design.reject.is_empty() && default_rules.broken_by(run).is_some();
-            breaks_default_rule || run.disturbed.is_some()
+            breaks_default_rule || run.rejected_by.is_some()
         };
         let figure = |figure: DisturbanceFigure| {
             let values = recorded.iter().filter_map(|run| figure.value_in(run));
@@ -133,7 +133,7 @@ pub(super) fn select_counted_runs(
     }
     if are_rules_applied(&exposures) {
         for side in sides {
-            side.retain(|run| run.disturbed.is_none());
+            side.retain(|run| run.rejected_by.is_none());
         }
     } else {
         for (side, firsts) in sides.iter_mut().zip(firsts) {
@@ -178,7 +178,7 @@ pub(super) fn warn_too_busy(
 /// Rules worth trying, each with the share of a session's runs that it would reject; empty if the
 /// kernel reported nothing.
 pub(super) fn rejected_by_rules(session: &Session) -> Vec<(RejectRule, f64)> {
-    let known = session.runs.iter().filter(|run| run.surroundings.is_some());
+    let known = session.runs.iter().filter(|run| run.kernel_stats.is_some());
     let runs: Vec<&Run> = known.collect();
     let share = |rule: &RejectRule| {
         let broken = runs.iter().filter(|run| rule.is_broken_by(run)).count();

@@ -1,6 +1,6 @@
 //! All series of a project along one line, for reporting.
 
-use crate::circumstances::FactDifference;
+use crate::environment_facts::FactDifference;
 use crate::trend::{MAX_BORDER_SHIFT, SearchedTrend, SeriesLevel, TrendPoint, verdict_of_change};
 use speedwell_model::{ChangeState, Machine, RecordedChange, RevisionMarker, SeriesKey, Verdict};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -4,7 +4,7 @@
 //! look at other sessions. Start at [`session_points`].
 
 use crate::builds::independent_values;
-use crate::circumstances::{MachineActivity, environment_facts};
+use crate::environment_facts::{MachineActivity, environment_facts};
 use crate::grid::RunGrid;
 use speedwell_model::{
     CodeOrigin, Environment, HistoryPoint, Machine, Metric, OriginSource, PointKind, Revision, Run,
@@ -50,13 +50,13 @@ impl PointCollector {
 
     /// Returns the points of the session, as [`session_points`] does. `session` need not have runs.
     pub fn into_points(self, session: &Session) -> SessionPoints {
-        let mut circumstances = environment_facts(&session.environment);
-        circumstances.retain(|(name, _)| name != "host");
-        circumstances.extend(program_facts(session));
-        circumstances.extend(self.activity.activity_facts());
+        let mut facts = environment_facts(&session.environment);
+        facts.retain(|(name, _)| name != "host");
+        facts.extend(program_facts(session));
+        facts.extend(self.activity.activity_facts());
         SessionPoints {
             machine: identify_machine(&session.environment, session.origin.as_ref()),
-            circumstances,
+            environment_facts: facts,
             points: self.points,
         }
     }
@@ -68,7 +68,7 @@ fn points_of_part(session: &Session) -> Vec<SessionPoint> {
     for case in &grid.cases {
         for (name, runs) in grid.variants.iter().zip(&case.by_variant) {
             let variant = session.variants.iter().find(|listed| listed.name == **name);
-            for (place, metric) in session.metrics.iter().enumerate() {
+            for (metric_index, metric) in session.metrics.iter().enumerate() {
                 if let Some(point) =
                     series_point(session, variant, &case.case.benchmark, runs, metric)
                 {
@@ -78,7 +78,7 @@ fn points_of_part(session: &Session) -> Vec<SessionPoint> {
                             variant: series_variant(session, variant, name),
                             metric: metric.clone(),
                         },
-                        place,
+                        metric_index,
                         revision: variant_revision(session, variant),
                         point,
                     });
@@ -113,7 +113,7 @@ fn series_point(
                 .origin
                 .as_ref()
                 .is_some_and(|origin| origin.dirty.is_some()),
-        work: work_digest(session, variant, benchmark).cloned(),
+        benchmark_digest: work_digest(session, variant, benchmark).cloned(),
     })
 }
 

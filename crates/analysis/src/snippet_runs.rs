@@ -134,7 +134,7 @@ fn format_parameters(case: &Case) -> String {
 pub(super) fn snippet_groups(session: &Session) -> Vec<SnippetGroup<'_>> {
     let several = session.variants.len() > 1;
     let mut groups: Vec<SnippetGroup<'_>> = Vec::new();
-    let is_counted = |run: &&Run| run.disturbed.is_none();
+    let is_counted = |run: &&Run| run.rejected_by.is_none();
     for run in session.runs.iter().filter(is_counted) {
         let snippet = match run.case.value("code") {
             Some(ParameterValue::Text(snippet)) => Some(snippet.clone()),

@@ -34,7 +34,7 @@ impl SessionTally {
 
     /// Adds a part of a session. The first part must begin with the first run of the session.
     pub fn add_part(&mut self, part: &Session) {
-        let is_rejected = |run: &&Run| run.disturbed.is_some();
+        let is_rejected = |run: &&Run| run.rejected_by.is_some();
         self.rejected += part.runs.iter().filter(is_rejected).count();
         let mut runs = part.runs.iter();
         if self.runs == 0 {

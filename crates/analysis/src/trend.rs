@@ -176,7 +176,7 @@ fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
 fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
     let mut works: Vec<Option<&str>> = points
         .iter()
-        .map(|point| point.point.work.as_deref())
+        .map(|point| point.point.benchmark_digest.as_deref())
         .collect();
     for index in (1..works.len()).rev() {
         works[index - 1] = works[index - 1].or(works[index]);
@@ -585,7 +585,7 @@ pub(crate) mod tests {
                 spread: None,
                 kind: PointKind::Measured,
                 is_dirty: false,
-                work: None,
+                benchmark_digest: None,
             },
         };
         (0..).zip(values).map(point).collect()
@@ -695,7 +695,7 @@ pub(crate) mod tests {
     fn another_benchmark_begins_a_course_of_its_own() {
         let mut changed = step_points(20);
         for (index, point) in changed.iter_mut().enumerate() {
-            point.point.work = Some(if index < 20 { "one" } else { "two" }.to_owned());
+            point.point.benchmark_digest = Some(if index < 20 { "one" } else { "two" }.to_owned());
         }
         let apart = search_trend(changed.clone(), &[], false);
         assert!(apart.changes.is_empty());

@@ -64,10 +64,13 @@ pub fn own_worker_name() -> String {
     let ProcessIdentity {
         pid,
         started_ticks,
-        boot,
+        boot_id,
         ..
     } = ProcessIdentity::current_process();
-    let (ticks, boot) = (started_ticks.unwrap_or_default(), boot.unwrap_or_default());
+    let (ticks, boot) = (
+        started_ticks.unwrap_or_default(),
+        boot_id.unwrap_or_default(),
+    );
     format!("{pid}.{ticks}.{boot}")
 }
 
@@ -110,7 +113,7 @@ fn parse_worker_name(name: &str) -> Option<ProcessIdentity> {
     let is_boot = !boot.is_empty() && boot.bytes().all(|byte| byte.is_ascii_graphic());
     let pid: i32 = pid.parse().ok().filter(|pid| *pid > 1 && is_boot)?;
     Some(ProcessIdentity {
-        boot: Some(boot.to_owned()),
+        boot_id: Some(boot.to_owned()),
         pid,
         started_ticks: Some(ticks.parse().ok()?),
         // The worker ran on this machine: if its boot ID differs, it has ended.

@@ -116,7 +116,7 @@ impl LanguageHarness for FakeHarness {
                 involuntary_switches: switches,
                 ..ResourceUsage::default()
             }),
-            surroundings: switches.map(|_| KernelStats::default()),
+            kernel_stats: switches.map(|_| KernelStats::default()),
             ..RunOutcome::default()
         }
     }

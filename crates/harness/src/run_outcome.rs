@@ -32,7 +32,7 @@ pub struct RunOutcome {
     /// Resource usage of the process.
     pub usage: Option<ResourceUsage>,
     /// Kernel counters during the run, if it took place on another machine.
-    pub surroundings: Option<KernelStats>,
+    pub kernel_stats: Option<KernelStats>,
     /// Captured stdout, for `-v`.
     pub stdout: String,
     /// How its program was linked, if there are several builds.

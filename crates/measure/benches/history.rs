@@ -126,7 +126,7 @@ impl GeneratedHistory {
                     label: None,
                     class: None,
                 },
-                circumstances: vec![("kernel".into(), "6.1".into())],
+                environment_facts: vec![("kernel".into(), "6.1".into())],
                 points: points.collect(),
             };
             store.store_points(number, &points)?;
@@ -144,7 +144,7 @@ impl GeneratedHistory {
                 variant: "default".into(),
                 metric: Metric::new("throughput", "1/s", MetricDirection::Higher),
             },
-            place: 0,
+            metric_index: 0,
             revision: Some(revision.clone()),
             point: HistoryPoint {
                 value,
@@ -153,7 +153,7 @@ impl GeneratedHistory {
                 spread: Some(0.02),
                 kind: PointKind::Measured,
                 is_dirty: false,
-                work: None,
+                benchmark_digest: None,
             },
         }
     }

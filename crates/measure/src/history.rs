@@ -893,7 +893,7 @@ mod tests {
                 variant: "default".into(),
                 metric: Metric::new("time", "s", MetricDirection::Lower),
             },
-            place: 0,
+            metric_index: 0,
             revision: Some(revision(place)),
             point: HistoryPoint {
                 value: 1.05_f64.powi(steps as i32) * (1.0 + 0.03 * noise),
@@ -902,7 +902,7 @@ mod tests {
                 spread: Some(0.01),
                 kind: PointKind::Measured,
                 is_dirty: false,
-                work: None,
+                benchmark_digest: None,
             },
         };
         let machine = Machine {
@@ -913,7 +913,7 @@ mod tests {
         };
         let points = SessionPoints {
             machine,
-            circumstances: Vec::new(),
+            environment_facts: Vec::new(),
             points: vec![point],
         };
         store.store_points(number, &points).unwrap();

@@ -94,20 +94,20 @@ impl DisturbanceFigure {
             let events = count(run.usage.as_ref()?)?;
             (run.wall_ns > 0).then(|| events as f64 / (run.wall_ns as f64 / 1e9))
         };
-        let surroundings = run.surroundings.as_ref();
+        let kernel_stats = run.kernel_stats.as_ref();
         match self {
-            DisturbanceFigure::Steal => percent(surroundings?.steal),
-            DisturbanceFigure::Pressure => percent(surroundings?.pressure),
+            DisturbanceFigure::Steal => percent(kernel_stats?.steal),
+            DisturbanceFigure::Pressure => percent(kernel_stats?.pressure),
             DisturbanceFigure::Wait => percent(time_waited(run)),
             DisturbanceFigure::Involuntary => per_s(|usage| Some(usage.involuntary_switches)),
             DisturbanceFigure::Voluntary => per_s(|usage| usage.voluntary_switches),
             DisturbanceFigure::Migrations => per_s(|usage| usage.migrations),
             DisturbanceFigure::MinorFaults => per_s(|usage| usage.minor_faults),
             DisturbanceFigure::MajorFaults => per_s(|usage| usage.major_faults),
-            DisturbanceFigure::Frequency => surroundings?.frequency_mhz.map(|[a, b]| a.min(b)),
-            DisturbanceFigure::Throttled => surroundings?.throttled.map(|[a, b]| a.max(b) as f64),
-            DisturbanceFigure::Load => surroundings?.load,
-            DisturbanceFigure::Temperature => surroundings?.temperature_c,
+            DisturbanceFigure::Frequency => kernel_stats?.frequency_mhz.map(|[a, b]| a.min(b)),
+            DisturbanceFigure::Throttled => kernel_stats?.throttled.map(|[a, b]| a.max(b) as f64),
+            DisturbanceFigure::Load => kernel_stats?.load,
+            DisturbanceFigure::Temperature => kernel_stats?.temperature_c,
         }
     }
 }
@@ -332,13 +332,13 @@ mod tests {
                 major_faults: Some(0),
                 migrations: None,
             }),
-            surroundings: Some(KernelStats {
+            kernel_stats: Some(KernelStats {
                 steal: Some(0.015),
                 frequency_mhz: Some([3000.0, 2400.0]),
                 throttled: Some([0, 2]),
                 ..KernelStats::default()
             }),
-            disturbed: None,
+            rejected_by: None,
             machine: None,
             samples: Vec::new(),
             notes: Vec::new(),

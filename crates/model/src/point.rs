@@ -31,7 +31,7 @@ pub struct HistoryPoint {
     /// Whether the working tree had uncommitted changes.
     pub is_dirty: bool,
     /// Digest of the benchmark's source: a different digest means different work.
-    pub work: Option<String>,
+    pub benchmark_digest: Option<String>,
 }
 
 /// Why a point was measured.
@@ -122,7 +122,7 @@ pub struct SessionPoints {
     /// The machine that measured it.
     pub machine: Machine,
     /// Facts about the machine and its settings that can affect results.
-    pub circumstances: Vec<(String, String)>,
+    pub environment_facts: Vec<(String, String)>,
     /// Its points.
     pub points: Vec<SessionPoint>,
 }
@@ -133,7 +133,7 @@ pub struct SessionPoint {
     /// The series.
     pub series: SeriesKey,
     /// Index of the metric in the session; 0 is the primary one.
-    pub place: usize,
+    pub metric_index: usize,
     /// The measured revision, if known.
     pub revision: Option<Revision>,
     /// The value.

@@ -30,11 +30,15 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<ResourceUsage>,
     /// Kernel counters during the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub surroundings: Option<KernelStats>,
+    #[serde(
+        default,
+        alias = "surroundings",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub kernel_stats: Option<KernelStats>,
     /// The rule that rejected it, if rules were set before measuring.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbed: Option<String>,
+    #[serde(default, alias = "disturbed", skip_serializing_if = "Option::is_none")]
+    pub rejected_by: Option<String>,
     /// Index of the machine that executed it in [`crate::Session::machines`], if the session has
     /// any.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -426,11 +426,14 @@ pub(super) fn unregister(pid: Pid) {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     /// Machine id, if there is one (machine-id(5)).
-    pub machine: Option<String>,
-    /// Boot id of the kernel (random(4), `boot_id`).
-    pub boot: Option<String>,
+    #[serde(alias = "machine")]
+    pub machine_id: Option<String>,
+    /// Boot id of the kernel (random(4)).
+    #[serde(alias = "boot")]
+    pub boot_id: Option<String>,
     /// PID namespace of `pid` (pid_namespaces(7)).
-    pub numbering: Option<String>,
+    #[serde(alias = "numbering")]
+    pub pid_namespace: Option<String>,
     /// Process id.
     pub pid: i32,
     /// Start time in ticks since boot.
@@ -444,9 +447,9 @@ impl ProcessIdentity {
         let namespace = fs::read_link("/proc/self/ns/pid").ok();
         let pid = std::process::id() as i32;
         ProcessIdentity {
-            machine: read_line("/etc/machine-id").filter(|id| !id.is_empty()),
-            boot: read_line("/proc/sys/kernel/random/boot_id"),
-            numbering: namespace.map(|link| link.to_string_lossy().into_owned()),
+            machine_id: read_line("/etc/machine-id").filter(|id| !id.is_empty()),
+            boot_id: read_line("/proc/sys/kernel/random/boot_id"),
+            pid_namespace: namespace.map(|link| link.to_string_lossy().into_owned()),
             pid,
             started_ticks: start_ticks(pid),
         }
@@ -474,11 +477,11 @@ impl ProcessIdentity {
     fn has_ended_as_seen_from(&self, observer: &ProcessIdentity) -> Option<bool> {
         let are_equal =
             |left: &Option<String>, right: &Option<String>| Some(left.as_ref()? == right.as_ref()?);
-        if !are_equal(&self.boot, &observer.boot)? {
+        if !are_equal(&self.boot_id, &observer.boot_id)? {
             // A process does not outlive its kernel; nothing is known about other machines.
-            return are_equal(&self.machine, &observer.machine)?.then_some(true);
+            return are_equal(&self.machine_id, &observer.machine_id)?.then_some(true);
         }
-        if !are_equal(&self.numbering, &observer.numbering)? {
+        if !are_equal(&self.pid_namespace, &observer.pid_namespace)? {
             return None;
         }
         Some(self.started_ticks.is_none() || start_ticks(self.pid) != self.started_ticks)
@@ -586,7 +589,7 @@ mod tests {
     #[test]
     fn nothing_is_known_of_other_machines_and_containers() {
         let own = ProcessIdentity {
-            machine: Some("m".into()),
+            machine_id: Some("m".into()),
             ..ProcessIdentity::current_process()
         };
         let other = |change: fn(&mut ProcessIdentity)| {
@@ -594,12 +597,18 @@ mod tests {
             change(&mut other);
             other.has_ended_as_seen_from(&own)
         };
-        assert_eq!(other(|one| one.boot = Some("earlier".into())), Some(true));
         assert_eq!(
-            other(|one| (one.boot, one.machine) = (Some("other".into()), Some("n".into()))),
+            other(|one| one.boot_id = Some("earlier".into())),
+            Some(true)
+        );
+        assert_eq!(
+            other(|one| (one.boot_id, one.machine_id) = (Some("other".into()), Some("n".into()))),
             None
         );
-        assert_eq!(other(|one| one.numbering = Some("pid:[1]".into())), None);
-        assert_eq!(other(|one| one.boot = None), None);
+        assert_eq!(
+            other(|one| one.pid_namespace = Some("pid:[1]".into())),
+            None
+        );
+        assert_eq!(other(|one| one.boot_id = None), None);
     }
 }

@@ -204,13 +204,13 @@ fn finished_run(
             major_faults: Some(0),
             migrations: Some(1),
         }),
-        surroundings: Some(KernelStats {
+        kernel_stats: Some(KernelStats {
             steal: Some(0.0),
             pressure: Some(0.001),
             load: Some(0.52),
             ..KernelStats::default()
         }),
-        disturbed: None,
+        rejected_by: None,
         machine: Some(0),
         samples,
         notes: Vec::new(),

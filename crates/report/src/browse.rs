@@ -368,7 +368,7 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
         ReportCell::words(&change.after)
     });
     document.push(ReportBlock::Table(
-        columns.build_table("circumstances", changes),
+        columns.build_table("environment_facts", changes),
     ));
     document
 }

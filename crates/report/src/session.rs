@@ -27,7 +27,7 @@ pub struct StudyChoice {
     pub log: bool,
 }
 
-/// Builds the full report of a single session, with its circumstances; `mark` adds what is known
+/// Builds the full report of a single session, and how it was measured; `mark` adds what is known
 /// from elsewhere. The name is shown if there are several sessions.
 ///
 /// # Errors
@@ -54,7 +54,10 @@ pub fn report_session(
     } else {
         report_requested(session, &findings, study, settings, output)?
     };
-    document.append_document(crate::report_circumstances(&[(name, session)], &findings));
+    document.append_document(crate::report_measurement_details(
+        &[(name, session)],
+        &findings,
+    ));
     Ok(document)
 }
 
@@ -77,7 +80,7 @@ pub fn report_session_in_parts(
     mark(&mut findings);
     let mut document = crate::report_findings(&findings, output)?;
     let sources = [(None, header, runs)];
-    document.append_document(crate::circumstances::report_circumstances_of(
+    document.append_document(crate::measurement_details::report_measurement_details_of(
         &sources, &findings,
     ));
     Ok(document)

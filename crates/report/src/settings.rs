@@ -181,14 +181,14 @@ pub fn list_audit(lines: &[AuditEntry]) -> Document {
         },
     );
     columns.add_column(ReportColumn::words("actor", "actor"), |line| {
-        ReportCell::words(&line.who)
+        ReportCell::words(&line.actor)
     });
     fn optional_text(text: &Option<String>) -> ReportCell {
         text.as_ref()
             .map_or_else(ReportCell::default, ReportCell::words)
     }
     columns.add_column(ReportColumn::words("action", "action"), |line| {
-        ReportCell::words(&line.what)
+        ReportCell::words(&line.action)
     });
     columns.add_column(ReportColumn::words("token", "token"), |line| {
         optional_text(&line.token)

@@ -1,7 +1,8 @@
 //! Compares existing results of one session or several: what `speedwell compare` prints for stored
 //! sessions and files, and what a server's page shows.
 //!
-//! Decides on the pairs to compare and the circumstances to show. Start at [`compare_sources`].
+//! Decides on the pairs to compare and the measurement details to show. Start at
+//! [`compare_sources`].
 
 use crate::document::Document;
 use crate::figure::format_number;
@@ -35,7 +36,7 @@ pub fn compare_sources(
     }
 }
 
-/// Reports a comparison, with the circumstances of every session in it.
+/// Reports a comparison, with the measurement details of every session in it.
 ///
 /// # Errors
 /// Fails if a parameter, chart or unit does not fit.
@@ -50,7 +51,7 @@ pub fn report_sources(
         return Ok(Document::default());
     };
     let mut document = report_requested(session, findings, study, settings, output)?;
-    document.append_document(crate::report_circumstances(
+    document.append_document(crate::report_measurement_details(
         &distinct_sessions(sources),
         findings,
     ));

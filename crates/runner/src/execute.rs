@@ -403,7 +403,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             return false;
         };
         let earlier = slot_runs.filter(|run| run.case == last.case).count();
-        last.disturbed.is_some() && earlier < max_executions as usize
+        last.rejected_by.is_some() && earlier < max_executions as usize
     }
 
     /// Executes one slot, or both slots of a pair at the same time.
@@ -551,14 +551,14 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
             // Only a run with a process of its own can be disturbed.
-            surroundings: (attempt.usage).map(|_| attempt.surroundings.unwrap_or(kernel_stats)),
-            disturbed: None,
+            kernel_stats: (attempt.usage).map(|_| attempt.kernel_stats.unwrap_or(kernel_stats)),
+            rejected_by: None,
             machine: target_machine(self.plan),
             samples: result.samples,
             notes: result.notes,
             load: result.load,
         };
-        run.disturbed = self
+        run.rejected_by = self
             .plan
             .design
             .reject

@@ -137,7 +137,7 @@ fn stored_text(store: &Store, number: i64) -> String {
     session.machines.clear();
     for run in &mut session.runs {
         (run.started_unix_ms, run.wall_ns) = (0, 0);
-        (run.machine, run.surroundings) = (None, None);
+        (run.machine, run.kernel_stats) = (None, None);
     }
     let mut text = Vec::new();
     json_lines::write(&session, &mut text).unwrap();

@@ -90,13 +90,13 @@ fn run(case: Arc<Case>, variant: Arc<str>, slot: u32, samples: u32) -> Run {
             involuntary_switches: 3,
             ..ResourceUsage::default()
         }),
-        surroundings: Some(KernelStats {
+        kernel_stats: Some(KernelStats {
             steal: Some(0.0),
             pressure: Some(0.01),
             load: Some(0.5),
             ..KernelStats::default()
         }),
-        disturbed: None,
+        rejected_by: None,
         machine: None,
         samples: (0..samples).map(sample).collect(),
         notes: Vec::new(),

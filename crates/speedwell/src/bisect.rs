@@ -130,7 +130,7 @@ pub fn run(args: BisectArgs) -> anyhow::Result<CommandStatus> {
         analysis::analyze_bisection(&session).context("the session is not a bisection")?;
     let mut document =
         report::report_bisection(&findings, &session.failures, &args.output.report_settings());
-    document.append_document(report::report_circumstances(
+    document.append_document(report::report_measurement_details(
         &[(None, &session)],
         &AnalysisFindings::default(),
     ));

@@ -209,7 +209,10 @@ fn measure_and_record(
     if let Some(note) = other_machines_note(&session, suspects) {
         document.push(ReportBlock::Note(note));
     }
-    document.append_document(report::report_circumstances(&[(None, &session)], &findings));
+    document.append_document(report::report_measurement_details(
+        &[(None, &session)],
+        &findings,
+    ));
     task.output.print_document(&document)?;
     let mut status_of_changes = CommandStatus::DONE;
     let confirmations = read_confirmations(&findings, &is_increase);

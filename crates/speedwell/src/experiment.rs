@@ -28,7 +28,7 @@ pub fn report_experiment(
         ..task.output.report_settings()
     };
     let mut document = report::report_experiment(&findings, &experiment, &options);
-    document.append_document(report::report_circumstances(
+    document.append_document(report::report_measurement_details(
         &[(None, session)],
         &AnalysisFindings::default(),
     ));

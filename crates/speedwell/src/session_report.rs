@@ -56,7 +56,10 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
         settings,
         &output,
     )?;
-    document.append_document(report::report_circumstances(&[(None, session)], &findings));
+    document.append_document(report::report_measurement_details(
+        &[(None, session)],
+        &findings,
+    ));
     gate.add_to(&mut document, &task.output);
     task.output.print_document(&document)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
@@ -80,7 +83,7 @@ fn report_series(
         &session.environment,
         &task.output.report_settings(),
     );
-    document.append_document(report::report_circumstances(
+    document.append_document(report::report_measurement_details(
         &[(None, session)],
         &findings.findings,
     ));

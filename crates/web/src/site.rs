@@ -245,7 +245,7 @@ impl SiteState {
         &self,
         caller: &CallerIdentity,
         project: Option<&str>,
-        what: &str,
+        action: &str,
         subject: &str,
         result: &str,
     ) {
@@ -254,23 +254,23 @@ impl SiteState {
         }
         self.write_audit_line(&AuditEntry {
             at_unix_ms: unix_ms(),
-            who: caller.name.clone(),
+            actor: caller.name.clone(),
             token: caller.token.clone(),
             address: caller.address.map(|address| address.to_string()),
             project: project.map(str::to_owned),
-            what: what.to_owned(),
+            action: action.to_owned(),
             subject: (!subject.is_empty()).then(|| subject.to_owned()),
             result: result.to_owned(),
         });
     }
 
     /// Adds an action of the server itself to the audit log.
-    pub fn record_server_action(&self, project: &str, what: &str, subject: &str, result: &str) {
+    pub fn record_server_action(&self, project: &str, action: &str, subject: &str, result: &str) {
         self.write_audit_line(&AuditEntry {
             at_unix_ms: unix_ms(),
-            who: "server".into(),
+            actor: "server".into(),
             project: Some(project.to_owned()),
-            what: what.to_owned(),
+            action: action.to_owned(),
             subject: Some(subject.to_owned()),
             result: result.to_owned(),
             ..AuditEntry::default()

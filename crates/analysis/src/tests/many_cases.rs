@@ -212,7 +212,7 @@ fn cases_of_one_side_are_listed_not_compared() {
 fn points_made_case_by_case_are_those_of_the_whole_session() {
     let mut session = session(&[0.0, 0.1, 0.2]);
     for (run, number) in session.runs.iter_mut().zip(1..) {
-        run.surroundings = Some(KernelStats {
+        run.kernel_stats = Some(KernelStats {
             pressure: Some(f64::from(number) / 1000.0),
             ..KernelStats::default()
         });

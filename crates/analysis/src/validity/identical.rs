@@ -5,10 +5,10 @@
 //! [`check_latency_restates_rate`] and [`check_inherited_variables`].
 
 use crate::validity::cells::{CheckedCell, CheckedCells, median_over_runs};
-use crate::validity::circumstances::MIN_CONCURRENCY_SHARE;
 use crate::validity::finding::{
     FindingSeverity, ValidityCheck, ValidityFinding, format_span, join_names, quote_names,
 };
+use crate::validity::load_conditions::MIN_CONCURRENCY_SHARE;
 use crate::validity::rounding::RoundedFigure;
 use speedwell_model::Run;
 

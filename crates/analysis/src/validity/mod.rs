@@ -6,11 +6,11 @@
 //! Start at [`check_session`].
 
 mod cells;
-mod circumstances;
 mod direction;
 mod finding;
 mod identical;
 mod impossible;
+mod load_conditions;
 mod parts;
 mod records;
 mod rounding;
@@ -79,7 +79,7 @@ const RECORDS_INDEX: usize = 8;
 fn check_cells(cells: &CheckedCells<'_>) -> Vec<Vec<ValidityFinding>> {
     let restated_latency = identical::check_latency_restates_rate(cells);
     let in_flight = match restated_latency {
-        None => circumstances::check_in_flight(cells),
+        None => load_conditions::check_in_flight(cells),
         Some(_) => Vec::new(),
     };
     vec![
@@ -94,6 +94,6 @@ fn check_cells(cells: &CheckedCells<'_>) -> Vec<Vec<ValidityFinding>> {
         Vec::new(),
         identical::check_unnamed(cells),
         Vec::from_iter(identical::check_inherited_variables(cells)),
-        circumstances::check_machine(cells),
+        load_conditions::check_machine(cells),
     ]
 }

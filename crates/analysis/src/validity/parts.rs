@@ -7,7 +7,7 @@ use super::cells::{CheckedCells, KnownFacts, LOADS, check_single_runs, short_nam
 use super::direction::check_generators;
 use super::records::{RecordDigests, RecordGroups};
 use super::{
-    GENERATORS_INDEX, RECORDS_INDEX, ValidityFinding, check_cells, circumstances, sort_findings,
+    GENERATORS_INDEX, RECORDS_INDEX, ValidityFinding, check_cells, load_conditions, sort_findings,
 };
 use speedwell_model::{Case, Session, SessionState};
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ pub(crate) fn needs_all_cells(session: &Session) -> bool {
     let loads = LOADS
         .iter()
         .copied()
-        .chain(circumstances::limited_metrics());
+        .chain(load_conditions::limited_metrics());
     let mut names = loads.chain(["http_errors"]);
     session.state == SessionState::Imported || names.any(|name| session.metric(name).is_some())
 }

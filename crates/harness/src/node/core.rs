@@ -11,7 +11,7 @@ use crate::job::{
 };
 use crate::node::http_tool::{
     BenchmarkLibrary, OWN_TOOL, ToolChoice, ToolShim, choose_tool, next_serial, shown_name,
-    tool_alias, with_surroundings,
+    tool_alias, with_isolated_environment,
 };
 use crate::node::probe::{
     EnumeratedCases, LEAKED_VARIABLES, ObservedCase, ObservedParameter, ProbeOutcome,
@@ -376,9 +376,9 @@ fn argument_text(word: &str, job: &BenchmarkJob) -> String {
 fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option<ToolShim>) {
     let serial = next_serial();
     let Some(shim) = tool.and_then(|tool| ToolShim::new(tool, &serial)) else {
-        return (with_surroundings(spec, tool), None);
+        return (with_isolated_environment(spec, tool), None);
     };
-    let mut spec = with_surroundings(spec, None);
+    let mut spec = with_isolated_environment(spec, None);
     if let Some((_, path)) = spec.environment.iter_mut().find(|(name, _)| name == "PATH") {
         *path = format!("{}:{path}", shim.folder().display());
     }

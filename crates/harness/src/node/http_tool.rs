@@ -435,7 +435,7 @@ fn shadow_folder(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf
 
 /// Gives the process its own port and temporary folder, so that two can run at the same time, and a
 /// search path without tools that would only cost time.
-pub fn with_surroundings(mut spec: ProcessSpec, http_tool: Option<&str>) -> ProcessSpec {
+pub fn with_isolated_environment(mut spec: ProcessSpec, http_tool: Option<&str>) -> ProcessSpec {
     if let Some(port) = free_port() {
         spec = spec.env("PORT", port.to_string());
     }

@@ -104,7 +104,7 @@ fn harness_spec(
         // failure.
         spec.environment.push(("NO_COLOR".into(), "1".into()));
     }
-    Ok(http_tool::with_surroundings(spec, tool))
+    Ok(http_tool::with_isolated_environment(spec, tool))
 }
 
 fn measuring_spec(

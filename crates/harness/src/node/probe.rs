@@ -115,7 +115,7 @@ pub(super) fn enumerate_cases(
         arguments: spec.arguments[2..].to_vec(),
         ..spec.clone()
     };
-    let mut spec = super::http_tool::with_surroundings(spec, None);
+    let mut spec = super::http_tool::with_isolated_environment(spec, None);
     spec.environment.extend(search_path(&request.variant));
     let mut enumerated = PreloadOutput(None);
     match description_cache::ask_cached(&spec, &mut enumerated, dependencies_in) {

@@ -159,7 +159,7 @@ impl FleetCoordinator<'_, '_, '_> {
             .filter(is_restarted)
             .map(|slot| slot.index);
         self.merger
-            .set_runs_aside(&restarted_slots.collect::<Vec<u32>>())?;
+            .supersede_runs(&restarted_slots.collect::<Vec<u32>>())?;
         let strata = self.shards.iter().map(|stored| stored.stratum + 1);
         let stratum = strata.max().unwrap_or(0).max(self.plan.strata);
         let name = self.machines[to as usize].fleet_machine.name.clone();

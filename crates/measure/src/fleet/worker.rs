@@ -179,7 +179,7 @@ fn begin_attempt(
         attempt: request.attempt,
         machine,
         boot: process::ProcessIdentity::current_process()
-            .boot
+            .boot_id
             .unwrap_or_default(),
     };
     let labels = plan.jobs.iter().enumerate();

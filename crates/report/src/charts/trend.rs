@@ -472,7 +472,7 @@ mod tests {
                 spread: None,
                 kind: PointKind::Measured,
                 is_dirty: false,
-                work: None,
+                benchmark_digest: None,
             },
         }
     }

@@ -238,7 +238,7 @@ pub fn comparison_caption(
 
 /// The explanations below all tables, each given once: the method, and what the cases without an
 /// answer lack. Verbose output adds details that experts know, and that pages list among the
-/// circumstances.
+/// measurement details.
 pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosity) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons

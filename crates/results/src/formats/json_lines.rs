@@ -104,8 +104,8 @@ pub(crate) fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
         started_unix_ms: run.started_unix_ms,
         wall_ns: run.wall_ns,
         usage: run.usage,
-        surroundings: run.surroundings,
-        disturbed: run.disturbed.as_deref().map(Cow::Borrowed),
+        kernel_stats: run.kernel_stats,
+        rejected_by: run.rejected_by.as_deref().map(Cow::Borrowed),
         machine: run.machine,
         samples: run
             .samples
@@ -367,8 +367,8 @@ impl InternedNames {
             started_unix_ms: line.started_unix_ms,
             wall_ns: line.wall_ns,
             usage: line.usage,
-            surroundings: line.surroundings,
-            disturbed: line.disturbed.map(Cow::into_owned),
+            kernel_stats: line.kernel_stats,
+            rejected_by: line.rejected_by.map(Cow::into_owned),
             machine: line.machine,
             samples: line
                 .samples
@@ -495,11 +495,20 @@ pub(crate) struct RunLine<'a> {
     pub wall_ns: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<ResourceUsage>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub surroundings: Option<KernelStats>,
+    #[serde(
+        default,
+        alias = "surroundings",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub kernel_stats: Option<KernelStats>,
     /// Rule by which the run was rejected as disturbed.
-    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
-    pub disturbed: Option<Cow<'a, str>>,
+    #[serde(
+        default,
+        borrow,
+        alias = "disturbed",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub rejected_by: Option<Cow<'a, str>>,
     /// Index into the header's `machines`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<u32>,

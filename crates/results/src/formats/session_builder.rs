@@ -98,8 +98,8 @@ impl SessionBuilder {
             // Float casts saturate, so absurd values do no harm.
             wall_ns: process.wall_ns as u64,
             usage: None,
-            surroundings: None,
-            disturbed: None,
+            kernel_stats: None,
+            rejected_by: None,
             machine: None,
             samples: process.samples,
             notes: process.notes,

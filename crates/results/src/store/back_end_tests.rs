@@ -2,7 +2,7 @@
 
 use super::Store;
 use speedwell_fixtures::FakeSession;
-use speedwell_model::{Session, SessionState};
+use speedwell_model::{Machine, Session, SessionPoints, SessionState};
 use std::path::PathBuf;
 
 /// Location of a store, kept alive for the test.
@@ -32,6 +32,20 @@ pub(super) fn imported_session(id: &str) -> Session {
         id: id.to_owned(),
         state: SessionState::Imported,
         ..FakeSession::with_fixed_blocks(&["a"], 1).build()
+    }
+}
+
+/// What a session without points on the machine `lab` contributes to the history.
+pub(super) fn empty_points() -> SessionPoints {
+    SessionPoints {
+        machine: Machine {
+            id: "label lab".into(),
+            name: Some("host7".into()),
+            label: Some("lab".into()),
+            class: None,
+        },
+        environment_facts: vec![("kernel".into(), "6.1".into())],
+        points: Vec::new(),
     }
 }
 

@@ -22,8 +22,9 @@ use serde::{Deserialize, Serialize};
 use speedwell_model::{Metric, RecordedChange, Revision, SeriesKey, Session, SessionState};
 use std::io::{BufRead, Write};
 
-/// Version written, and the highest version that can be read.
-const BACKUP_VERSION: u64 = 2;
+/// Version written, and the highest version that can be read. Version 3 renamed lines, keys and
+/// tables; older names are still read.
+const BACKUP_VERSION: u64 = 3;
 
 /// The first version that ends with [`BackupLine::End`].
 const FIRST_WITH_END: u64 = 2;
@@ -46,7 +47,7 @@ enum BackupLine {
         values: Vec<rows::ColumnValue>,
     },
     /// A line of revisions, oldest first.
-    #[serde(rename = "line")]
+    #[serde(alias = "line")]
     Branch {
         branch: String,
         revisions: Vec<Revision>,
@@ -69,8 +70,8 @@ enum BackupLine {
 struct SessionMetadata {
     number: i64,
     /// The upload that brought the session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pushed: Option<UploadRecord>,
+    #[serde(default, alias = "pushed", skip_serializing_if = "Option::is_none")]
+    upload: Option<UploadRecord>,
     /// Spread between builds of one source: case, metric, builds, standard deviation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     layout_spread: Vec<(String, String, i64, f64)>,
@@ -306,9 +307,9 @@ impl Store {
     fn write_branch_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         for branch in self.list_lines()? {
             let sql = sql!(
-                "SELECT id, tree, parents, committed_unix_ms, subject FROM line
+                "SELECT id, tree, parents, committed_unix_ms, subject FROM branch_revision
                  JOIN revision ON number = revision
-                 WHERE line.project = $1 AND branch = $2 ORDER BY position"
+                 WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position"
             );
             let revisions = self.query_rows(sql, sql_params![PROJECT, &branch], |row| {
                 let parents = row
@@ -416,7 +417,7 @@ fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata
         sql!("SELECT url, state FROM outbox WHERE session = $1 ORDER BY url COLLATE {{binary}}");
     Ok(SessionMetadata {
         number,
-        pushed: upload,
+        upload,
         layout_spread: file.query(spread, sql_params![number], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })?,
@@ -513,9 +514,9 @@ impl<R: BufRead> BackupLines<R> {
 impl SessionMetadata {
     fn validate_digest(&self) -> anyhow::Result<()> {
         let digest = self
-            .pushed
+            .upload
             .as_ref()
-            .map(|pushed| SessionDigest::parse(&pushed.sha256));
+            .map(|upload| SessionDigest::parse(&upload.sha256));
         ensure!(digest != Some(None), "the digest is invalid");
         Ok(())
     }
@@ -569,7 +570,7 @@ impl RestoreState {
     }
 
     fn begin_session(&mut self, file: &Database, header: Box<Session>) -> anyhow::Result<()> {
-        let deleted = sql!("SELECT at_unix_ms FROM deleted WHERE id = $1");
+        let deleted = sql!("SELECT at_unix_ms FROM deleted_session WHERE id = $1");
         let is_known = find_number_by_id(file, &header.id)?.is_some();
         let is_deleted =
             file.query_first(deleted, sql_params![&header.id], |row| row.get::<i64>(0))?;
@@ -592,8 +593,8 @@ fn restore_metadata(
     number: i64,
     stored: &SessionMetadata,
 ) -> anyhow::Result<()> {
-    if let Some(pushed) = &stored.pushed {
-        let digest = SessionDigest::parse(&pushed.sha256).context("the digest is invalid")?;
+    if let Some(upload) = &stored.upload {
+        let digest = SessionDigest::parse(&upload.sha256).context("the digest is invalid")?;
         file.execute(
             sql!(
                 "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms,
@@ -602,11 +603,11 @@ fn restore_metadata(
             sql_params![
                 &session.id,
                 number,
-                pushed.lines,
-                pushed.bytes,
+                upload.lines,
+                upload.bytes,
                 &digest.bytes().to_vec(),
-                &pushed.token,
-                pushed.at_unix_ms,
+                &upload.token,
+                upload.at_unix_ms,
             ],
         )?;
     }
@@ -656,15 +657,18 @@ fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Resu
 
 /// Restores a line, unless one of that name exists, which may have grown since.
 fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
-    let sql = sql!("SELECT revision FROM line WHERE project = $1 AND branch = $2 LIMIT 1");
+    let sql =
+        sql!("SELECT revision FROM branch_revision WHERE project = $1 AND branch = $2 LIMIT 1");
     let first = file.query_first(sql, sql_params![PROJECT, branch], |row| row.get::<i64>(0))?;
     if first.is_some() {
         return Ok(());
     }
     for (position, revision) in (0_i64..).zip(revisions) {
         let number = upsert_revision(file, revision)?;
-        let sql =
-            sql!("INSERT INTO line (project, branch, position, revision) VALUES ($1, $2, $3, $4)");
+        let sql = sql!(
+            "INSERT INTO branch_revision (project, branch, position, revision)
+             VALUES ($1, $2, $3, $4)"
+        );
         file.execute(sql, sql_params![PROJECT, branch, position, number])?;
     }
     Ok(())

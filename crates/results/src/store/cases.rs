@@ -42,7 +42,7 @@ struct StoredRuns {
 }
 
 impl Store {
-    /// Returns the number of runs of a session, including those set aside.
+    /// Returns the number of runs of a session, including superseded ones.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -83,7 +83,7 @@ impl Store {
 impl<'s> SessionByCases<'s> {
     /// Reads the header and the cases, within an open transaction.
     pub(super) fn new(store: &'s Store, number: i64) -> anyhow::Result<SessionByCases<'s>> {
-        let load = sql!("SELECT place FROM load WHERE session = $1 LIMIT 1");
+        let load = sql!("SELECT seq FROM load WHERE session = $1 LIMIT 1");
         let load: Option<i64> = store
             .database
             .query_first(load, sql_params![number], |row| row.get(0))?;
@@ -260,8 +260,8 @@ impl<'s> SessionByCases<'s> {
 fn load_cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> {
     let mut statement = file.prepare(sql!(
         "SELECT benchmark_case.number, benchmark, parameters, runs
-         FROM (SELECT benchmark_case AS own, count(*) AS runs, min(place) AS first FROM run
-               WHERE session = $1 AND set_aside IS NULL GROUP BY benchmark_case) AS counted
+         FROM (SELECT benchmark_case AS own, count(*) AS runs, min(seq) AS first FROM run
+               WHERE session = $1 AND superseded IS NULL GROUP BY benchmark_case) AS counted
          JOIN benchmark_case ON benchmark_case.number = own ORDER BY first"
     ))?;
     let mut rows = statement.query(sql_params![session])?;

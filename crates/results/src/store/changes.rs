@@ -26,7 +26,7 @@ impl Store {
     pub fn list_changes(&self, series: i64, branch: &str) -> anyhow::Result<Vec<RecordedChange>> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
-                    confirmed_by, judged, note, judged_by, judged_unix_ms, series, branch
+                    confirmed_by, triage, note, triaged_by, triaged_unix_ms, series, branch
              FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after
              WHERE series = $1 AND branch = $2 ORDER BY change.number"
@@ -61,7 +61,7 @@ impl Store {
     pub fn find_change(&self, number: i64) -> anyhow::Result<StoredChange> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
-                    confirmed_by, judged, note, judged_by, judged_unix_ms, series, branch
+                    confirmed_by, triage, note, triaged_by, triaged_unix_ms, series, branch
              FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after WHERE change.number = $1"
         );
@@ -134,8 +134,8 @@ impl Store {
         self.transact(|file| {
             file.execute(
                 sql!(
-                    "UPDATE change SET judged = $1, note = $2, judged_by = $3,
-                         judged_unix_ms = $4 WHERE number = $5"
+                    "UPDATE change SET triage = $1, note = $2, triaged_by = $3,
+                         triaged_unix_ms = $4 WHERE number = $5"
                 ),
                 sql_params![
                     &change.triage.to_string(),
@@ -169,7 +169,7 @@ impl Store {
         self.transact(|file| {
             file.execute(
                 sql!(
-                    "INSERT INTO renamed (project, old, new) VALUES ($1, $2, $3)
+                    "INSERT INTO rename (project, old, new) VALUES ($1, $2, $3)
                      ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
                 ),
                 sql_params![PROJECT, old, new],
@@ -184,7 +184,7 @@ impl Store {
     /// Fails on database errors.
     pub fn undo_rename(&mut self, old: &str) -> anyhow::Result<bool> {
         self.transact(|file| {
-            let sql = sql!("DELETE FROM renamed WHERE project = $1 AND old = $2");
+            let sql = sql!("DELETE FROM rename WHERE project = $1 AND old = $2");
             Ok(file.execute(sql, sql_params![PROJECT, old])? > 0)
         })
     }
@@ -194,7 +194,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn list_renames(&self) -> anyhow::Result<BTreeMap<String, String>> {
-        let sql = sql!("SELECT old, new FROM renamed WHERE project = $1");
+        let sql = sql!("SELECT old, new FROM rename WHERE project = $1");
         self.query_rows(sql, sql_params![PROJECT], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
@@ -206,7 +206,7 @@ impl Store {
     /// Fails on database errors.
     pub fn add_note(&mut self, revision: &str, text: &str) -> anyhow::Result<()> {
         self.transact(|file| {
-            let sql = sql!("INSERT INTO remark (project, revision, text) VALUES ($1, $2, $3)");
+            let sql = sql!("INSERT INTO annotation (project, revision, text) VALUES ($1, $2, $3)");
             file.execute(sql, sql_params![PROJECT, revision, text])?;
             Ok(())
         })
@@ -217,7 +217,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn list_notes(&self) -> anyhow::Result<Vec<(String, String)>> {
-        let sql = sql!("SELECT revision, text FROM remark WHERE project = $1 ORDER BY number");
+        let sql = sql!("SELECT revision, text FROM annotation WHERE project = $1 ORDER BY number");
         self.query_rows(sql, sql_params![PROJECT], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
@@ -258,7 +258,7 @@ pub(super) fn insert_change(
         file.query_value(
             sql!(
                 "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
-                     high, state, confirmed_by, judged, note, judged_by, judged_unix_ms, number)
+                     high, state, confirmed_by, triage, note, triaged_by, triaged_unix_ms, number)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
                  RETURNING number"
             ),
@@ -268,7 +268,7 @@ pub(super) fn insert_change(
         file.query_value(
             sql!(
                 "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
-                     high, state, confirmed_by, judged, note, judged_by, judged_unix_ms)
+                     high, state, confirmed_by, triage, note, triaged_by, triaged_unix_ms)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
                  RETURNING number"
             ),

@@ -33,14 +33,14 @@ pub enum CommentState {
     /// Rejected by the forge permanently.
     Refused,
     /// Posted.
-    Said,
+    Posted,
 }
 
 impl CommentState {
     const NAMES: [(CommentState, &str); 3] = [
         (CommentState::Waiting, "waiting"),
         (CommentState::Refused, "refused"),
-        (CommentState::Said, "said"),
+        (CommentState::Posted, "posted"),
     ];
 
     fn name(self) -> &'static str {
@@ -324,7 +324,7 @@ mod tests {
             // The claim of a killed server expires.
             assert!(other.claim_comment(10 + CLAIM_MS).unwrap().is_some());
             let done = CommentJob {
-                state: CommentState::Said,
+                state: CommentState::Posted,
                 ..job
             };
             store.finish_comment(&done).unwrap();

@@ -19,9 +19,9 @@ pub struct DeletedSession {
     /// Number the session had.
     pub number: i64,
     /// Who deleted it.
-    pub who: String,
-    /// Why.
-    pub why: String,
+    pub actor: String,
+    /// Why it was deleted.
+    pub reason: String,
     /// When, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
     /// Whether the deletion can be undone.
@@ -36,8 +36,8 @@ impl Store {
     pub fn delete_session(
         &mut self,
         number: i64,
-        who: &str,
-        why: &str,
+        actor: &str,
+        reason: &str,
         at_unix_ms: i64,
     ) -> anyhow::Result<()> {
         let session = self.load_session_without_runs(number)?;
@@ -52,13 +52,13 @@ impl Store {
             ensure!(deleted == 1, "session @{number} does not exist");
             file.execute(
                 sql!(
-                    "INSERT INTO deleted (id, number, who, why, at_unix_ms, lines)
+                    "INSERT INTO deleted_session (id, number, actor, reason, at_unix_ms, lines)
                      VALUES ($1, $2, $3, $4, $5, $6)
                      ON CONFLICT (id) DO UPDATE SET number = excluded.number,
-                         who = excluded.who, why = excluded.why,
+                         actor = excluded.actor, reason = excluded.reason,
                          at_unix_ms = excluded.at_unix_ms, lines = excluded.lines"
                 ),
-                sql_params![&session.id, number, who, why, at_unix_ms, &packed],
+                sql_params![&session.id, number, actor, reason, at_unix_ms, &packed],
             )?;
             Ok(())
         })
@@ -70,16 +70,16 @@ impl Store {
     /// Fails on database errors.
     pub fn deleted_sessions(&self) -> anyhow::Result<Vec<DeletedSession>> {
         let sql = sql!(
-            "SELECT id, number, who, why, at_unix_ms,
+            "SELECT id, number, actor, reason, at_unix_ms,
                     CAST(CASE WHEN lines IS NULL THEN 0 ELSE 1 END AS BIGINT)
-             FROM deleted ORDER BY at_unix_ms DESC, number DESC"
+             FROM deleted_session ORDER BY at_unix_ms DESC, number DESC"
         );
         self.query_rows(sql, sql_params![], |row| {
             Ok(DeletedSession {
                 id: row.get(0)?,
                 number: row.get(1)?,
-                who: row.get(2)?,
-                why: row.get(3)?,
+                actor: row.get(2)?,
+                reason: row.get(3)?,
                 at_unix_ms: row.get(4)?,
                 is_kept: row.get(5)?,
             })
@@ -91,7 +91,7 @@ impl Store {
     /// # Errors
     /// Fails if the session was not deleted, if its lines were dropped, or on database errors.
     pub fn restore_deleted(&mut self, id: &str) -> anyhow::Result<i64> {
-        let sql = sql!("SELECT lines FROM deleted WHERE id = $1");
+        let sql = sql!("SELECT lines FROM deleted_session WHERE id = $1");
         let read = |row: SqlRow<'_>| row.get::<Option<Vec<u8>>>(0);
         let lines = self.query_first(sql, sql_params![id], read)?;
         let packed = lines
@@ -103,7 +103,10 @@ impl Store {
             .pop()
             .context("its lines contain no session")?;
         self.transact(|file| {
-            file.execute(sql!("DELETE FROM deleted WHERE id = $1"), sql_params![id])?;
+            file.execute(
+                sql!("DELETE FROM deleted_session WHERE id = $1"),
+                sql_params![id],
+            )?;
             insert_whole(file, &session)
         })
     }
@@ -115,8 +118,10 @@ impl Store {
     /// Fails on database errors.
     pub fn purge_deleted_before(&mut self, unix_ms: i64) -> anyhow::Result<usize> {
         self.transact(|file| {
-            let sql =
-                sql!("UPDATE deleted SET lines = NULL WHERE lines IS NOT NULL AND at_unix_ms < $1");
+            let sql = sql!(
+                "UPDATE deleted_session SET lines = NULL
+                     WHERE lines IS NOT NULL AND at_unix_ms < $1"
+            );
             Ok(file.execute(sql, sql_params![unix_ms])?)
         })
     }

@@ -28,11 +28,15 @@ impl Store {
     ) -> anyhow::Result<()> {
         self.transact(|file| {
             file.execute(
-                sql!("DELETE FROM line WHERE project = $1 AND branch = $2 AND position >= $3"),
+                sql!(
+                    "DELETE FROM branch_revision
+                     WHERE project = $1 AND branch = $2 AND position >= $3"
+                ),
                 sql_params![PROJECT, branch, position],
             )?;
             let mut insert = file.prepare(sql!(
-                "INSERT INTO line (project, branch, position, revision) VALUES ($1, $2, $3, $4)"
+                "INSERT INTO branch_revision (project, branch, position, revision)
+                 VALUES ($1, $2, $3, $4)"
             ))?;
             for (row_position, revision) in (i64::from(position)..).zip(revisions) {
                 let number = upsert_revision(file, revision)?;
@@ -49,10 +53,10 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn store_measured_order(&mut self, name: &str, branch: Option<&str>) -> anyhow::Result<()> {
-        let sessions_sql = sql!("SELECT sessions, numbers FROM summarised");
+        let sessions_sql = sql!("SELECT sessions, number_sum FROM summary_total");
         let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
         let current: Option<(i64, i64)> = self.query_first(sessions_sql, sql_params![], read)?;
-        let line_sql = sql!("SELECT sessions, numbers FROM line_mark WHERE branch = $1");
+        let line_sql = sql!("SELECT sessions, number_sum FROM measured_order WHERE branch = $1");
         if self.query_first(line_sql, sql_params![name], read)? == current {
             return Ok(());
         }
@@ -65,9 +69,9 @@ impl Store {
         let (sessions, numbers) = current.unwrap_or_default();
         self.transact(|file| {
             let sql = sql!(
-                "INSERT INTO line_mark (branch, sessions, numbers) VALUES ($1, $2, $3)
+                "INSERT INTO measured_order (branch, sessions, number_sum) VALUES ($1, $2, $3)
                  ON CONFLICT (branch) DO UPDATE SET
-                     sessions = excluded.sessions, numbers = excluded.numbers"
+                     sessions = excluded.sessions, number_sum = excluded.number_sum"
             );
             file.execute(sql, sql_params![name, sessions, numbers])?;
             Ok(())
@@ -80,8 +84,8 @@ impl Store {
     /// Fails on database errors.
     pub fn line_tip(&self, branch: &str) -> anyhow::Result<Option<(u32, String)>> {
         let sql = sql!(
-            "SELECT position, id FROM line JOIN revision ON number = revision
-             WHERE line.project = $1 AND branch = $2 ORDER BY position DESC LIMIT 1"
+            "SELECT position, id FROM branch_revision JOIN revision ON number = revision
+             WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position DESC LIMIT 1"
         );
         self.query_first(sql, sql_params![PROJECT, branch], |row| {
             Ok((row.get(0)?, row.get(1)?))
@@ -94,8 +98,8 @@ impl Store {
     /// Fails on database errors.
     pub fn line_position(&self, branch: &str, id: &str) -> anyhow::Result<Option<u32>> {
         let sql = sql!(
-            "SELECT position FROM line JOIN revision ON number = revision
-             WHERE line.project = $1 AND branch = $2 AND id = $3"
+            "SELECT position FROM branch_revision JOIN revision ON number = revision
+             WHERE branch_revision.project = $1 AND branch = $2 AND id = $3"
         );
         self.query_first(sql, sql_params![PROJECT, branch, id], |row| row.get(0))
     }
@@ -107,8 +111,8 @@ impl Store {
     /// Fails on database errors.
     pub fn later_revisions(&self, id: &str) -> anyhow::Result<Option<Vec<String>>> {
         let lines = sql!(
-            "SELECT branch, position FROM line JOIN revision ON number = revision
-             WHERE line.project = $1 AND id = $2 ORDER BY branch"
+            "SELECT branch, position FROM branch_revision JOIN revision ON number = revision
+             WHERE branch_revision.project = $1 AND id = $2 ORDER BY branch"
         );
         let lines: Vec<(String, u32)> =
             self.query_rows(lines, sql_params![PROJECT, id], |row| {
@@ -118,8 +122,8 @@ impl Store {
             return Ok(None);
         }
         let later_sql = sql!(
-            "SELECT id FROM line JOIN revision ON number = revision
-             WHERE line.project = $1 AND branch = $2 AND position > $3 ORDER BY position"
+            "SELECT id FROM branch_revision JOIN revision ON number = revision
+             WHERE branch_revision.project = $1 AND branch = $2 AND position > $3 ORDER BY position"
         );
         let mut found = Vec::new();
         for (branch, position) in lines {
@@ -140,8 +144,9 @@ impl Store {
         ids: impl Iterator<Item = &'a String>,
     ) -> anyhow::Result<Vec<RevisionMarker>> {
         let sql = sql!(
-            "SELECT position, committed_unix_ms FROM line JOIN revision ON number = revision
-             WHERE line.project = $1 AND branch = $2 AND id = $3"
+            "SELECT position, committed_unix_ms
+             FROM branch_revision JOIN revision ON number = revision
+             WHERE branch_revision.project = $1 AND branch = $2 AND id = $3"
         );
         let mut found = Vec::new();
         for id in ids {
@@ -193,7 +198,7 @@ impl Store {
     /// Fails on database errors.
     pub fn list_lines(&self) -> anyhow::Result<Vec<String>> {
         let sql = sql!(
-            "SELECT branch FROM line WHERE project = $1 GROUP BY branch
+            "SELECT branch FROM branch_revision WHERE project = $1 GROUP BY branch
              ORDER BY branch COLLATE {{binary}}"
         );
         self.query_rows(sql, sql_params![PROJECT], |row| row.get(0))
@@ -227,11 +232,12 @@ impl Store {
         // for each revision off the line.
         let sql = sql!(
             "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
-                 (SELECT position FROM line WHERE line.revision = known.number
-                  AND line.project = known.project AND branch = $1),
-                 (SELECT min(position) FROM revision AS other CROSS JOIN line
+                 (SELECT position FROM branch_revision WHERE branch_revision.revision = known.number
+                  AND branch_revision.project = known.project AND branch = $1),
+                 (SELECT min(position) FROM revision AS other CROSS JOIN branch_revision
                   WHERE other.project = $2 AND other.tree = known.tree
-                  AND line.revision = other.number AND line.project = $2 AND branch = $1
+                  AND branch_revision.revision = other.number AND branch_revision.project = $2
+                  AND branch = $1
                   HAVING count(*) = 1)), number
              FROM revision AS known WHERE number IN {{numbers:3}} ORDER BY number"
         );
@@ -265,8 +271,8 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::back_end_tests::{imported_session, test_backends};
-    use speedwell_model::{Machine, SessionEvent, SessionObserver, SessionPoints};
+    use crate::store::back_end_tests::{empty_points, imported_session, test_backends};
+    use speedwell_model::{SessionEvent, SessionObserver};
 
     fn revision(id: &str, tree: &str) -> Revision {
         Revision {
@@ -335,19 +341,6 @@ mod tests {
         }
     }
 
-    fn empty_points() -> SessionPoints {
-        SessionPoints {
-            machine: Machine {
-                id: "label lab".into(),
-                name: Some("host7".into()),
-                label: Some("lab".into()),
-                class: None,
-            },
-            circumstances: vec![("kernel".into(), "6.1".into())],
-            points: Vec::new(),
-        }
-    }
-
     /// The maintained tables agree with the rows of the sessions.
     #[test]
     fn which_sessions_have_no_points_yet_follows_whatever_happens_to_them() {
@@ -357,7 +350,7 @@ mod tests {
                 store.insert_session(&imported_session(id)).unwrap();
             }
             let row_counts = |store: &Store| -> (i64, i64) {
-                let sql = sql!("SELECT sessions, numbers FROM summarised");
+                let sql = sql!("SELECT sessions, number_sum FROM summary_total");
                 let row =
                     store.query_first(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)));
                 row.unwrap().unwrap()

@@ -72,14 +72,14 @@ impl Store {
             )?;
             Ok(file.query_value(
                 sql!(
-                    "INSERT INTO live_load (machine, boot, numbering, pid, started_ticks,
+                    "INSERT INTO live_load (machine_id, boot_id, pid_namespace, pid, started_ticks,
                          begun_unix_ms, at_unix_ms, progress)
                      VALUES ($1, $2, $3, $4, $5, $6, $6, $7) RETURNING number"
                 ),
                 sql_params![
-                    &process.machine,
-                    &process.boot,
-                    &process.numbering,
+                    &process.machine_id,
+                    &process.boot_id,
+                    &process.pid_namespace,
                     process.pid,
                     process.started_ticks,
                     now_unix_ms,
@@ -136,14 +136,15 @@ impl Store {
     /// Returns all rows, each with whether its process is gone.
     fn all_loads(&self) -> anyhow::Result<Vec<(LiveLoad, bool)>> {
         let sql = sql!(
-            "SELECT machine, boot, numbering, pid, started_ticks, number, begun_unix_ms, at_unix_ms,
+            "SELECT machine_id, boot_id, pid_namespace, pid, started_ticks, number, begun_unix_ms,
+                    at_unix_ms,
                     progress FROM live_load ORDER BY number DESC"
         );
         let read = |row: SqlRow<'_>| {
             let process = ProcessIdentity {
-                machine: row.get(0)?,
-                boot: row.get(1)?,
-                numbering: row.get(2)?,
+                machine_id: row.get(0)?,
+                boot_id: row.get(1)?,
+                pid_namespace: row.get(2)?,
                 pid: row.get(3)?,
                 started_ticks: row.get(4)?,
             };

@@ -137,7 +137,7 @@ impl Store {
     pub fn list_shards(&self, number: i64) -> anyhow::Result<Vec<StoredShard>> {
         let sql = sql!(
             "SELECT machine, jobs, stratum, attempt, engine_id, state FROM parcel
-             WHERE session = $1 ORDER BY place"
+             WHERE session = $1 ORDER BY seq"
         );
         let rows: Vec<(StoredShard, String, String)> =
             self.query_rows(sql, sql_params![number], |row| {
@@ -274,10 +274,10 @@ impl SessionMerger<'_> {
         self.recorder.write_with(|writer, file| {
             file.execute(
                 sql!(
-                    "INSERT INTO parcel (session, place, machine, jobs, stratum, attempt,
+                    "INSERT INTO parcel (session, seq, machine, jobs, stratum, attempt,
                          engine_id, state)
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-                     ON CONFLICT (session, place) DO UPDATE SET
+                     ON CONFLICT (session, seq) DO UPDATE SET
                          machine = excluded.machine, jobs = excluded.jobs,
                          stratum = excluded.stratum, attempt = excluded.attempt,
                          engine_id = excluded.engine_id, state = excluded.state"
@@ -329,17 +329,17 @@ impl SessionMerger<'_> {
         })
     }
 
-    /// Sets the runs of these slots aside, because their case restarted on another machine: they
+    /// Marks the runs of slots as superseded, because their case restarted on another machine: they
     /// remain stored, but no analysis reads them.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn set_runs_aside(&mut self, slots: &[u32]) -> anyhow::Result<()> {
+    pub fn supersede_runs(&mut self, slots: &[u32]) -> anyhow::Result<()> {
         let numbers = serde_json::to_string(slots)?;
         self.recorder.write_with(|writer, file| {
             file.execute(
                 sql!(
-                    "UPDATE run SET set_aside = 1
+                    "UPDATE run SET superseded = 1
                      WHERE session = $1 AND slot IN ({{numbers:2}})"
                 ),
                 sql_params![writer.session(), &numbers],
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_aside_stays_and_is_not_seen() {
+    fn superseded_runs_stay_stored_and_are_not_read() {
         for backend in test_backends() {
             let (begun, blocks) = two_machine_session();
             let mut store = backend.open();
@@ -608,7 +608,7 @@ mod tests {
             }
             let own = blocks.iter().filter(|block| block.job == 0);
             let slots: Vec<u32> = own.flat_map(|block| block.slots.clone()).collect();
-            merger.set_runs_aside(&slots).unwrap();
+            merger.supersede_runs(&slots).unwrap();
             let lost = StoredShard {
                 state: ShardState::Lost,
                 attempt: 2,

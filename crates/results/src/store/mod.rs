@@ -26,6 +26,8 @@ mod deleted;
 mod lines;
 mod live_loads;
 mod merge;
+#[cfg(test)]
+mod migration_tests;
 mod outbox;
 mod packs;
 mod points;

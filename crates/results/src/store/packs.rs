@@ -93,7 +93,7 @@ impl Store {
         series: i64,
         max_points: usize,
     ) -> anyhow::Result<SeriesPoints> {
-        let sql = sql!("SELECT packed FROM point_pack WHERE series = $1");
+        let sql = sql!("SELECT packed_points FROM series_cache WHERE series = $1");
         let read = |row: SqlRow<'_>| {
             Ok(row
                 .bytes_or_null(0)?
@@ -106,9 +106,9 @@ impl Store {
         let (at_unix_ms, session) = after.unwrap_or((i64::MIN, i64::MIN));
         let sql = sql!(
             "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
-                    dirty, work
+                    dirty, benchmark_digest
              FROM point WHERE series = $1 AND (at_unix_ms, session) > ($2, $3)
-             ORDER BY at_unix_ms DESC, session DESC, place DESC LIMIT $4"
+             ORDER BY at_unix_ms DESC, session DESC, seq DESC LIMIT $4"
         );
         let limit = i64::try_from(max_points).unwrap_or(i64::MAX);
         let mut loose: Vec<StoredPoint> = self.query_rows(
@@ -131,7 +131,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn load_detector_states(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Vec<u8>>> {
-        let sql = sql!("SELECT state FROM walk WHERE series = $1 AND branch = $2 ORDER BY place");
+        let sql =
+            sql!("SELECT state FROM detector_state WHERE series = $1 AND branch = $2 ORDER BY seq");
         self.query_rows(sql, sql_params![series, branch], |row| row.get(0))
     }
 
@@ -157,13 +158,14 @@ impl Store {
             }
             for (series, states) in detector_states {
                 file.execute(
-                    sql!("DELETE FROM walk WHERE series = $1 AND branch = $2"),
+                    sql!("DELETE FROM detector_state WHERE series = $1 AND branch = $2"),
                     sql_params![*series, branch],
                 )?;
                 for (index, state) in (0_u32..).zip(states) {
                     file.execute(
                         sql!(
-                            "INSERT INTO walk (series, branch, place, state) VALUES ($1, $2, $3, $4)"
+                            "INSERT INTO detector_state (series, branch, seq, state)
+                             VALUES ($1, $2, $3, $4)"
                         ),
                         sql_params![*series, branch, index, state],
                     )?;
@@ -193,10 +195,10 @@ fn store_pack(file: &Database, pack: &PointPack) -> anyhow::Result<()> {
     if usize::try_from(count) == Ok(*points) {
         file.execute(
             sql!(
-                "INSERT INTO point_pack (series, at_unix_ms, session, packed)
+                "INSERT INTO series_cache (series, at_unix_ms, session, packed_points)
                  VALUES ($1, $2, $3, $4) ON CONFLICT (series) DO UPDATE SET
                      at_unix_ms = excluded.at_unix_ms, session = excluded.session,
-                     packed = excluded.packed"
+                     packed_points = excluded.packed_points"
             ),
             sql_params![*series, *at_unix_ms, *session, packed],
         )?;
@@ -211,7 +213,7 @@ fn encode_points(points: &[StoredPoint]) -> Option<Vec<u8>> {
     let mut words = Vec::with_capacity(points.len() * WORDS_PER_POINT);
     for stored in points {
         let point = &stored.point;
-        let work = match point.work.as_deref() {
+        let work = match point.benchmark_digest.as_deref() {
             Some(work) => match works.iter().position(|name| *name == work) {
                 Some(index) => index + 1,
                 None => {
@@ -301,7 +303,7 @@ fn decode_points(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
                 spread: number(spread),
                 kind,
                 is_dirty: bit_fields >> 40 & 1 == 1,
-                work,
+                benchmark_digest: work,
             },
         })
     });
@@ -332,7 +334,7 @@ mod tests {
                 variant: "default".into(),
                 metric: Metric::new("time", "s", MetricDirection::Lower),
             },
-            place: 0,
+            metric_index: 0,
             revision: (place > 0).then(|| Revision {
                 id: format!("r{at_unix_ms}"),
                 ..Revision::default()
@@ -344,7 +346,7 @@ mod tests {
                 spread: (place > 2).then_some(0.02),
                 kind: PointKind::NAMES[place].0,
                 is_dirty: place == 3,
-                work: (place > 0).then(|| format!("work {}", place % 2)),
+                benchmark_digest: (place > 0).then(|| format!("work {}", place % 2)),
             },
         };
         let points = SessionPoints {
@@ -354,7 +356,7 @@ mod tests {
                 label: None,
                 class: None,
             },
-            circumstances: Vec::new(),
+            environment_facts: Vec::new(),
             points: (0..PointKind::NAMES.len()).map(point).collect(),
         };
         store.store_points(number, &points).unwrap();

@@ -75,7 +75,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn find_sessions_without_points(&self) -> anyhow::Result<Vec<i64>> {
-        let sql = sql!("SELECT session FROM unsummarised ORDER BY session DESC");
+        let sql = sql!("SELECT session FROM pending_summary ORDER BY session DESC");
         self.query_rows(sql, sql_params![], |row| row.get(0))
     }
 
@@ -105,14 +105,14 @@ impl Store {
             let machine = upsert_machine(file, &points.machine, started)?;
             file.execute(
                 sql!(
-                    "INSERT INTO session_machine (session, machine, surroundings)
+                    "INSERT INTO session_machine (session, machine, environment_facts)
                      VALUES ($1, $2, $3) ON CONFLICT (session) DO UPDATE SET
-                         machine = excluded.machine, surroundings = excluded.surroundings"
+                         machine = excluded.machine, environment_facts = excluded.environment_facts"
                 ),
                 sql_params![
                     session,
                     machine,
-                    &serde_json::to_string(&points.circumstances)?
+                    &serde_json::to_string(&points.environment_facts)?
                 ],
             )?;
             file.execute(
@@ -128,8 +128,8 @@ impl Store {
                 .collect();
             file.insert(
                 sql!(
-                    "INSERT INTO point (series, at_unix_ms, session, place, revision, machine,
-                         value, low, high, runs, spread, kind, dirty, work) {{rows:14}}"
+                    "INSERT INTO point (series, at_unix_ms, session, seq, revision, machine,
+                         value, low, high, runs, spread, kind, dirty, benchmark_digest) {{rows:14}}"
                 ),
                 &rows,
             )?;
@@ -163,11 +163,12 @@ impl Store {
         // Join from the failures: they are fewer than the revisions of the line.
         let sql = sql!(
             "SELECT position, committed_unix_ms, revision.id, session.number, failure.detail, design
-             FROM failure CROSS JOIN session CROSS JOIN origin CROSS JOIN revision CROSS JOIN line
+             FROM failure CROSS JOIN session CROSS JOIN origin CROSS JOIN revision
+             CROSS JOIN branch_revision
              WHERE session.number = failure.session
              AND origin.session = failure.session AND origin.dirty = 0
              AND revision.id = origin.revision AND revision.project = $1
-             AND line.revision = revision.number AND line.branch = $2
+             AND branch_revision.revision = revision.number AND branch_revision.branch = $2
              AND skipped = 0 ORDER BY position, session.number"
         );
         let read = |row: SqlRow<'_>| {
@@ -202,7 +203,7 @@ impl Store {
             "SELECT origin.revision, variants, session.number, design, failure.detail FROM session
              JOIN origin ON origin.session = session.number
              JOIN failure ON failure.session = session.number
-             WHERE design LIKE '%backfill%' ORDER BY session.number, failure.place"
+             WHERE design LIKE '%backfill%' ORDER BY session.number, failure.seq"
         );
         let read = |row: SqlRow<'_>| {
             let columns = [row.get(1)?, row.get(3)?, row.get(4)?];
@@ -232,7 +233,7 @@ impl Store {
     /// Fails on database errors.
     pub fn list_series(&self) -> anyhow::Result<Vec<StoredSeries>> {
         let sql = sql!(
-            "SELECT number, case_id, variant, metric, unit, better, place FROM series
+            "SELECT number, case_id, variant, metric, unit, better, seq FROM series
              WHERE project = $1 ORDER BY number"
         );
         let read = |row: SqlRow<'_>| {
@@ -285,7 +286,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn environment_facts(&self, session: i64) -> anyhow::Result<Vec<(String, String)>> {
-        let sql = sql!("SELECT surroundings FROM session_machine WHERE session = $1");
+        let sql = sql!("SELECT environment_facts FROM session_machine WHERE session = $1");
         let text: Option<String> = self.query_first(sql, sql_params![session], |row| row.get(0))?;
         text.as_deref().map_or(Ok(Vec::new()), parse_json)
     }
@@ -297,7 +298,7 @@ impl Store {
     /// Fails on database errors.
     pub fn facts_by_sessions(&self, sessions: &[i64]) -> anyhow::Result<Vec<SharedFacts>> {
         let sql = sql!(
-            "SELECT surroundings, session FROM session_machine WHERE session IN {{numbers:1}}
+            "SELECT environment_facts, session FROM session_machine WHERE session IN {{numbers:1}}
              ORDER BY session"
         );
         let numbers = serde_json::to_string(sessions)?;
@@ -318,10 +319,10 @@ impl Store {
     /// Fails on database errors.
     pub fn machine_facts(&self, machine: i64) -> anyhow::Result<Vec<Vec<(String, String)>>> {
         let sql = sql!(
-            "SELECT DISTINCT surroundings FROM (
-                 SELECT surroundings FROM session_machine WHERE machine = $1
+            "SELECT DISTINCT environment_facts FROM (
+                 SELECT environment_facts FROM session_machine WHERE machine = $1
                  ORDER BY session DESC LIMIT 1000) AS newest
-             ORDER BY surroundings"
+             ORDER BY environment_facts"
         );
         let jsons: Vec<String> = self.query_rows(sql, sql_params![machine], |row| row.get(0))?;
         jsons.iter().map(|text| parse_json(text)).collect()
@@ -345,7 +346,7 @@ pub(super) fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, E
             spread: row.get(8)?,
             kind: parse_point_kind(row.text(9)?),
             is_dirty: row.get(10)?,
-            work: row.get(11)?,
+            benchmark_digest: row.get(11)?,
         },
     })
 }
@@ -425,7 +426,7 @@ fn locate_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec
     let mut revisions: HashMap<&str, (&Revision, i64)> = HashMap::new();
     let mut locations = Vec::with_capacity(points.len());
     for found in points {
-        let series = upsert_series(file, &found.series, found.place)?;
+        let series = upsert_series(file, &found.series, found.metric_index)?;
         let mut revision_number = None;
         if let Some(revision) = &found.revision {
             let existing = revisions.get(&*revision.id);
@@ -469,7 +470,7 @@ fn point_row<'p>(
         point.spread,
         point.kind.name(),
         point.is_dirty,
-        &point.work,
+        &point.benchmark_digest,
     ]
 }
 
@@ -524,7 +525,7 @@ pub(super) fn upsert_series(
     let number = file.query_first(
         sql!(
             "SELECT number FROM series WHERE project = $1 AND case_id = $2 AND variant = $3
-             AND metric = $4 AND unit = $5 AND better = $6 AND place <= $7"
+             AND metric = $4 AND unit = $5 AND better = $6 AND seq <= $7"
         ),
         row,
         |row| row.get(0),
@@ -534,11 +535,11 @@ pub(super) fn upsert_series(
     }
     file.query_value(
         sql!(
-            "INSERT INTO series (project, case_id, variant, metric, unit, better, place)
+            "INSERT INTO series (project, case_id, variant, metric, unit, better, seq)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT (project, case_id, variant, metric, unit, better) DO UPDATE SET
-                 place = CASE WHEN excluded.place < series.place
-                         THEN excluded.place ELSE series.place END
+                 seq = CASE WHEN excluded.seq < series.seq
+                         THEN excluded.seq ELSE series.seq END
              RETURNING number"
         ),
         row,

@@ -68,7 +68,7 @@ impl Store {
     pub(super) fn load_header_and_failures(&self, number: i64) -> anyhow::Result<Session> {
         let file = &self.database;
         let mut session = self.load_header(number)?;
-        let failures = sql!("SELECT detail FROM failure WHERE session = $1 ORDER BY place");
+        let failures = sql!("SELECT detail FROM failure WHERE session = $1 ORDER BY seq");
         session.failures = load_texts(file, failures, number)?
             .iter()
             .map(|detail| parse_json::<StepFailure>(detail))
@@ -118,7 +118,7 @@ impl Store {
     /// Fails if there is no such session, or on database errors.
     pub fn decided_cases(&self, number: i64) -> anyhow::Result<BTreeMap<String, usize>> {
         self.session_state(number)?;
-        let sql = sql!("SELECT id, saved_runs FROM case_decided WHERE session = $1");
+        let sql = sql!("SELECT case_id, saved_runs FROM decided_case WHERE session = $1");
         self.query_rows(sql, sql_params![number], |row| {
             Ok((row.get(0)?, row.get::<i64>(1)? as usize))
         })
@@ -192,7 +192,7 @@ impl Store {
             state: parse_state(&state)?,
             tags: load_texts(
                 &self.database,
-                sql!("SELECT name FROM tag WHERE session = $1 ORDER BY place"),
+                sql!("SELECT name FROM tag WHERE session = $1 ORDER BY seq"),
                 number,
             )?,
             command: parse_json(&command)?,
@@ -207,7 +207,7 @@ impl Store {
             calibration: load_calibration(&self.database, number)?,
             machines: load_texts(
                 &self.database,
-                sql!("SELECT detail FROM fleet_machine WHERE session = $1 ORDER BY place"),
+                sql!("SELECT detail FROM fleet_machine WHERE session = $1 ORDER BY seq"),
                 number,
             )?
             .iter()
@@ -245,7 +245,7 @@ fn load_texts(
 }
 
 fn load_metrics(file: &Database, session: i64) -> anyhow::Result<Vec<Metric>> {
-    let sql = sql!("SELECT name, unit, better FROM metric WHERE session = $1 ORDER BY place");
+    let sql = sql!("SELECT name, unit, better FROM metric WHERE session = $1 ORDER BY seq");
     let mut statement = file.prepare(sql)?;
     let mut rows = statement.query(sql_params![session])?;
     let mut metrics = Vec::new();
@@ -302,16 +302,17 @@ impl<'a> RunReader<'a> {
         visit: &mut dyn FnMut(Run) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let runs = sql!(
-            "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
+            "SELECT seq, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
-                    voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed,
+                    voluntary_switches, minor_faults, major_faults, migrations, kernel_stats,
+                    rejected_by,
                     machine
-             FROM run LEFT JOIN load USING (session, place)
-             WHERE session = $1 AND set_aside IS NULL ORDER BY place"
+             FROM run LEFT JOIN load USING (session, seq)
+             WHERE session = $1 AND superseded IS NULL ORDER BY seq"
         );
         let samples = sql!(
-            "SELECT place, metric, readings, elapsed_ns, iterations, positions
-             FROM sample WHERE session = $1 ORDER BY place, metric"
+            "SELECT seq, metric, readings, elapsed_ns, iterations, positions
+             FROM sample WHERE session = $1 ORDER BY seq, metric"
         );
         self.read_runs([runs, samples], sql_params![session], &mut |_, run| {
             visit(run)
@@ -321,19 +322,20 @@ impl<'a> RunReader<'a> {
     /// Returns the runs of one case in order of execution, each with its index in the session.
     pub fn case_runs(&mut self, session: i64, case: i64) -> anyhow::Result<Vec<(i64, Run)>> {
         let runs = sql!(
-            "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
+            "SELECT seq, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
-                    voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed,
+                    voluntary_switches, minor_faults, major_faults, migrations, kernel_stats,
+                    rejected_by,
                     machine
-             FROM run {{by:run_by_case}} LEFT JOIN load USING (session, place)
-             WHERE session = $1 AND benchmark_case = $2 AND set_aside IS NULL ORDER BY place"
+             FROM run {{by:run_by_case}} LEFT JOIN load USING (session, seq)
+             WHERE session = $1 AND benchmark_case = $2 AND superseded IS NULL ORDER BY seq"
         );
         let samples = sql!(
-            "SELECT sample.place, metric, readings, elapsed_ns, iterations, positions
+            "SELECT sample.seq, metric, readings, elapsed_ns, iterations, positions
              FROM run {{by:run_by_case}} CROSS JOIN sample
-             WHERE run.session = $1 AND run.benchmark_case = $2 AND run.set_aside IS NULL
-             AND sample.session = run.session AND sample.place = run.place
-             ORDER BY run.place, metric"
+             WHERE run.session = $1 AND run.benchmark_case = $2 AND run.superseded IS NULL
+             AND sample.session = run.session AND sample.seq = run.seq
+             ORDER BY run.seq, metric"
         );
         let mut found = Vec::new();
         self.read_runs(
@@ -350,18 +352,19 @@ impl<'a> RunReader<'a> {
     /// Returns the runs of some slots in order of execution.
     fn slot_runs(&mut self, session: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
         let runs = sql!(
-            "SELECT place, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
+            "SELECT seq, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
-                    voluntary_switches, minor_faults, major_faults, migrations, surroundings, disturbed,
+                    voluntary_switches, minor_faults, major_faults, migrations, kernel_stats,
+                    rejected_by,
                     machine
-             FROM run LEFT JOIN load USING (session, place)
-             WHERE session = $1 AND slot IN ({{numbers:2}}) AND set_aside IS NULL ORDER BY place"
+             FROM run LEFT JOIN load USING (session, seq)
+             WHERE session = $1 AND slot IN ({{numbers:2}}) AND superseded IS NULL ORDER BY seq"
         );
         let samples = sql!(
-            "SELECT place, metric, readings, elapsed_ns, iterations, positions
-             FROM run JOIN sample USING (session, place)
-             WHERE session = $1 AND slot IN ({{numbers:2}}) AND set_aside IS NULL
-             ORDER BY place, metric"
+            "SELECT seq, metric, readings, elapsed_ns, iterations, positions
+             FROM run JOIN sample USING (session, seq)
+             WHERE session = $1 AND slot IN ({{numbers:2}}) AND superseded IS NULL
+             ORDER BY seq, metric"
         );
         let numbers = serde_json::to_string(slots)?;
         let mut found = Vec::new();
@@ -396,7 +399,7 @@ impl<'a> RunReader<'a> {
                     .get(0)
                     .is_ok_and(|sample_row_index: i64| sample_row_index <= row_index)
             }) {
-                // Skip the samples of runs that were set aside.
+                // Skip the samples of superseded runs.
                 if sample.get::<i64>(0)? == row_index {
                     unpack_samples(&sample, &self.metrics, &mut self.unpacking)?;
                 }
@@ -412,9 +415,8 @@ impl<'a> RunReader<'a> {
 }
 
 fn load_profiles(file: &Database, session: i64) -> anyhow::Result<Vec<ProfileRecording>> {
-    let sql = sql!(
-        "SELECT benchmark_case, variant, detail FROM profile WHERE session = $1 ORDER BY place"
-    );
+    let sql =
+        sql!("SELECT benchmark_case, variant, detail FROM profile WHERE session = $1 ORDER BY seq");
     let mut names = RunNames::new(file);
     let mut statement = file.prepare(sql)?;
     let mut rows = statement.query(sql_params![session])?;
@@ -473,7 +475,7 @@ fn read_run(
         }),
     };
     let notes = row.text_or_null(11)?;
-    let surroundings = row.text_or_null(18)?;
+    let kernel_stats = row.text_or_null(18)?;
     Ok(Run {
         case: names.intern_case(row.get(1)?)?,
         variant: names.intern_variant(row.text(2)?),
@@ -483,8 +485,8 @@ fn read_run(
         started_unix_ms: row.get(5)?,
         wall_ns: unsigned(6)?,
         usage,
-        surroundings: surroundings.map(parse_json).transpose()?,
-        disturbed: row.get(19)?,
+        kernel_stats: kernel_stats.map(parse_json).transpose()?,
+        rejected_by: row.get(19)?,
         machine: row.get(20)?,
         samples,
         notes: notes.map(parse_json).transpose()?.unwrap_or_default(),

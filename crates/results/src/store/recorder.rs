@@ -170,8 +170,8 @@ impl SessionRecorder<'_> {
         self.write_with(|writer, file| {
             file.execute(
                 sql!(
-                    "INSERT INTO case_decided (session, id, saved_runs) VALUES ($1, $2, $3)
-                     ON CONFLICT (session, id) DO UPDATE SET saved_runs = excluded.saved_runs"
+                    "INSERT INTO decided_case (session, case_id, saved_runs) VALUES ($1, $2, $3)
+                     ON CONFLICT (session, case_id) DO UPDATE SET saved_runs = excluded.saved_runs"
                 ),
                 sql_params![writer.session(), label, saved as i64],
             )?;

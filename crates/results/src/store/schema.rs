@@ -63,6 +63,7 @@ pub(super) const STEPS: &[SchemaStep] = &[
     PACKS,
     LOOKS,
     COUNTS_TOGETHER,
+    NAMES,
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
@@ -149,6 +150,19 @@ const LOOKS: SchemaStep = SchemaStep {
 const COUNTS_TOGETHER: SchemaStep = SchemaStep {
     text: "",
     differs: PostgresVariant::Instead(include_str!("steps/17-counts.postgres.sql")),
+};
+
+/// Renames tables and columns into the terms of the field. The renames are the same for both back
+/// ends; their triggers differ.
+const NAMES: SchemaStep = SchemaStep {
+    text: concat!(
+        include_str!("steps/18-names.sql"),
+        include_str!("steps/18-names.sqlite.sql")
+    ),
+    differs: PostgresVariant::Instead(concat!(
+        include_str!("steps/18-names.sql"),
+        include_str!("steps/18-names.postgres.sql")
+    )),
 };
 
 /// Owner and version of a database, read from its header.

@@ -341,7 +341,7 @@ mod tests {
                         label: None,
                         class: None,
                     },
-                    circumstances: Vec::new(),
+                    environment_facts: Vec::new(),
                     points: Vec::new(),
                 };
                 store.store_points(number, &of).unwrap();

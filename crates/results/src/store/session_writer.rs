@@ -32,8 +32,8 @@ const ROW_BITS_PER_SLOT: u32 = 24;
 impl SessionWriter {
     /// Continues a stored session.
     pub fn open(file: &Database, session: i64) -> Result<SessionWriter, Error> {
-        let runs = sql!("SELECT coalesce(max(place) + 1, 0) FROM run WHERE session = $1");
-        let failures = sql!("SELECT coalesce(max(place) + 1, 0) FROM failure WHERE session = $1");
+        let runs = sql!("SELECT coalesce(max(seq) + 1, 0) FROM run WHERE session = $1");
+        let failures = sql!("SELECT coalesce(max(seq) + 1, 0) FROM failure WHERE session = $1");
         Ok(SessionWriter {
             session,
             runs: file.query_value(runs, sql_params![session])?,
@@ -70,7 +70,7 @@ impl SessionWriter {
         let mut writer = SessionWriter::open(file, number)?;
         for (index, tag) in session.tags.iter().enumerate() {
             file.execute(
-                sql!("INSERT INTO tag (session, place, name) VALUES ($1, $2, $3)"),
+                sql!("INSERT INTO tag (session, seq, name) VALUES ($1, $2, $3)"),
                 sql_params![writer.session, index as i64, tag],
             )?;
         }
@@ -113,8 +113,8 @@ impl SessionWriter {
     ) -> anyhow::Result<()> {
         file.execute(
             sql!(
-                "INSERT INTO fleet_machine (session, place, id, detail) VALUES ($1, $2, $3, $4)
-                 ON CONFLICT (session, place) DO UPDATE SET
+                "INSERT INTO fleet_machine (session, seq, id, detail) VALUES ($1, $2, $3, $4)
+                 ON CONFLICT (session, seq) DO UPDATE SET
                      id = excluded.id, detail = excluded.detail"
             ),
             sql_params![
@@ -140,39 +140,39 @@ impl SessionWriter {
         &self,
         file: &Database,
         name: &str,
-        first: i64,
+        first_report: i64,
     ) -> Result<(), Error> {
         file.execute(
             sql!(
-                "UPDATE metric SET first = $1 WHERE session = $2 AND name = $3
-                 AND (first IS NULL OR first > $1)"
+                "UPDATE metric SET first_report = $1 WHERE session = $2 AND name = $3
+                 AND (first_report IS NULL OR first_report > $1)"
             ),
-            sql_params![first, self.session, name],
+            sql_params![first_report, self.session, name],
         )?;
         Ok(())
     }
 
     /// Sorts the metrics of a session with merged blocks by first report.
     pub fn order_metrics(&mut self, file: &Database) -> Result<(), Error> {
-        let sql = sql!("SELECT place FROM metric WHERE session = $1 ORDER BY first, place");
+        let sql = sql!("SELECT seq FROM metric WHERE session = $1 ORDER BY first_report, seq");
         let ordered: Vec<i64> = file.query(sql, sql_params![self.session], |row| row.get(0))?;
         if ordered.is_sorted() {
             return Ok(());
         }
         // Move via unused indices, because no two metrics may share one.
         let first_unused = 1 << ROW_BITS_PER_SLOT;
-        for (&place, new) in ordered.iter().zip(first_unused..) {
+        for (&seq, new) in ordered.iter().zip(first_unused..) {
             file.execute(
-                sql!("UPDATE metric SET place = $1 WHERE session = $2 AND place = $3"),
-                sql_params![new, self.session, place],
+                sql!("UPDATE metric SET seq = $1 WHERE session = $2 AND seq = $3"),
+                sql_params![new, self.session, seq],
             )?;
             file.execute(
                 sql!("UPDATE sample SET metric = $1 WHERE session = $2 AND metric = $3"),
-                sql_params![new, self.session, place],
+                sql_params![new, self.session, seq],
             )?;
         }
         file.execute(
-            sql!("UPDATE metric SET place = place - $1 WHERE session = $2"),
+            sql!("UPDATE metric SET seq = seq - $1 WHERE session = $2"),
             sql_params![first_unused, self.session],
         )?;
         file.execute(
@@ -187,18 +187,19 @@ impl SessionWriter {
     pub fn set_recorder(&self, file: &Database, process: &ProcessIdentity) -> Result<(), Error> {
         file.execute(
             sql!(
-                "INSERT INTO recorder (session, machine, boot, numbering, pid, started_ticks)
+                "INSERT INTO recorder (session, machine_id, boot_id, pid_namespace, pid,
+                      started_ticks)
                  VALUES ($1, $2, $3, $4, $5, $6)
                  ON CONFLICT (session) DO UPDATE SET
-                     machine = excluded.machine, boot = excluded.boot,
-                     numbering = excluded.numbering, pid = excluded.pid,
+                     machine_id = excluded.machine_id, boot_id = excluded.boot_id,
+                     pid_namespace = excluded.pid_namespace, pid = excluded.pid,
                      started_ticks = excluded.started_ticks"
             ),
             sql_params![
                 self.session,
-                &process.machine,
-                &process.boot,
-                &process.numbering,
+                &process.machine_id,
+                &process.boot_id,
+                &process.pid_namespace,
                 process.pid,
                 process.started_ticks,
             ],
@@ -251,10 +252,10 @@ impl SessionWriter {
     fn add_metric(&mut self, file: &Database, metric: &Metric) -> Result<i64, Error> {
         let metric_index = file.query_value(
             sql!(
-                "INSERT INTO metric (session, place, name, unit, better)
-                 SELECT CAST($1 AS BIGINT), coalesce(max(place) + 1, 0), CAST($2 AS TEXT),
+                "INSERT INTO metric (session, seq, name, unit, better)
+                 SELECT CAST($1 AS BIGINT), coalesce(max(seq) + 1, 0), CAST($2 AS TEXT),
                         CAST($3 AS TEXT), CAST($4 AS TEXT)
-                 FROM metric WHERE session = $1 RETURNING place"
+                 FROM metric WHERE session = $1 RETURNING seq"
             ),
             sql_params![
                 self.session,
@@ -275,7 +276,7 @@ impl SessionWriter {
             return Ok(index);
         }
         let index = file.query_first(
-            sql!("SELECT place FROM metric WHERE session = $1 AND name = $2"),
+            sql!("SELECT seq FROM metric WHERE session = $1 AND name = $2"),
             sql_params![self.session, name],
             |row| row.get(0),
         )?;
@@ -331,10 +332,10 @@ impl SessionWriter {
         }
         let inserted = file.insert(
             sql!(
-                "INSERT INTO run (session, place, benchmark_case, variant, slot, block,
+                "INSERT INTO run (session, seq, benchmark_case, variant, slot, block,
                      started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
                      involuntary_switches, notes, slot_done, build, voluntary_switches,
-                     minor_faults, major_faults, migrations, surroundings, disturbed, machine)
+                     minor_faults, major_faults, migrations, kernel_stats, rejected_by, machine)
                  {{rows:22}} ON CONFLICT DO NOTHING"
             ),
             &rows,
@@ -344,7 +345,7 @@ impl SessionWriter {
         for (row_index, run) in (self.runs..).zip(runs) {
             if let Some(load) = &run.load {
                 file.execute(
-                    sql!("INSERT INTO load (session, place, detail) VALUES ($1, $2, $3)"),
+                    sql!("INSERT INTO load (session, seq, detail) VALUES ($1, $2, $3)"),
                     sql_params![self.session, row_index, load],
                 )?;
             }
@@ -385,8 +386,8 @@ impl SessionWriter {
             count(|usage| usage.minor_faults),
             count(|usage| usage.major_faults),
             count(|usage| usage.migrations),
-            &json.surroundings,
-            &run.disturbed,
+            &json.kernel_stats,
+            &run.rejected_by,
             run.machine,
         ]
     }
@@ -414,7 +415,7 @@ impl SessionWriter {
             .collect();
         file.insert(
             sql!(
-                "INSERT INTO sample (session, place, metric, readings, elapsed_ns, iterations,
+                "INSERT INTO sample (session, seq, metric, readings, elapsed_ns, iterations,
                      positions) {{rows:7}}"
             ),
             &rows,
@@ -431,7 +432,7 @@ impl SessionWriter {
     ) -> anyhow::Result<()> {
         let inserted = file.execute(
             sql!(
-                "INSERT INTO failure (session, place, slot, slot_done, skipped, detail)
+                "INSERT INTO failure (session, seq, slot, slot_done, skipped, detail)
                  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
             ),
             sql_params![
@@ -478,8 +479,8 @@ impl SessionWriter {
         let case = self.case_number(file, &recording.case)?;
         file.execute(
             sql!(
-                "INSERT INTO profile (session, place, benchmark_case, variant, detail)
-                 SELECT CAST($1 AS BIGINT), coalesce(max(place) + 1, 0), CAST($2 AS BIGINT),
+                "INSERT INTO profile (session, seq, benchmark_case, variant, detail)
+                 SELECT CAST($1 AS BIGINT), coalesce(max(seq) + 1, 0), CAST($2 AS BIGINT),
                         CAST($3 AS TEXT), CAST($4 AS TEXT)
                  FROM profile WHERE session = $1
                  ON CONFLICT (session, benchmark_case, variant)
@@ -518,18 +519,18 @@ impl SessionWriter {
 /// JSON columns of a run.
 struct RunJson {
     notes: Option<String>,
-    surroundings: Option<String>,
+    kernel_stats: Option<String>,
 }
 
 impl RunJson {
     fn from_run(run: &Run) -> anyhow::Result<RunJson> {
-        let surroundings = run.surroundings.as_ref();
+        let kernel_stats = run.kernel_stats.as_ref();
         Ok(RunJson {
             notes: (!run.notes.is_empty())
                 .then(|| to_json("notes", &run.notes))
                 .transpose()?,
-            surroundings: surroundings
-                .map(|around| to_json("surroundings", around))
+            kernel_stats: kernel_stats
+                .map(|stats| to_json("kernel counters", stats))
                 .transpose()?,
         })
     }

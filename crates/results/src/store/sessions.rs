@@ -63,9 +63,9 @@ impl Store {
         self.transact(|file| {
             file.execute(
                 sql!(
-                    "INSERT INTO tag (session, place, name)
+                    "INSERT INTO tag (session, seq, name)
                      SELECT CAST($1 AS BIGINT),
-                            (SELECT coalesce(max(place) + 1, 0) FROM tag WHERE session = $1),
+                            (SELECT coalesce(max(seq) + 1, 0) FROM tag WHERE session = $1),
                             CAST($2 AS TEXT)
                      WHERE NOT EXISTS (SELECT 1 FROM tag WHERE session = $1 AND name = $2)"
                 ),
@@ -260,7 +260,7 @@ impl Store {
                     coalesce((SELECT max(ended_unix_ms) FROM session_case
                               WHERE session = session.number), started_unix_ms) - started_unix_ms,
                     (SELECT detail FROM origin WHERE session = number),
-                    (SELECT {{texts:name ORDER BY place}} FROM tag WHERE session = number),
+                    (SELECT {{texts:name ORDER BY seq}} FROM tag WHERE session = number),
                     (SELECT {{texts:benchmark ORDER BY first}} FROM (
                          SELECT benchmark, min(known.number) AS first FROM session_case
                          JOIN benchmark_case AS known ON known.number = benchmark_case
@@ -300,13 +300,14 @@ impl Store {
     /// Fails if the store cannot be read.
     pub fn recording_process(&self, number: i64) -> anyhow::Result<Option<ProcessIdentity>> {
         let sql = sql!(
-            "SELECT machine, boot, numbering, pid, started_ticks FROM recorder WHERE session = $1"
+            "SELECT machine_id, boot_id, pid_namespace, pid, started_ticks
+             FROM recorder WHERE session = $1"
         );
         let read = |row: SqlRow<'_>| {
             Ok(ProcessIdentity {
-                machine: row.get(0)?,
-                boot: row.get(1)?,
-                numbering: row.get(2)?,
+                machine_id: row.get(0)?,
+                boot_id: row.get(1)?,
+                pid_namespace: row.get(2)?,
                 pid: row.get(3)?,
                 started_ticks: row.get(4)?,
             })

@@ -92,7 +92,7 @@ pub struct AuditEntry {
     /// Time, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
     /// Name of the token, or a substitute.
-    pub who: String,
+    pub actor: String,
     /// The id of the token.
     pub token: Option<String>,
     /// Address of the client.
@@ -100,7 +100,7 @@ pub struct AuditEntry {
     /// The project.
     pub project: Option<String>,
     /// The action.
-    pub what: String,
+    pub action: String,
     /// Object of the action.
     pub subject: Option<String>,
     /// `done`, or the reason for the denial.
@@ -233,17 +233,17 @@ impl Store {
         self.transact(|file| {
             file.execute(
                 sql!(
-                    "INSERT INTO audit (at_unix_ms, who, token, address, project, what, subject,
+                    "INSERT INTO audit (at_unix_ms, actor, token, address, project, action, subject,
                                         result)
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
                 ),
                 sql_params![
                     line.at_unix_ms,
-                    &line.who,
+                    &line.actor,
                     &line.token,
                     &line.address,
                     &line.project,
-                    &line.what,
+                    &line.action,
                     &line.subject,
                     &line.result,
                 ],
@@ -258,17 +258,17 @@ impl Store {
     /// Fails on database errors.
     pub fn latest_audit_entries(&self, max_count: usize) -> anyhow::Result<Vec<AuditEntry>> {
         let sql = sql!(
-            "SELECT at_unix_ms, who, token, address, project, what, subject, result
+            "SELECT at_unix_ms, actor, token, address, project, action, subject, result
              FROM audit ORDER BY number DESC LIMIT $1"
         );
         self.query_rows(sql, sql_params![max_count as i64], |row| {
             Ok(AuditEntry {
                 at_unix_ms: row.get(0)?,
-                who: row.get(1)?,
+                actor: row.get(1)?,
                 token: row.get(2)?,
                 address: row.get(3)?,
                 project: row.get(4)?,
-                what: row.get(5)?,
+                action: row.get(5)?,
                 subject: row.get(6)?,
                 result: row.get(7)?,
             })
@@ -379,18 +379,18 @@ mod tests {
     fn the_audit_gives_the_newest_lines_first() {
         for backend in test_backends() {
             let mut store = backend.open();
-            for what in ["push", "triage", "login"] {
+            for action in ["push", "triage", "login"] {
                 let line = AuditEntry {
-                    what: what.into(),
+                    action: action.into(),
                     result: "done".into(),
                     ..AuditEntry::default()
                 };
                 store.append_audit(&line).unwrap();
             }
-            let whats: Vec<String> = (store.latest_audit_entries(2).unwrap().into_iter())
-                .map(|line| line.what)
+            let actions: Vec<String> = (store.latest_audit_entries(2).unwrap().into_iter())
+                .map(|line| line.action)
                 .collect();
-            assert_eq!(whats, ["login", "triage"]);
+            assert_eq!(actions, ["login", "triage"]);
         }
     }
 }

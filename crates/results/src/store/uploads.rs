@@ -334,7 +334,7 @@ fn find_status(file: &Database, id: &str) -> Result<Option<UploadStatus>, Error>
     if let Some(number) = find_number_by_id(file, id)? {
         return Ok(Some(UploadStatus::Known(number)));
     }
-    let deleted = sql!("SELECT at_unix_ms FROM deleted WHERE id = $1");
+    let deleted = sql!("SELECT at_unix_ms FROM deleted_session WHERE id = $1");
     if file
         .query_first(deleted, sql_params![id], |row| row.get::<i64>(0))?
         .is_some()

@@ -159,7 +159,7 @@ pub fn report_loads(
     let output = args.output.report_settings();
     let mut document =
         report::session::report_load_session(&session, &findings, &settings, &output)?;
-    document.append_document(report::report_circumstances(
+    document.append_document(report::report_measurement_details(
         &[(None, &session)],
         &AnalysisFindings::default(),
     ));

@@ -314,7 +314,7 @@ fn order_revisions(
 fn job_after_attempt(job: CommentJob, failure: Option<anyhow::Error>) -> CommentJob {
     let Some(failure) = failure else {
         return CommentJob {
-            state: CommentState::Said,
+            state: CommentState::Posted,
             reason: None,
             ..job
         };
@@ -378,6 +378,6 @@ mod tests {
         assert!(retried.next_unix_ms > unix_time_ms());
         let refused = job_after_attempt(job.clone(), Some(anyhow::anyhow!("no token")));
         assert_eq!(refused.state, CommentState::Refused);
-        assert_eq!(job_after_attempt(job, None).state, CommentState::Said);
+        assert_eq!(job_after_attempt(job, None).state, CommentState::Posted);
     }
 }

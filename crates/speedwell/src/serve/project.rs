@@ -115,8 +115,8 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
 pub fn record_action(store: &mut Store, action: &str, subject: &str) -> anyhow::Result<()> {
     store.append_audit(&AuditEntry {
         at_unix_ms: unix_time_ms(),
-        who: "command line".into(),
-        what: action.to_owned(),
+        actor: "command line".into(),
+        action: action.to_owned(),
         subject: Some(subject.to_owned()),
         result: "done".into(),
         ..AuditEntry::default()

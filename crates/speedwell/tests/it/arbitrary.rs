@@ -210,7 +210,7 @@ fn run(
             major_faults: dice.maybe(|dice| dice.0.random()),
             migrations: dice.maybe(|dice| dice.0.random()),
         }),
-        surroundings: dice.maybe(|dice| KernelStats {
+        kernel_stats: dice.maybe(|dice| KernelStats {
             steal: dice.maybe(|dice| dice.0.random()),
             pressure: dice.maybe(|dice| dice.0.random()),
             frequency_mhz: dice.maybe(|dice| [3000.0, dice.0.random()]),
@@ -218,7 +218,7 @@ fn run(
             load: dice.maybe(|dice| dice.0.random()),
             temperature_c: dice.maybe(|dice| dice.0.random()),
         }),
-        disturbed: dice.maybe(SessionGenerator::word),
+        rejected_by: dice.maybe(SessionGenerator::word),
         machine: None,
         samples: (0..dice.up_to(7) - 1)
             .map(|_| sample(&names, dice))

@@ -362,7 +362,7 @@ fn a_backup_that_is_cut_between_two_lines_is_refused(place: &StorePlace) {
 
     // Older versions wrote no such line.
     let older = lines[..lines.len() - 1].join("\n");
-    let older = older.replacen("\"version\":2", "\"version\":1", 1);
+    let older = older.replacen("\"version\":3", "\"version\":1", 1);
     restore(&older, "old/results.db")
         .expect_status(0)
         .expect_stderr(&["restored 3 sessions", "was written by an older version"]);
@@ -431,7 +431,7 @@ fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &StorePlace) {
     let deleted = store.deleted_sessions().unwrap();
     let whys: Vec<(&str, &str)> = deleted
         .iter()
-        .map(|one| (one.id.as_str(), one.why.as_str()))
+        .map(|one| (one.id.as_str(), one.reason.as_str()))
         .collect();
     assert_eq!(whys, [("0197-5", "failed"), ("0197-2", "of a branch")]);
     run(&["--undelete", "0197-2"])

@@ -44,8 +44,8 @@ pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
         started_unix_ms: 1_750_000_000_000 + i64::from(slot),
         wall_ns: 1_000,
         usage: None,
-        surroundings: None,
-        disturbed: None,
+        kernel_stats: None,
+        rejected_by: None,
         machine: None,
         samples: vec![Sample {
             metric: metric.into(),

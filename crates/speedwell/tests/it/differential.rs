@@ -295,7 +295,7 @@ fn session_of(commit: u32) -> Session {
     session.runs[0].case = Case::new("group/shared", Vec::new()).into();
     for (run, value) in session.runs.iter_mut().zip(1..) {
         // Sums of random figures would be inconsistent.
-        (run.usage, run.surroundings) = (None, None);
+        (run.usage, run.kernel_stats) = (None, None);
         run.wall_ns = 1_000_000;
         for sample in &mut run.samples {
             sample.value = f64::from(value + commit) / 3.0;
@@ -380,7 +380,7 @@ fn points_lines_and_changes_are_the_same() {
             store.environment_facts(number).unwrap()
         });
     }
-    circumstances(&mut stores);
+    environment_facts(&mut stores);
     let revision = |commit: u32| Revision {
         id: format!("c{commit}"),
         tree: Some(format!("tree of {commit}")),
@@ -421,10 +421,10 @@ fn points_lines_and_changes_are_the_same() {
     changes(&mut stores);
 }
 
-/// The circumstances of all sessions, read at once, equal those read one by one.
-fn circumstances(stores: &mut [Store; 2]) {
+/// The environment facts of all sessions, read at once, equal those read one by one.
+fn environment_facts(stores: &mut [Store; 2]) {
     let numbers: Vec<i64> = (1..=50).collect();
-    let sets = query_both(stores, "circumstances of all", |store| {
+    let sets = query_both(stores, "environment facts of all", |store| {
         let mut sets = store.facts_by_sessions(&numbers).unwrap();
         sets.sort_by_key(|(_, sessions)| sessions[0]);
         sets

@@ -76,7 +76,7 @@ fn a_disturbed_run_is_kept_marked_and_repeated_in_its_block() {
     let runs = runs(&project);
     let marked: Vec<u64> = runs
         .iter()
-        .filter(|run| run["disturbed"] == RULE)
+        .filter(|run| run["rejected_by"] == RULE)
         .map(|run| run["usage"]["involuntary_switches"].as_u64().unwrap())
         .collect();
     assert_eq!(
@@ -161,7 +161,7 @@ fn what_the_kernel_says_of_a_process_is_recorded_with_its_run() {
     for figure in ["voluntary_switches", "minor_faults", "major_faults"] {
         assert!(run["usage"][figure].is_u64(), "{run}");
     }
-    assert!(run["surroundings"]["load"].is_number(), "{run}");
+    assert!(run["kernel_stats"]["load"].is_number(), "{run}");
 }
 
 #[test]

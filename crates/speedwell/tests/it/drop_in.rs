@@ -176,8 +176,8 @@ pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64)
         started_unix_ms: 0,
         wall_ns: elapsed_ns,
         usage: None,
-        surroundings: None,
-        disturbed: None,
+        kernel_stats: None,
+        rejected_by: None,
         machine: None,
         samples: vec![Sample {
             metric: Metric::THROUGHPUT.into(),

@@ -69,7 +69,7 @@ fn session(project: &TempProject) -> (Value, Vec<String>) {
             for key in [
                 "started_unix_ms",
                 "wall_ns",
-                "surroundings",
+                "kernel_stats",
                 "usage",
                 "machine",
             ] {

@@ -264,9 +264,9 @@ fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &StorePlac
     of("0197-b2", "pr/1", "mine")
         .expect_rejected(403, "may not push sessions of the machine 'mine'");
     of("0197-b3", "pr/1", "lab").expect(201, "stored");
-    let refused = "SELECT count(*) FROM audit WHERE what = 'push' AND result LIKE '%may not%'";
+    let refused = "SELECT count(*) FROM audit WHERE action = 'push' AND result LIKE '%may not%'";
     assert_eq!(place.number(refused), 2);
-    let done = "SELECT count(*) FROM audit WHERE what = 'push' AND result = 'done'";
+    let done = "SELECT count(*) FROM audit WHERE action = 'push' AND result = 'done'";
     assert_eq!(place.number(done), 3);
 }
 

@@ -126,7 +126,8 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Store
         let mut earlier = session("b-4", HEAD, BASE, Some(1.0));
         earlier.started_unix_ms -= 86_400_000;
         push(&server, &earlier);
-        let is_said = |job: &CommentJob| job.session == Some(5) && job.state == CommentState::Said;
+        let is_said =
+            |job: &CommentJob| job.session == Some(5) && job.state == CommentState::Posted;
         wait_until(|| {
             core(place)
                 .comment_job("12")

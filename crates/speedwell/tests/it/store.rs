@@ -228,7 +228,7 @@ fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others(place: &StorePl
         "sample",
         "failure",
         "empty_slot",
-        "case_decided",
+        "decided_case",
     ] {
         let rows = place.number(&format!(
             "SELECT count(*) FROM {table} WHERE session = {gone}"

@@ -153,15 +153,15 @@ fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
          FROM session, n WHERE number = 1",
     );
     place.change(
-        "INSERT INTO point (series, at_unix_ms, session, place, revision, machine, value, low, high,
-                            runs, spread, kind, dirty, work)
+        "INSERT INTO point (series, at_unix_ms, session, seq, revision, machine, value, low, high,
+                            runs, spread, kind, dirty, benchmark_digest)
          SELECT series, session.started_unix_ms, session.number, 0, revision, machine,
-                100 + session.number % 7, low, high, runs, spread, kind, dirty, work
+                100 + session.number % 7, low, high, runs, spread, kind, dirty, benchmark_digest
          FROM point, session WHERE session.number > 1",
     );
     place.change(
-        "INSERT INTO session_machine (session, machine, surroundings)
-         SELECT session.number, machine, surroundings FROM session, session_machine
+        "INSERT INTO session_machine (session, machine, environment_facts)
+         SELECT session.number, machine, environment_facts FROM session, session_machine
          WHERE session.number > 1",
     );
     let dashboard = TestDashboard::of(&project);

@@ -211,11 +211,11 @@ pub fn list_audit_entries(call: &ApiRequest<'_>) -> DataResult {
     let rows = entries.iter().map(|entry| {
         json!({
             "at_unix_ms": entry.at_unix_ms,
-            "actor": entry.who,
+            "actor": entry.actor,
             "token": entry.token,
             "address": entry.address,
             "project": entry.project,
-            "action": entry.what,
+            "action": entry.action,
             "subject": entry.subject,
             "result": entry.result,
         })

@@ -72,7 +72,7 @@ pub fn machine_page(context: PageContext<'_>, number: &str) -> Result<PageConten
     document.append_document(
         context.list_sessions(&context.store.select_sessions(&filter, MAX_SESSIONS)?),
     );
-    link_column(&mut document, "circumstances", "session", |number| {
+    link_column(&mut document, "environment_facts", "session", |number| {
         Some(context.numbered_href(number.as_i64()?))
     });
     let sessions_href = context.page_href(&format!("sessions?machine={}", machine.number));

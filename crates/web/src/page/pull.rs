@@ -71,7 +71,7 @@ fn comment_status(job: &CommentJob) -> Option<ReportBlock> {
     let revision = short_revision(&job.revision);
     let reason = job.reason.as_deref().unwrap_or_default();
     match (job.state, reason) {
-        (CommentState::Said, _) => None,
+        (CommentState::Posted, _) => None,
         (CommentState::Waiting, "") => Some(ReportBlock::Note(format!(
             "The comment on {revision} is queued."
         ))),

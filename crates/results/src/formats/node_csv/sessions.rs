@@ -108,8 +108,8 @@ impl RowCollector {
             // The file lacks the process's running time; the measured time is a lower bound.
             wall_ns: elapsed_ns.unwrap_or_default(),
             usage: None,
-            surroundings: None,
-            disturbed: None,
+            kernel_stats: None,
+            rejected_by: None,
             machine: None,
             samples: vec![Sample {
                 metric: self.metric.clone(),

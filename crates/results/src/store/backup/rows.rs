@@ -17,6 +17,8 @@ pub(super) enum ColumnValue {
 /// A table, with statements that read its rows and insert missing ones.
 struct BackupTable {
     name: &'static str,
+    /// Name up to version 2 of the format, if different.
+    old_name: Option<&'static str>,
     read: &'static SqlStatement,
     insert: &'static SqlStatement,
     columns: usize,
@@ -26,6 +28,7 @@ struct BackupTable {
 static TABLES: [BackupTable; 7] = [
     BackupTable {
         name: "token",
+        old_name: None,
         read: sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                         expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token ORDER BY number"
@@ -39,51 +42,56 @@ static TABLES: [BackupTable; 7] = [
     },
     BackupTable {
         name: "audit",
+        old_name: None,
         read: sql!(
-            "SELECT at_unix_ms, who, token, address, project, what, subject, result
+            "SELECT at_unix_ms, actor, token, address, project, action, subject, result
                  FROM audit ORDER BY number"
         ),
         insert: sql!(
-            "INSERT INTO audit (at_unix_ms, who, token, address, project, what, subject, result)
+            "INSERT INTO audit (at_unix_ms, actor, token, address, project, action, subject, result)
                  SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT),
                         CAST($5 AS TEXT), CAST($6 AS TEXT), CAST($7 AS TEXT), CAST($8 AS TEXT)
-                 WHERE NOT EXISTS (SELECT 1 FROM audit WHERE at_unix_ms = $1 AND what = $6
+                 WHERE NOT EXISTS (SELECT 1 FROM audit WHERE at_unix_ms = $1 AND action = $6
                                    AND subject IS NOT DISTINCT FROM $7)"
         ),
         columns: 8,
     },
     BackupTable {
-        name: "renamed",
-        read: sql!("SELECT old, new FROM renamed ORDER BY old COLLATE {{binary}}"),
+        name: "rename",
+        old_name: Some("renamed"),
+        read: sql!("SELECT old, new FROM rename ORDER BY old COLLATE {{binary}}"),
         insert: sql!(
-            "INSERT INTO renamed (project, old, new) VALUES (1, $1, $2) ON CONFLICT DO NOTHING"
+            "INSERT INTO rename (project, old, new) VALUES (1, $1, $2) ON CONFLICT DO NOTHING"
         ),
         columns: 2,
     },
     BackupTable {
-        name: "remark",
-        read: sql!("SELECT revision, text FROM remark ORDER BY number"),
+        name: "annotation",
+        old_name: Some("remark"),
+        read: sql!("SELECT revision, text FROM annotation ORDER BY number"),
         insert: sql!(
-            "INSERT INTO remark (project, revision, text)
+            "INSERT INTO annotation (project, revision, text)
                  SELECT 1, CAST($1 AS TEXT), CAST($2 AS TEXT)
-                 WHERE NOT EXISTS (SELECT 1 FROM remark WHERE revision = $1 AND text = $2)"
+                 WHERE NOT EXISTS (SELECT 1 FROM annotation WHERE revision = $1 AND text = $2)"
         ),
         columns: 2,
     },
     BackupTable {
-        name: "deleted",
+        name: "deleted_session",
+        old_name: Some("deleted"),
         read: sql!(
-            "SELECT id, number, who, why, at_unix_ms, lines FROM deleted
+            "SELECT id, number, actor, reason, at_unix_ms, lines FROM deleted_session
                  ORDER BY id COLLATE {{binary}}"
         ),
         insert: sql!(
-            "INSERT INTO deleted (id, number, who, why, at_unix_ms, lines)
+            "INSERT INTO deleted_session (id, number, actor, reason, at_unix_ms, lines)
                  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
         ),
         columns: 6,
     },
     BackupTable {
         name: "comment",
+        old_name: None,
         read: sql!(
             "SELECT forge, repository, pull, revision, posted_unix_ms, url, text
                  FROM comment ORDER BY number"
@@ -98,6 +106,7 @@ static TABLES: [BackupTable; 7] = [
     },
     BackupTable {
         name: "setting",
+        old_name: None,
         read: sql!("SELECT name, value FROM setting ORDER BY name COLLATE {{binary}}"),
         insert: sql!("INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
         columns: 2,
@@ -151,7 +160,9 @@ pub(super) fn validate_row(name: &str, values: &[ColumnValue]) -> anyhow::Result
 
 /// Finds a table. Rows of a table added by a later version are skipped.
 fn find_table(name: &str) -> Option<&'static BackupTable> {
-    TABLES.iter().find(|table| table.name == name)
+    TABLES
+        .iter()
+        .find(|table| table.name == name || table.old_name == Some(name))
 }
 
 /// Inserts a validated row unless it exists.

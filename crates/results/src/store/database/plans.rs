@@ -168,7 +168,7 @@ fn runs_of_a_case_are_found_by_its_index_and_not_among_all_of_the_session() {
         );
         let mut others = plan[1..].iter().filter(|line| line.starts_with("S"));
         assert!(
-            others.all(|line| line.contains("(session=? AND place=?)")),
+            others.all(|line| line.contains("(session=? AND seq=?)")),
             "{plan:?}"
         );
     }

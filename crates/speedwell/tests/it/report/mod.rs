@@ -7,21 +7,21 @@
 // Tests and their helpers report failures by panicking.
 #![allow(clippy::unwrap_used)]
 
-mod circumstances;
 mod page;
 mod sample_findings;
+mod sample_sessions;
 mod sample_study;
 
 use crate::project::expect_golden;
-use circumstances::{failures, session};
 use sample_findings::{comparison, load_test, one_sided};
+use sample_sessions::{failures, session};
 use sample_study::study;
 use speedwell_analysis::AnalysisFindings;
 use speedwell_model::Verdict;
 use speedwell_report::{
     ChartKind, Csv, Document, Json, Markdown, OutputOptions, RenderDocument, ReportBlock,
-    TextFormat, Verbosity, print_document, report_circumstances as circumstances_of,
-    report_findings as findings_of, report_study as study_of,
+    TextFormat, Verbosity, print_document, report_findings as findings_of,
+    report_measurement_details as details_of, report_study as study_of,
 };
 
 fn golden(name: &str, document: &Document, format: &dyn RenderDocument) {
@@ -47,7 +47,7 @@ fn mixed() -> AnalysisFindings {
 
 fn report_of(findings: &AnalysisFindings) -> Document {
     let mut document = findings_of(findings, &OutputOptions::default()).unwrap();
-    document.append_document(circumstances_of(&[(None, &session())], findings));
+    document.append_document(details_of(&[(None, &session())], findings));
     document
 }
 

@@ -67,14 +67,7 @@ impl PostgresConnection {
     /// Fails if the server cannot be reached or rejects the login, or the tables belong to another
     /// program or a newer version.
     pub fn open(address: &str) -> anyhow::Result<PostgresConnection> {
-        let config = address::parse_config(address)?;
-        let server = PostgresConnection {
-            line: RefCell::new(connect(&config).map_err(Error::explain_error)?),
-            is_read_only: Cell::new(false),
-            listens_to: RefCell::default(),
-            heard: Cell::new(0),
-            config,
-        };
+        let server = PostgresConnection::connect(address)?;
         let kind = server
             .database_owner(schema::STEPS.len())
             .map_err(Error::explain_error)?;
@@ -83,6 +76,26 @@ impl PostgresConnection {
                 .migrate(schema::STEPS)
                 .map_err(Error::explain_error)?;
         }
+        Ok(server)
+    }
+
+    /// Connects without looking at the tables.
+    fn connect(address: &str) -> anyhow::Result<PostgresConnection> {
+        let config = address::parse_config(address)?;
+        Ok(PostgresConnection {
+            line: RefCell::new(connect(&config).map_err(Error::explain_error)?),
+            is_read_only: Cell::new(false),
+            listens_to: RefCell::default(),
+            heard: Cell::new(0),
+            config,
+        })
+    }
+
+    /// Creates the tables of an earlier version.
+    #[cfg(test)]
+    pub fn with_steps(address: &str, steps: usize) -> anyhow::Result<PostgresConnection> {
+        let server = PostgresConnection::connect(address)?;
+        server.migrate(&schema::STEPS[..steps])?;
         Ok(server)
     }
 
@@ -153,7 +166,7 @@ impl PostgresConnection {
     }
 
     #[cfg(test)]
-    pub(super) fn batch(&self, text: &str) -> Result<(), Error> {
+    pub fn batch(&self, text: &str) -> Result<(), Error> {
         self.with_client(|client| Ok(client.batch_execute(text)?))
     }
 

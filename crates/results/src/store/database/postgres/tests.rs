@@ -22,14 +22,7 @@ const A_SESSION: &str =
 
 /// A connection that does not migrate.
 fn connect_without_migration(schema: &TestSchema) -> PostgresConnection {
-    let config = address::parse_config(&schema.address).unwrap();
-    PostgresConnection {
-        line: RefCell::new(connect(&config).unwrap()),
-        is_read_only: Cell::new(false),
-        listens_to: RefCell::default(),
-        heard: Cell::new(0),
-        config,
-    }
+    PostgresConnection::connect(&schema.address).unwrap()
 }
 
 #[test]

@@ -14,9 +14,9 @@ use speedwell_model::{
     StoppingDesign, Variant,
 };
 
-/// Describes the circumstances of `findings`, which come from these sessions. Where there are
-/// several, each has the name that the user gave. Machine-readable output has them as `sources`.
-pub fn report_circumstances(
+/// Describes how `findings` were measured, which come from these sessions. Where there are
+/// several, each has the name that the user gave. Machine-readable output: `sources`.
+pub fn report_measurement_details(
     sources: &[(Option<&str>, &Session)],
     findings: &AnalysisFindings,
 ) -> Document {
@@ -24,16 +24,16 @@ pub fn report_circumstances(
         .iter()
         .map(|(name, session)| (*name, *session, session.runs.len()))
         .collect();
-    report_circumstances_of(&run_counts, findings)
+    report_measurement_details_of(&run_counts, findings)
 }
 
-/// Like [`report_circumstances`], for sessions whose runs need not be in memory: their number is
-/// passed in.
-pub(crate) fn report_circumstances_of(
+/// Like [`report_measurement_details`], for sessions whose runs need not be in memory: their number
+/// is passed in.
+pub(crate) fn report_measurement_details_of(
     sources: &[(Option<&str>, &Session, usize)],
     findings: &AnalysisFindings,
 ) -> Document {
-    let mut document = Document::new("circumstances");
+    let mut document = Document::new("measurement_details");
     let analysis = findings
         .comparisons
         .first()
