@@ -313,7 +313,7 @@ impl ToolRequest {
 fn whole_seconds(tool: &str, option: &str, time: Duration) -> anyhow::Result<u64> {
     ensure!(
         time.subsec_nanos() == 0 && time.as_secs() > 0,
-        "{tool} counts --{option} in whole seconds"
+        "{tool} supports only whole seconds for --{option}"
     );
     Ok(time.as_secs())
 }

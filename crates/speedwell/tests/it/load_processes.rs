@@ -175,7 +175,10 @@ fn what_a_tool_cannot_do_is_refused_by_name() {
             "ab does not support --rate, --threads",
         ),
         (&["ab", "--hdr", "x"], "ab does not support --hdr"),
-        (&["wrk", "-t", "1.5s"], "wrk counts --time in whole seconds"),
+        (
+            &["wrk", "-t", "1.5s"],
+            "wrk supports only whole seconds for --time",
+        ),
     ];
     for (words, part) in refused {
         let words = [&["load", "http://127.0.0.1:9/", "--client"], words].concat();
