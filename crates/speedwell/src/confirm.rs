@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 /// Measure both sides of a suspected change again, to confirm or refute it
 ///
 /// Both sides are measured on this machine in randomised blocks of four, 14 to 48 runs a side, so that at most one in a
-/// hundred changes that do not exist is confirmed. Earlier measurements do not count, so the ratio is not overstated.
+/// hundred changes that do not exist is confirmed. Earlier measurements do not count, so the change is not overstated.
 /// CHANGE is a number from 'speedwell history changes': its revisions, case and target are taken from the store, and
 /// the result is stored there.
 ///
@@ -138,7 +138,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adapts a task to confirming.
+/// Adapts a measuring task to a confirmation.
 pub fn confirm_task(task: MeasureTask) -> MeasureTask {
     MeasureTask {
         settings: AnalysisSettings {

@@ -46,7 +46,7 @@ impl CommandGate {
             && rows.any(|row| row.withheld == Some(WithheldReason::BenchmarkChanged))
         {
             status::print_hint(
-                "--with-own-benchmarks compares each side with its own version of the benchmark",
+                "with --with-own-benchmarks, each side runs its own version of the benchmark",
             );
         }
         let failure_status = match outcome {
@@ -75,7 +75,7 @@ impl CommandGate {
         self.outcome.as_ref()
     }
 
-    /// Returns the exit status. A worse case outranks cases that could not be judged.
+    /// Returns the exit status. A case that got worse outranks cases that could not be judged.
     pub fn exit_status(&self) -> CommandStatus {
         let status_without_failure = self.status_without_failure.unwrap_or(CommandStatus::DONE);
         match self.outcome.as_ref().map(GateOutcome::to_answer) {

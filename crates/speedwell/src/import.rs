@@ -83,7 +83,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
             };
             let mut findings = validity::check_session(&session, &facts);
             if has_revision_from_file(&session) {
-                // Expected for such files: their noise shows from point to point.
+                // Single runs are expected in such files: the noise shows from point to point.
                 findings.retain(|finding| finding.check != ValidityCheck::SingleRuns);
             }
             if !findings.is_empty() {

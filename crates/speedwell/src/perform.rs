@@ -62,7 +62,7 @@ pub fn perform_run() -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Name of the command that keeps services running that several runs share.
+/// Name of the command that keeps alive the services shared by several runs.
 pub const KEEPING_COMMAND: &str = speedwell_harness::experiment::KEEPING_COMMAND;
 
 /// Waits for a request, starts its services, reports their addresses, and keeps them running until
@@ -114,7 +114,7 @@ pub fn perform_role() -> anyhow::Result<CommandStatus> {
     roles::worker::perform_role().map(|()| CommandStatus::DONE)
 }
 
-/// Name of the command that receives files and measures parcels of a session.
+/// Name of the command that receives files and measures this machine's share of a session.
 pub const PARCEL_COMMAND: &str = "perform-parcel";
 
 /// Selects the action.

@@ -73,7 +73,7 @@ pub fn read_sources(
     Ok(sources)
 }
 
-/// Reads one of several operands, where `common_name` replaces what their parts match. A file may
+/// Reads one of several operands; `common_name` replaces the text that their patterns match. A file may
 /// hold several sessions.
 ///
 /// # Errors

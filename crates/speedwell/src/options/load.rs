@@ -248,7 +248,7 @@ pub struct ConnectionArgs {
     pub proxy: Option<String>,
 }
 
-/// Options for success.
+/// Options that define a successful response.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Success")]
 pub struct ExpectArgs {

@@ -98,7 +98,7 @@ impl MachineArgs {
 }
 
 impl OriginArgs {
-    /// Adds the user's data to a session that was measured elsewhere.
+    /// Applies the given revision, branch and machine name to a session that was measured elsewhere.
     pub fn apply_to(&self, session: &mut Session) {
         if let Some(revision) = &self.revision {
             session.origin = Some(CodeOrigin {

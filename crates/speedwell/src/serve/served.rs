@@ -1,4 +1,4 @@
-//! Starts the dashboard: address, access and lookups.
+//! Starts the dashboard: decides where it listens and who may access it.
 //!
 //! `web` builds the pages, `serve` enforces limits. Start at [`run`].
 
