@@ -1,4 +1,4 @@
-//! Control frames: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM, and forbidden ones.
+//! Handles control frames: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM, and forbidden ones.
 
 use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, flag, kind};
 use super::{
