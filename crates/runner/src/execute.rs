@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 
 /// Decides after each block which cases need no more runs.
 pub trait StoppingRule {
-    /// Returns, for each open case, whether it is settled. Each element of `cases`
-    /// holds all finished runs of one case, in execution order.
+    /// Returns, for each open case, whether it is settled. Each element of `cases` holds all
+    /// finished runs of one case, in execution order.
     ///
     /// Rules keep state between calls: multiple-testing correction makes the cases depend on each
     /// other.

@@ -263,10 +263,10 @@ struct ToolRequest {
 impl ToolRequest {
     fn from_job(job: &LoadJob, body: &Path) -> anyhow::Result<ToolRequest> {
         let [kind] = job.load.kinds.kinds() else {
-            bail!("other tools send only one kind of request");
+            bail!("other tools cannot send several kinds of requests");
         };
         let PacingModel::Closed(closed) = &job.load.pace else {
-            bail!("other tools are supported only for clients that wait for responses");
+            bail!("other tools cannot send requests on a schedule");
         };
         let client = job.spec.client;
         let has_method = matches!(client, LoadClient::Ab | LoadClient::Autocannon);
