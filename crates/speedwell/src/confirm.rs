@@ -129,7 +129,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     ensure!(
         RunOrder::from(args.execution.order) == RunOrder::Blocks
             && args.comparison.method.is_none(),
-        "a confirmation is measured in randomised blocks and judged by ranks\nhint: leave out --order and --method"
+        "a confirmation uses randomised blocks and the rank test: --order and --method cannot be set\nhint: leave out --order and --method"
     );
     ensure!(
         args.study.x_axis.is_none(),

@@ -1,7 +1,8 @@
-//! The gate of a command: its line in the report and its exit status.
+//! Reports the outcome of a command's gate: adds its line to the report and determines the exit
+//! status.
 //!
-//! Maps answers to exit statuses. The answer itself comes from `analysis::gate`, according to the
-//! table in docs/reference/gates.md. Start at [`CommandGate::new`] and [`reject_before_measuring`].
+//! The outcome itself comes from `analysis::gate`, according to the table in docs/reference/gates.md.
+//! Start at [`CommandGate::new`] and [`reject_before_measuring`].
 
 use super::CommandStatus;
 use super::options::{FailOn, MeasureTask, OutputArgs};

@@ -1,5 +1,5 @@
-//! Hidden commands that run in a process of their own: one run of an experiment, and work for a
-//! machine of a fleet.
+//! Hidden commands that Speedwell starts as separate processes: they perform one run of an
+//! experiment, or work for a machine of a fleet.
 //!
 //! `runner/experiment` does the work. Requests and responses use the private channel
 //! (docs/reference/protocol.md, "Transport"); the other side is `harness/experiment/mod.rs`. Start

@@ -1,4 +1,5 @@
-//! `speedwell new overhead`: an experiment that measures what loading a module costs a program.
+//! `speedwell new overhead`: writes an experiment that measures what loading a module costs a
+//! program.
 
 use super::written::{PlaceArgs, StarterFiles};
 use super::written::{fill_template, program_requirement, quote_toml, requires_table, toml_array};

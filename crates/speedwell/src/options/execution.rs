@@ -1,4 +1,4 @@
-//! How runs are planned, executed, and divided into samples.
+//! Options for how runs are planned, executed, and divided into samples.
 
 use clap::{Args, ValueEnum};
 use speedwell_harness::TrialMode;

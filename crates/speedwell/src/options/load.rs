@@ -291,7 +291,7 @@ pub struct GeneratorArgs {
     /// Each thread occupies a whole processor.
     #[arg(long)]
     pub busy_poll: bool,
-    /// Read each response at once, even if the server sends several
+    /// Read each response immediately, without waiting for others
     #[arg(long)]
     pub no_batching: bool,
     /// Load generator: the built-in one or another tool

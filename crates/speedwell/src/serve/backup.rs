@@ -1,5 +1,5 @@
-//! `speedwell serve backup` and `restore`: all projects of a server in one file, which both back
-//! ends read.
+//! `speedwell serve backup` and `restore`: write all projects of a server to one file, and read it
+//! back into either kind of database.
 
 use crate::options::DatabaseArgs;
 use crate::{CommandStatus, status};

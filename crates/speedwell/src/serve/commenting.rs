@@ -2,8 +2,8 @@
 //! and its commit status.
 //!
 //! Pending updates are in the store, so a server that was killed continues with them when it is
-//! restarted. They are retried while the forge is unreachable. `pull_answer.rs` decides on the text. Start at
-//! [`spawn_commenter`].
+//! restarted. They are retried while the forge is unreachable. `pull_answer.rs` decides on the
+//! text. Start at [`spawn_commenter`].
 
 use super::forge::{options_of, parse_pull_request, read_token};
 use super::lookups::{LOOKUPS, compare_sources, parse_comparison};

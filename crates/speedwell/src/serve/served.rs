@@ -162,7 +162,7 @@ fn to_user_error(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
 struct ListenPlan {
     listen: ListenAddress,
     proxy: Option<TrustedProxy>,
-    /// Whether only users of this machine can connect, because no proxy forwards requests of
+    /// Whether only users of this machine can connect, because no proxy forwards requests from
     /// others.
     is_local: bool,
     public: Option<String>,
