@@ -81,7 +81,7 @@ const WRK_SUPPORT: ToolSupport = ToolSupport {
     success_statuses: 200..=399,
     counts_others: true,
     reasons: &[
-        ("count", "it ends by time only"),
+        ("count", "it can only end after a time"),
         ("request", "it needs a script for that"),
         ("data", "it needs a script for that"),
     ],
@@ -186,7 +186,7 @@ fn select_expected(
     };
     bail!(
         "{} cannot count {} as success: it {counts}\n\
-         hint: without --client (the key 'client' of a file) Speedwell's own generator counts it",
+         hint: Speedwell's own generator can: leave out --client (or the key 'client' of a file)",
         tool.name,
         formatted.join(", ")
     )
