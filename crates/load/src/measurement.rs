@@ -87,8 +87,7 @@ impl LoadMeasurement {
         self.rows.sort_by_key(|row| row.end_ns);
     }
 
-    /// Shifts all times by `later_ns`, to align a generator that started later than others with
-    /// them.
+    /// Shifts all times by `later_ns`, to align a generator that started later with the others.
     pub fn shift_by(&mut self, later_ns: u64) {
         self.timeline.shift_by(later_ns);
         for row in &mut self.rows {

@@ -31,8 +31,8 @@ struct ProcessStat {
     reaped_children_ticks: u64,
 }
 
-/// Returns the living processes of the tree of `root`, including it: its descendants and its
-/// process group.
+/// Returns the living processes of the tree of `root`: itself, its descendants and its process
+/// group.
 pub fn tree_of(root: i32) -> Vec<i32> {
     tree_members(&read_processes(), root)
 }

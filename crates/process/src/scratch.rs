@@ -1,7 +1,7 @@
 //! A folder for temporary files, removed when it is dropped.
 //!
-//! The temporary folder is shared, so this one is always new and accessible to its owner only: no
-//! other user can place a link or file there first (CWE-377, CWE-59). A lock, which the kernel
+//! All users share the parent folder, so this one is always new and accessible to its owner only:
+//! no other user can place a link or file there first (CWE-377, CWE-59). A lock, which the kernel
 //! releases with the process, marks it as in use; the next process removes leftovers of a killed
 //! one.
 

@@ -66,7 +66,9 @@ impl ServiceProcess {
             }),
             Err(_) => match join_listener(listener) {
                 Err(error) => Err(error),
-                Ok(_) => Err(io::Error::other("it ended before it was started")),
+                Ok(_) => Err(io::Error::other(
+                    "its listener thread ended before it reported a started process",
+                )),
             },
         }
     }

@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 
 /// Decides after each block which cases need no more runs.
 pub trait StoppingRule {
-    /// Returns, for each open case, whether it is settled. `cases` holds all finished runs of a
-    /// case in execution order.
+    /// Returns, for each open case, whether it is settled. Each element of `cases` holds all
+    /// finished runs of one case, in execution order.
     ///
     /// Rules keep state between calls: multiple-testing correction makes the cases depend on each
     /// other.
@@ -579,7 +579,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(())
     }
 
-    /// Open jobs whose cases are all settled. A file that starts its cases itself has several.
+    /// Open jobs whose cases are all settled. The job of a file that starts its cases itself has
+    /// several cases.
     fn settled_jobs(&mut self) -> Vec<usize> {
         if !self.stopping_rule.inspects_runs() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! A local server: when it is ready, and whether it is the process that listens.
+//! Starts a local server: determines when it is ready, and whether it is the process that listens.
 //!
 //! Decides whose responses are measured. Knows nothing about the requests. Start at
 //! [`wait_until_ready`], which every server goes through, or at [`LoadServer::start`] for the

@@ -17,7 +17,7 @@ enum TrialEvent {
 }
 
 /// Executes each job of `plan` once under its first variant, or under all variants for an
-/// experiment, `max_threads` jobs at a time since nothing is measured.
+/// experiment, up to `max_threads` jobs at a time since nothing is measured.
 ///
 /// # Errors
 /// Fails if an observer failed. Failures of tried programs are events, not errors.

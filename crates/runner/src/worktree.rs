@@ -49,13 +49,13 @@ const GIT_FOLDER: &str = "git";
 /// Names the repository in which earlier versions of Speedwell registered a worktree.
 const REPOSITORY_FILE: &str = "repository";
 
-/// Folder with the revision's own files, as checked out and built, in whose place others were put.
+/// Folder that keeps the revision's own files, as checked out and built, while others replace them.
 const ORIGINALS_FOLDER: &str = "originals";
 
 /// Format version of a worktree and its metadata. Other versions are rebuilt.
 const FORMAT_VERSION: u32 = 2;
 
-/// Lists the files that differ from the revision because the benchmark is the user's.
+/// Lists the files of the worktree that were replaced, for example by those of the user.
 const REPLACED_LIST: &str = "placed";
 
 /// Locks held by this process, each with the folder that it locks.
@@ -313,7 +313,7 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
     artifacts
 }
 
-/// Returns which of the checkout's files its last commit or the index holds.
+/// Returns which of the checkout's files are in its last commit or in the index.
 pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     list_files(checkout, &[], files)
 }

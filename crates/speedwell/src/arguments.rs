@@ -123,8 +123,7 @@ fn for_stdout(text: &StyledStr) -> String {
     }
 }
 
-/// Suggests a similarly named command where clap finds none: it misses typos in names as short as
-/// `rn`.
+/// Suggests a similarly named command where clap suggests none: clap misses typos as short as `rn`.
 fn suggest_command(error: &mut clap::Error, command: &Command) {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
         return;

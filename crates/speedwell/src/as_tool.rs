@@ -1,4 +1,4 @@
-//! `speedwell as TOOL`: the command line and output of another tool.
+//! `speedwell as TOOL`: imitates the command line and output of another tool.
 
 use super::CommandStatus;
 use clap::builder::PossibleValuesParser;

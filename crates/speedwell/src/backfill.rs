@@ -27,8 +27,8 @@ use std::time::Duration;
 /// session and stored at once. Revisions that already have a point from this machine are not measured again; those that
 /// failed to build with the same command are not retried. Your checkout is not touched.
 ///
-/// Exit status 1 if the history has points for fewer than N revisions at the end, unless it has them for the whole
-/// line.
+/// Exit status 1 if the history has points for fewer than N revisions at the end, unless every revision of the range
+/// has one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell backfill v1.4..HEAD --points 25 --build 'make -j4 bench' ./bench
@@ -46,7 +46,7 @@ pub struct BackfillArgs {
     arguments: Vec<String>,
     /// Number of revisions for which the history should have points
     ///
-    /// Revisions that already have one count. Finding a change needs at least 21 points.
+    /// Revisions that already have a point are counted. Finding a change needs at least 21 points.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = parse_points, help_heading = "Search")]
     points: usize,
     /// Program built from each revision, to run the targets

@@ -1,7 +1,8 @@
 //! `speedwell comment`: posts the result as a pull-request comment and as a commit status.
 //!
-//! Decides what is posted where. A refused post is a warning, never a failure, because the
-//! results are stored anyway. `speedwell_forge` finds the existing comment. Start at [`run`].
+//! Decides what is posted where. If the server rejects a post, the command prints a warning but
+//! does not fail, because the results are stored anyway. `speedwell_forge` finds the existing
+//! comment. Start at [`run`].
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, env_variable};
 use super::pull_comment::{self, PullAnswer};
@@ -34,8 +35,8 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// comment nor in the status. In CI jobs of GitHub, GitLab, Gitea and Forgejo, the default is the pull request of the
 /// job. The token is read from GITHUB_TOKEN or GH_TOKEN, GITLAB_TOKEN, GITEA_TOKEN or FORGEJO_TOKEN.
 ///
-/// With --fail-on, the gate sets the exit status, as for 'compare'. If the comment is refused, as for pull requests
-/// from forks, a warning is printed.
+/// With --fail-on, the gate sets the exit status, as for 'compare'. If the server rejects the comment, as for pull
+/// requests from forks, a warning is printed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell comment
@@ -119,7 +120,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
         status::write_stdout(&answer.body)?;
     } else {
         let pull_request = pull_request.context(
-            "no pull request given, and this is not a CI job of one\nhint: name it with --on github:OWNER/NAME#12, or use --dry-run",
+            "no pull request given, and this is not the CI job of a pull request\nhint: name it with --on github:OWNER/NAME#12, or use --dry-run",
         )?;
         let token = read_token(&args, &pull_request)?;
         let client = ForgeClient::new(pull_request.clone(), token);

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 /// Measure both sides of a suspected change again, to confirm or refute it
 ///
 /// Both sides are measured on this machine in randomised blocks of four, 14 to 48 runs a side, so that at most one in a
-/// hundred changes that do not exist is confirmed. Earlier measurements do not count, so the ratio is not overstated.
+/// hundred changes that do not exist is confirmed. Earlier measurements do not count, so the change is not overstated.
 /// CHANGE is a number from 'speedwell history changes': its revisions, case and target are taken from the store, and
 /// the result is stored there.
 ///
@@ -129,7 +129,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     ensure!(
         RunOrder::from(args.execution.order) == RunOrder::Blocks
             && args.comparison.method.is_none(),
-        "a confirmation is measured in randomised blocks and judged by ranks\nhint: leave out --order and --method"
+        "a confirmation uses randomised blocks and the rank test: --order and --method cannot be set\nhint: leave out --order and --method"
     );
     ensure!(
         args.study.x_axis.is_none(),
@@ -138,7 +138,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adapts a task to confirming.
+/// Adapts a measuring task to a confirmation.
 pub fn confirm_task(task: MeasureTask) -> MeasureTask {
     MeasureTask {
         settings: AnalysisSettings {

@@ -225,8 +225,8 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus
         .worse_of(failure_statuses[1]))
 }
 
-/// Builds of a target, and runs of each build. Twice the minimum for a comparison; takes about a
-/// minute.
+/// Number of builds per target, and of runs per build: twice the minimum for a comparison.
+/// Measuring takes about a minute.
 const BUILDS: u32 = 8;
 const RUNS_OF_BUILD: u32 = 4;
 

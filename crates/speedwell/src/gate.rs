@@ -1,7 +1,8 @@
-//! The gate of a command: its line in the report and its exit status.
+//! Reports the outcome of a command's gate: adds its line to the report and determines the exit
+//! status.
 //!
-//! Maps answers to exit statuses. The answer itself comes from `analysis::gate`, according to the
-//! table in docs/reference/gates.md. Start at [`CommandGate::new`] and [`reject_before_measuring`].
+//! The outcome itself comes from `analysis::gate`, according to the table in docs/reference/gates.md.
+//! Start at [`CommandGate::new`] and [`reject_before_measuring`].
 
 use super::CommandStatus;
 use super::options::{FailOn, MeasureTask, OutputArgs};
@@ -46,7 +47,7 @@ impl CommandGate {
             && rows.any(|row| row.withheld == Some(WithheldReason::BenchmarkChanged))
         {
             status::print_hint(
-                "--with-own-benchmarks compares each side with its own version of the benchmark",
+                "with --with-own-benchmarks, each side runs its own version of the benchmark",
             );
         }
         let failure_status = match outcome {
@@ -75,7 +76,7 @@ impl CommandGate {
         self.outcome.as_ref()
     }
 
-    /// Returns the exit status. A worse case outranks cases that could not be judged.
+    /// Returns the exit status. A case that got worse outranks cases that could not be judged.
     pub fn exit_status(&self) -> CommandStatus {
         let status_without_failure = self.status_without_failure.unwrap_or(CommandStatus::DONE);
         match self.outcome.as_ref().map(GateOutcome::to_answer) {

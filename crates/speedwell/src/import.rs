@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// text of go test -bench, ab, wrk, h2load, hey or oha, and tables of figures in Markdown. Files with results of
 /// several revisions become one session per revision: a folder of asv results, data.js of github-action-benchmark, JSON
 /// of bencher, CSV with the columns time and commit. Results that are already in the store are not added again.
-/// Implausible figures are reported. '--set connections=100 --set pipelining=10' adds parameters that a file lacks to
+/// Implausible values are reported. '--set connections=100 --set pipelining=10' adds parameters that a file lacks to
 /// all its cases, '--set better=less' states that lower values of its metrics are better.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
@@ -35,7 +35,7 @@ pub struct ImportArgs {
     set: Vec<String>,
     /// Variant that does more work than the baseline (repeatable)
     ///
-    /// It cannot be better, so figures that say otherwise are reported.
+    /// It cannot be better, so results that say otherwise are reported.
     #[arg(long, value_name = "VARIANT")]
     never_better: Vec<String>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub struct ImportArgs {
 ///
 /// # Errors
 /// Fails if a file cannot be read or parsed; then nothing of any file is stored. A file whose
-/// results have no figures is stored, and only the status reports it.
+/// results have no values is stored, and only the exit status reports it.
 pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
     let (values, better) = args.parse_settings()?;
     let mut files = Vec::new();
@@ -83,7 +83,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
             };
             let mut findings = validity::check_session(&session, &facts);
             if has_revision_from_file(&session) {
-                // Expected for such files: their noise shows from point to point.
+                // Single runs are expected in such files: the noise shows from point to point.
                 findings.retain(|finding| finding.check != ValidityCheck::SingleRuns);
             }
             if !findings.is_empty() {
@@ -97,7 +97,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
         summary.report_import(&label, args.output.quiet);
         if summary.has_nothing() {
             status::print_warning(&format!(
-                "'{label}': no result has a figure: {} failed, {} skipped.",
+                "'{label}': no result has a value: {} failed, {} skipped.",
                 summary.failed, summary.skipped
             ));
             status = CommandStatus::FAILED;

@@ -181,7 +181,7 @@ impl IterationsArgs {
     }
 }
 
-/// Rejects a value for the parameter that is searched for.
+/// Rejects `--set` for the parameter whose value is searched for.
 fn reject_set(args: &IterationsArgs) -> anyhow::Result<()> {
     let mut arguments = args.selection.set.iter().chain(&args.targets);
     let is_parameter = |argument: &&String| {

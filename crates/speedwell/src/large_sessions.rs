@@ -1,5 +1,5 @@
-//! Stored sessions that are too large to load as a whole. They are reported case by case, with the
-//! same figures as if they were loaded, and exported run by run.
+//! Handles stored sessions that are too large to load as a whole: reports them case by case, with
+//! the same results as if they were loaded, and exports them run by run.
 //!
 //! Decides which sessions are large, and rejects what needs all their runs at once. Start at
 //! [`large_document`] and [`load_selected`].
@@ -71,7 +71,7 @@ pub fn in_parts<T>(
 ///
 /// # Errors
 /// Fails if the store cannot be accessed, nothing is selected, or a metric, unit or chart does not
-/// fit.
+/// suit the session.
 pub fn large_document(
     stored_session: (&Store, i64),
     selected: &SessionSelection<'_>,

@@ -120,7 +120,7 @@ enum InternalCommand {
         /// Restore the settings after this time in any case.
         limit_ms: Option<u64>,
     },
-    /// The harness for commands of a shell.
+    /// The harness for shell commands.
     #[command(name = snippet::sh::HARNESS_COMMAND)]
     HarnessSh {
         /// The shell.

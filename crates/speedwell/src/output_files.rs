@@ -2,7 +2,7 @@
 //! outputs to one file.
 //! Decides which arguments are outputs and which may name inputs. Does not know what the commands
 //! do: every argument that names an existing file counts as an input. Start at [`check_outputs`];
-//! inputs that only reading the arguments reveals are checked by [`check_inputs`].
+//! [`check_inputs`] checks inputs that are known only once definition files have been read.
 
 use super::options::env_variable;
 use anyhow::bail;

@@ -1,4 +1,5 @@
-//! Profiles among the SOURCEs of a comparison: recordings of where a program spends its time.
+//! Handles profiles among the SOURCEs of a comparison: recordings of where a program spends its
+//! time.
 //!
 //! Decides by content which operands are profiles, and prints the comparison of two.
 //! `foreign::profile` reads them.

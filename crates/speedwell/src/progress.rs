@@ -1,4 +1,4 @@
-//! The text of the status line, while benchmarks are discovered and built and while they are
+//! Builds the text of the status line, while benchmarks are discovered and built and while they are
 //! measured.
 
 use super::options::OutputArgs;

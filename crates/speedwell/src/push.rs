@@ -470,7 +470,7 @@ impl UploadJob<'_> {
                 let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(MAX_DELAY_MS);
                 item.next_unix_ms = now_unix_ms() + wait_ms.min(MAX_DELAY_MS);
                 item.reason = Some(reason);
-                // A server that is unavailable for one session is so for all.
+                // A server that is unavailable for one session is unavailable for all.
                 store.delay_uploads(&item.url, item.next_unix_ms)?;
             }
         }

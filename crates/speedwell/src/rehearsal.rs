@@ -1,5 +1,5 @@
 //! Checks before the first run that the requested report can be made, by making it from invented
-//! figures.
+//! values.
 //!
 //! Decides what to make up. The code that would fail after measuring then rejects a nonexistent
 //! sort column, x-axis parameter or chart before anything is measured. It cannot check the names of
@@ -61,7 +61,7 @@ pub fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()
     report::check_document(&document, &output)
 }
 
-/// Checks the chart of an experiment, whose figures are declared in its own file and cannot be made
+/// Checks the chart of an experiment, whose metrics are declared in its own file and cannot be made
 /// up.
 fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Result<()> {
     match chart {

@@ -22,7 +22,7 @@ impl FileWarnings {
     /// Maximum number of files named in one warning.
     const MAX_NAMED_FILES: usize = 2;
 
-    /// Adds a warning about the file `label`, with which the warning may begin.
+    /// Adds a warning about the file `label`. The warning may begin with the label.
     pub fn add_warning(&mut self, label: &str, warning: &str) {
         let prefix = format!("'{label}': ");
         let (files, text) = match warning.strip_prefix(&prefix) {

@@ -1,4 +1,4 @@
-//! Reads a folder of results as sessions: asv's, or any results files.
+//! Reads a folder of results as sessions: one that asv wrote, or one with any results files.
 //!
 //! Decides which files belong together, and which may be skipped: a file that asv itself would skip
 //! is a warning, any other unreadable one is an error. `speedwell_results::formats` reads the
@@ -45,8 +45,8 @@ struct AsvResults {
 }
 
 impl AsvResults {
-    /// Finds asv's results in `folder`, which holds all machines or one; returns `None` if it is
-    /// not asv's.
+    /// Finds asv's results in `folder`, which holds those of all machines or of one. Returns `None`
+    /// if asv did not write the folder.
     fn find_results(folder: &Path) -> Result<Option<AsvResults>> {
         let is_machine = |folder: &Path| folder.join("machine.json").is_file();
         let (root, machines) = if is_machine(folder) {

@@ -1,4 +1,4 @@
-//! Reports a finished session and picks the exit status, for a session that was just measured or a
+//! Reports a finished session and picks the exit status. The session was just measured, or is a
 //! stored one of any size. Start at [`report_session`].
 
 use super::gate::{CommandGate, every_metric};
@@ -68,7 +68,8 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     Ok(gate.exit_status())
 }
 
-/// Analyzes a just-measured session of series, reports it, and evaluates the gate.
+/// Analyzes a just-measured session that recorded time series of iterations (`speedwell warmup`),
+/// reports it, and evaluates the gate.
 ///
 /// # Errors
 /// Returns an error if an output cannot be written.
@@ -95,7 +96,8 @@ fn report_series(
 }
 
 /// Evaluates the gate of a stored session that has its own rules: those of an experiment, or those
-/// for series. Returns `None` for a session that is judged by its findings.
+/// for time series of iterations. Returns `None` for any other session, which is judged by its
+/// findings.
 ///
 /// # Errors
 /// Returns an error if the experiment cannot be read.

@@ -1,7 +1,7 @@
 //! Prints `-h`: the most useful options, on one screen. `--help` prints all of them under their
 //! headings.
 //!
-//! Decides which options those are. Their texts are the first lines of their help. Start at
+//! Decides which options are shown. The text of an option is the first line of its help. Start at
 //! [`short_help`].
 
 use clap::Command;

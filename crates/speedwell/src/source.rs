@@ -73,8 +73,8 @@ pub fn read_sources(
     Ok(sources)
 }
 
-/// Reads one of several operands, where `common_name` replaces what their parts match. A file may
-/// hold several sessions.
+/// Reads one of several operands; `common_name` replaces the text that their patterns match. A file
+/// may hold several sessions.
 ///
 /// # Errors
 /// Fails under the same conditions as [`read_sources`].

@@ -31,7 +31,7 @@ impl CommandStatus {
     }
 
     /// Combines statuses of parts of a command, gates included: an interrupt outranks everything,
-    /// and a worse case outranks one that could not be judged.
+    /// and a case that got worse outranks one that could not be judged.
     pub fn combine_with_gate(self, other: CommandStatus) -> CommandStatus {
         let decisive = [CommandStatus::INTERRUPTED, CommandStatus::NEGATIVE];
         let outranks = |status: &CommandStatus| [self, other].contains(status);

@@ -1,4 +1,5 @@
-//! Decides whether a thread pauses to read several responses at once, and measures its own load.
+//! Decides whether a thread pauses to read several responses at once, and measures how busy the
+//! thread itself is.
 //!
 //! A generator that is faster than its server reads each response as it arrives, and both sides
 //! then pay for a sleep and a wake-up per request. A short pause lets responses accumulate. It only
@@ -14,8 +15,7 @@ use std::time::Duration;
 /// Number of requests in flight up to which there are no pauses.
 const MIN_IN_FLIGHT: u64 = 16;
 
-/// An iteration is not followed by a pause if it ended at least one in this many of the requests in
-/// flight.
+/// No pause follows an iteration that ended at least this fraction (1/N) of the requests in flight.
 const ENDED_DIVISOR: u64 = 4;
 
 /// Upper limit of a pause: the median service time divided by this.

@@ -1,6 +1,6 @@
 //! Byte transport of one connection, with or without TLS.
 //!
-//! Handles only bytes. Data that does not fit into the socket is buffered until it is writable.
+//! Handles only bytes. Data that the socket does not accept at once is buffered.
 
 use crate::load::{LastRefusal, ServerAddress};
 use crate::outcomes::ErrorClass;

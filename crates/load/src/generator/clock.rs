@@ -1,4 +1,4 @@
-//! The time since the start of the load, and a timer that fires at such a time.
+//! The load clock: the time since the start of the load, and a timer that follows it.
 //!
 //! The operating system waits by its own clock. If a test can move the load clock, waits are cut
 //! short, so that the event loop notices the new time.

@@ -142,8 +142,8 @@ impl Http2Requests {
             let Some(mut sent) = self.streams.take_request(token as u32) else {
                 continue;
             };
-            // A stream is never "reused"; a connection is after its first response. This
-            // distinguishes servers that close idle connections from servers that close new ones.
+            // A request counts as reused if its connection has had a response. This distinguishes
+            // servers that close idle connections from servers that close new ones.
             sent.is_reused = has_answered;
             let class = match lost {
                 ConnectionLoss::ClosedByUs => {

@@ -1,6 +1,6 @@
 //! Records the end of every request: in the counts, the times, and optionally as a row.
 //!
-//! Decides which totals a request belongs to, and nothing about connections. Start at
+//! Decides which totals a request belongs to. Knows nothing about connections. Start at
 //! [`RequestRecorder::record_response`].
 
 use super::started_request::StartedRequest;

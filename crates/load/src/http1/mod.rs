@@ -18,7 +18,7 @@ pub use response::{FeedProgress, HeadLimits, ResponsePhase, ResponseReader};
 
 use std::fmt;
 
-// The summary of a finished response: plain figures, or the defect in its bytes. A load test counts
+// The summary of a finished response: plain numbers, or the defect in its bytes. A load test counts
 // each kind of error separately; [`ResponsePhase`] is the part of the response where it occurred.
 
 /// A finished response, or the part of it that arrived.

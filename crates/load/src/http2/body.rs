@@ -1,4 +1,4 @@
-//! DATA frames: parts of bodies, flow-control windows, and the end of a response.
+//! Handles DATA frames: parts of bodies, flow-control windows, and the end of a response.
 
 use super::connection::IncomingFrame;
 use super::frame::{

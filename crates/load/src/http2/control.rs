@@ -1,4 +1,4 @@
-//! Control frames: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM, and forbidden ones.
+//! Handles control frames: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM, and forbidden ones.
 
 use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, flag, kind};
 use super::{
@@ -119,7 +119,7 @@ impl Http2Connection {
         let [a, b, c, d, e, f, g, h] = *start;
         let announced = u32::from_be_bytes([a, b, c, d]) & MAX_31_BITS;
         let code = Http2ErrorCode(u32::from_be_bytes([e, f, g, h]));
-        // The stream may be lowered later, but never raised (section 6.8).
+        // A later frame may lower the last stream, but not raise it (section 6.8).
         let last_stream = self
             .go_away
             .map_or(announced, |(previous, _)| previous.min(announced));

@@ -107,7 +107,7 @@ kinds! {
     /// model only.
     ResponseTime = "response";
     /// [`ResponseTime`] minus the generator's own lag, i.e. the response time of a request sent on
-    /// time. The two bound the delay that a user would have experienced.
+    /// time. The delay that a user would have experienced is between the two.
     PunctualTime = "punctual";
     /// From the intended start to sending.
     SendLag = "lag";

@@ -1,6 +1,6 @@
-//! Serialization of times: histograms as HdrHistogram interval logs (format 1.3: V2 payload,
-//! deflate, base64), which other programs can read and write, and complete sets of times through
-//! serde.
+//! Writes and reads recorded times: histograms as HdrHistogram interval logs (format 1.3: V2
+//! payload, deflate, base64), which other programs can read and write, and complete sets of times
+//! through serde.
 
 use super::distribution::StoredTimes;
 use super::{ByOutcome, OutcomeSet, RequestOutcome, TimeDistribution, TimeQuantity, TimeValues};

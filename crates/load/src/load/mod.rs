@@ -230,8 +230,8 @@ pub enum BatchingMode {
 /// How connections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionRules {
-    /// Requests after which a connection is closed; `None` for no limit. The request itself tells
-    /// the server whether to close.
+    /// Requests after which a connection is closed; `None` for no limit. The generator adds no
+    /// header field for this: only the request as configured can ask the server to close.
     pub max_requests: Option<u64>,
     /// Age in nanoseconds after which a connection is closed once its responses are complete.
     pub lifetime_ns: Option<u64>,

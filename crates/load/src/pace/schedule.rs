@@ -310,7 +310,7 @@ impl RequestRate {
     /// Creates a rate, rounded to millionths of a request per second.
     ///
     /// # Errors
-    /// Fails if the figure is negative, not a number, or above [`RequestRate::MAX`].
+    /// Fails if `requests` is negative, not a number, or above [`RequestRate::MAX`].
     pub fn per_second(requests: f64) -> Result<RequestRate, PaceError> {
         let micro = (requests * 1e6).round();
         if !(0.0..=RequestRate::MAX.micro_per_s as f64).contains(&micro) {

@@ -1,4 +1,4 @@
-//! Hardware and kernel counters, read while the load is sent.
+//! Reads hardware and kernel counters while the load is sent.
 
 use super::RunReport;
 use super::metrics::LoadCounters;

@@ -46,8 +46,8 @@ fn raise_loopback() -> io::Result<()> {
 /// Binds this process, the load generator, to its share of the processors and returns the target's
 /// share.
 ///
-/// Returns `None`, which allows all processors, if no shares were assigned, or with a note if the
-/// system cannot provide them.
+/// Returns `None`, which allows all processors, if no shares were assigned or the system cannot
+/// provide them; in the latter case, adds a note to the report.
 pub fn divide_processors(
     shares: Option<ProcessorShares>,
     report: &mut RunReport,

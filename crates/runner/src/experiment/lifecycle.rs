@@ -1,5 +1,5 @@
-//! Lifecycle of a server under measurement, stage by stage. Every stage has its own time limit and
-//! failure.
+//! Runs a server under measurement from start to end, stage by stage. Every stage has its own time
+//! limit and failure.
 //!
 //! Start at [`run_server`], which lists the stages.
 

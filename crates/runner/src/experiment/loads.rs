@@ -1,8 +1,9 @@
-//! Loads of runs: the warm-up load, the measured load, and the short form of an experiment, which
-//! does what `speedwell load` does, including its own server if it has one.
+//! Sends the loads of a run: the warm-up load and the measured load of a server, or the load of a
+//! `[benchmark.NAME]` table, which does what `speedwell load` does, including its own server if it
+//! has one.
 //!
 //! Decides which metrics of a load the run gets, and when a load has failed. Start at [`send_load`]
-//! for the short form, at [`ServerLifecycle::warm_up`] for a server.
+//! for a `[benchmark.NAME]` table, at [`ServerLifecycle::warm_up`] for a server.
 
 use super::lifecycle::{ServerLifecycle, pick_port};
 use super::{RunReport, RunSite, StageResult, stage_failure, target};
@@ -20,10 +21,10 @@ use speedwell_results::formats::load_session;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Names of the request rate: the built-in generator's and other tools'.
+/// Names of the request rate in the results of the built-in generator and of other tools.
 const RATE_METRICS: [&str; 2] = ["throughput", "requests_per_second"];
 
-/// Sends the load of the short form.
+/// Sends the load of a `[benchmark.NAME]` table.
 ///
 /// # Errors
 /// Returns the stage that failed.

@@ -79,7 +79,7 @@ impl RunProfiler {
             return Ok(None);
         }
         if self.options.tool == ProfilingTool::V8 {
-            let reason = "V8's profiler records programs that end by themselves; a server is recorded by perf only";
+            let reason = "V8's profiler cannot record a server, only a program that ends by itself; perf can";
             return Err(stage_failure(RunStage::Profile, reason));
         }
         let recording = self.recorder.attach(service.pid(), home);

@@ -1,5 +1,5 @@
-//! Services a target depends on, such as a database: ready before the target starts, and stopped
-//! after it.
+//! Runs the services that a target depends on, such as a database: they are ready before the target
+//! starts, and are stopped after it.
 //!
 //! Start at [`RunningService::start`]; [`run_shared_services`] runs services that several runs
 //! share.

@@ -1,5 +1,5 @@
-//! Where a run takes place: the address at which other machines reach it, and what sends its loads.
-//! Start at [`RunSite`].
+//! Describes where a run takes place: the address at which other machines reach it, and what sends
+//! its loads. Start at [`RunSite`].
 
 use crate::load::{self, send_load, wrap_measured};
 use anyhow::Result;

@@ -121,8 +121,8 @@ fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<()> {
     );
     ensure!(
         !is_open || spec.think.is_none(),
-        "--think is a pause between a response and the next request, but with --rate and --ramp \
-         requests do not wait for responses"
+        "--think cannot be combined with --rate or --ramp: it is a pause after a response, but \
+         scheduled requests do not wait for responses"
     );
     ensure!(
         url.is_tls || target::tls_options(spec) == TlsOptions::default(),

@@ -1,5 +1,5 @@
-//! The requests of a load: either a single request from the command line with its rows of data, or
-//! several kinds from a TOML file:
+//! Builds the requests of a load: either a single one from the command line with its rows of data,
+//! or several kinds from a TOML file:
 //!
 //! ```toml
 //! [[request]]

@@ -81,7 +81,7 @@ const WRK_SUPPORT: ToolSupport = ToolSupport {
     success_statuses: 200..=399,
     counts_others: true,
     reasons: &[
-        ("count", "it ends by time only"),
+        ("count", "it can only end after a time"),
         ("request", "it needs a script for that"),
         ("data", "it needs a script for that"),
     ],
@@ -186,7 +186,7 @@ fn select_expected(
     };
     bail!(
         "{} cannot count {} as success: it {counts}\n\
-         hint: without --client (the key 'client' of a file) Speedwell's own generator counts it",
+         hint: Speedwell's own generator can: leave out --client (or the key 'client' of a file)",
         tool.name,
         formatted.join(", ")
     )
@@ -263,10 +263,10 @@ struct ToolRequest {
 impl ToolRequest {
     fn from_job(job: &LoadJob, body: &Path) -> anyhow::Result<ToolRequest> {
         let [kind] = job.load.kinds.kinds() else {
-            bail!("other tools send only one kind of request");
+            bail!("other tools cannot send several kinds of requests");
         };
         let PacingModel::Closed(closed) = &job.load.pace else {
-            bail!("other tools are supported only for clients that wait for responses");
+            bail!("other tools cannot send requests on a schedule");
         };
         let client = job.spec.client;
         let has_method = matches!(client, LoadClient::Ab | LoadClient::Autocannon);
@@ -313,7 +313,7 @@ impl ToolRequest {
 fn whole_seconds(tool: &str, option: &str, time: Duration) -> anyhow::Result<u64> {
     ensure!(
         time.subsec_nanos() == 0 && time.as_secs() > 0,
-        "{tool} counts --{option} in whole seconds"
+        "{tool} supports only whole seconds for --{option}"
     );
     Ok(time.as_secs())
 }

@@ -135,7 +135,7 @@ impl ProfileRecorder {
     pub fn attach(&self, pid: i32, home: &Path) -> Result<ActiveRecording> {
         match &self.perf {
             Ok(perf) => ActiveRecording::attach(perf, pid, home),
-            Err(reason) => bail!("{reason}; a running process can be recorded by perf only"),
+            Err(reason) => bail!("{reason}; only perf can record a running process"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Linux perf: how to start a recording, and how to turn it into a profile.
+//! Starts recordings with Linux perf, and turns them into profiles.
 //!
 //! Samples are taken by the CPU clock (`cpu-clock`), not by the cycle counter: many virtual
 //! machines hide the counter, and time is the same unit on every machine. Stacks are unwound by

@@ -67,10 +67,9 @@ pub fn read(
     Ok(named_snippets)
 }
 
-/// If one of several commands needs a shell, runs all of them in one, so that every side has the
-/// same overhead. Whether a command needs a shell is known only after the values of a case are
-/// filled in;
-/// `rows` holds the values of all cases.
+/// If one of several commands needs a shell, runs each of them in a shell, so that every side has
+/// the same overhead. Whether a command needs a shell is known only after the values of a case are
+/// filled in; `rows` holds the values of all cases.
 fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, ParameterValue)>]) {
     let needs_shell = |candidate: &NamedSnippet| {
         let filled = |row: &Vec<(String, ParameterValue)>| candidate.snippet.with_defaults(row);
@@ -91,7 +90,7 @@ pub fn join_lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the other nodes that the snippets need.
+/// Returns the Erlang nodes that the options request: a local cluster or a running node.
 fn remote_nodes(
     language: SnippetLanguage,
     args: &SnippetArgs,
@@ -129,7 +128,7 @@ fn hook_per_snippet(
         _ if hooks.len() == count => hooks,
         _ => bail!(
             "{option} is given {} for {count} snippet(s)\nhint: give it once for all snippets, or once for each, in \
-             their order; an empty text leaves its snippet without one",
+             their order; an empty string leaves its snippet without a hook",
             count_of_times(hooks.len())
         ),
     }

@@ -1,4 +1,4 @@
-//! Annotations of the history: `history triage`, `history rename` and `history note`.
+//! Stores annotations of the history: `history triage`, `history rename` and `history note`.
 
 use crate::CommandStatus;
 use crate::options::StoreArgs;

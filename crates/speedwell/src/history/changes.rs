@@ -1,5 +1,5 @@
-//! `speedwell history changes`: what changed, since when, and how certain that is; and a pass/fail
-//! gate on changes in the history.
+//! `speedwell history changes`: lists what changed, since when, and how certain that is, and
+//! applies a pass/fail gate to these changes.
 
 use crate::confirm;
 use crate::gate::CommandGate;

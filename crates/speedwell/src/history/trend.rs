@@ -1,4 +1,4 @@
-//! `speedwell history trend`: results of cases along a line of revisions.
+//! `speedwell history trend`: shows or exports results of cases along a line of revisions.
 
 use crate::options::{OutputArgs, SeriesArgs, StoreArgs};
 use crate::{CommandStatus, status};

@@ -20,7 +20,7 @@ use speedwell_runner::load::run_load;
 /// Fails if the load cannot be started, or no request succeeded.
 pub fn run(args: &LoadArgs, seed: u64) -> anyhow::Result<CommandStatus> {
     if args.urls.len() != 1 {
-        bail!("an HTTP benchmark loads a single URL");
+        bail!("expected exactly one URL");
     }
     let spec = LoadSpec {
         no_verify: true,

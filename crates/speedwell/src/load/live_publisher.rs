@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Interval between writes.
 const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Number of rates kept: one minute.
+/// Number of rates kept: those of one minute.
 const MAX_RATES: usize = 60;
 
 /// Live progress of the loads of one command; dropping it marks them as finished.

@@ -1,5 +1,5 @@
-//! Results of a load: the stored session, the report, and files with a row per request and with
-//! histograms.
+//! Writes the results of a load: the stored session, the report, and files with a row per request
+//! and with histograms.
 
 use crate::gate::CommandGate;
 use crate::options::{ComparisonArgs, LoadArgs};

@@ -1,5 +1,5 @@
-//! Load modes beyond plain loads: levels of concurrency, and searches for one or for a rate
-//! (`-c 1,2,4`, `-c max`, `--rate max`).
+//! Load modes beyond plain loads: several levels of concurrency (`-c 1,2,4`), and searches for the
+//! best level (`-c max`) or the highest rate (`--rate max`).
 //!
 //! Decides which options conflict with a search, and to which of its loads the limits apply.
 

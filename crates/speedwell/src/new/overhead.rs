@@ -1,4 +1,5 @@
-//! `speedwell new overhead`: an experiment that measures what loading a module costs a program.
+//! `speedwell new overhead`: writes an experiment that measures what loading a module costs a
+//! program.
 
 use super::templates::{PlaceArgs, StarterFiles};
 use super::templates::{

@@ -1,5 +1,5 @@
-//! `speedwell new servers` and `speedwell new topology`: experiments that compare HTTP servers, and
-//! ways to divide a server into processes.
+//! `speedwell new servers` and `speedwell new topology`: write experiments that compare HTTP
+//! servers, or ways to divide a server into processes.
 
 use super::templates::{PlaceArgs, StarterFiles};
 use super::templates::{

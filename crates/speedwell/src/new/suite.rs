@@ -1,5 +1,5 @@
-//! `speedwell new suite`: a folder with a benchmark for every installed language; and
-//! `speedwell new adapter`: a table that describes a foreign suite.
+//! `speedwell new suite`: writes a folder with a benchmark for every installed language; and
+//! `speedwell new adapter`: writes a table that describes a foreign suite.
 
 use super::templates::{StarterFiles, fill_template};
 use anyhow::{Result, bail, ensure};

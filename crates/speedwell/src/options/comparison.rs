@@ -1,4 +1,4 @@
-//! How variants are compared, and when the result fails the command.
+//! Options for how variants are compared, and for which results the command fails.
 
 use super::parse;
 use clap::builder::PossibleValue;

@@ -1,4 +1,4 @@
-//! How runs are planned, executed, and divided into samples.
+//! Options for how runs are planned, executed, and divided into samples.
 
 use clap::{Args, ValueEnum};
 use speedwell_harness::TrialMode;
@@ -18,8 +18,8 @@ use super::{ComparisonArgs, parse};
 pub struct ExecutionArgs {
     /// Order of runs
     ///
-    /// Randomised blocks; for busy machines, pairs that share one processor and are compared by processor time; fixed
-    /// alternation as in Node core; or, for snippets, all at once.
+    /// 'paired' runs baseline and candidate together on one processor and compares processor time, for busy machines.
+    /// 'alternate' is the order of Node core. 'parallel' is for snippets only.
     #[arg(long, value_name = "ORDER", default_value = "blocks")]
     pub order: OrderName,
     /// Time to compare: wall, or cpu for code that does not wait

@@ -248,7 +248,7 @@ pub struct ConnectionArgs {
     pub proxy: Option<String>,
 }
 
-/// Options for success.
+/// Options that define a successful response.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Success")]
 pub struct ExpectArgs {
@@ -291,7 +291,7 @@ pub struct GeneratorArgs {
     /// Each thread occupies a whole processor.
     #[arg(long)]
     pub busy_poll: bool,
-    /// Read each response at once, even if the server sends several
+    /// Read each response immediately, without waiting for others
     #[arg(long)]
     pub no_batching: bool,
     /// Load generator: the built-in one or another tool

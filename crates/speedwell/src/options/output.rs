@@ -1,4 +1,4 @@
-//! Where results go and how they look.
+//! Options for where results go and how they look.
 
 use crate::{output_files, status};
 use clap::{Args, ValueEnum};
@@ -30,7 +30,7 @@ pub struct OutputArgs {
     /// One of box, scatter, line, bar, forest, histogram, flame and trend.
     #[arg(long, value_name = "KIND")]
     pub chart: Option<ChartKind>,
-    /// Unit of the figures, e.g. 1/s, k/s, ns, ms
+    /// Unit of the values, e.g. 1/s, k/s, ns, ms
     #[arg(long, value_name = "U")]
     pub unit: Option<UnitChoice>,
     /// Sort by this column, largest first; '-NAME': smallest first

@@ -15,8 +15,8 @@ use speedwell_results::store::Store;
 
 /// Measure benchmark files, groups or whole benchmark folders
 ///
-/// With a single variant, the result is a table with the figures of each case; with several variants, a comparison with
-/// a verdict for every case.
+/// A single variant gives a table with the results of each case; several variants give a comparison with a verdict for
+/// every case.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell run benchmarks/buffers

@@ -37,7 +37,7 @@ impl SearchArgs {
     }
 
     /// Default maximum of workers that execute code concurrently. Each may be an operating system
-    /// process or a thread with its own virtual machine, so it is lower than the maximum of
+    /// process or a thread with its own virtual machine, so this is lower than the maximum for
     /// connections.
     pub const MAX_WORKERS: u32 = 256;
 }

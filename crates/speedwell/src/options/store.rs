@@ -1,4 +1,4 @@
-//! Where sessions are stored, and their origin.
+//! Options for where sessions are stored, and for the origin of the measured code.
 
 use clap::Args;
 use speedwell_analysis::AnalysisFindings;
@@ -98,7 +98,8 @@ impl MachineArgs {
 }
 
 impl OriginArgs {
-    /// Adds the user's data to a session that was measured elsewhere.
+    /// Applies the given revision, branch and machine name to a session that was measured
+    /// elsewhere.
     pub fn apply_to(&self, session: &mut Session) {
         if let Some(revision) = &self.revision {
             session.origin = Some(CodeOrigin {

@@ -26,7 +26,7 @@ pub struct VariantArgs {
     /// Baseline: a program, or a git revision as rev:REV
     ///
     /// 'rev:REV' measures the targets as of a git revision, 'rev:REV:PROGRAM' uses a program built from it. 'rev:@base'
-    /// is the merge base with the branch that this one will be merged into.
+    /// is the merge base with the branch that the current branch will be merged into.
     #[arg(long, value_name = "PROGRAM", requires = "new")]
     pub old: Option<PathBuf>,
     /// Program or revision to compare with the baseline

@@ -1,5 +1,5 @@
-//! `speedwell serve backup` and `restore`: all projects of a server in one file, which both back
-//! ends read.
+//! `speedwell serve backup` and `restore`: write all projects of a server to one file, and read it
+//! back into either kind of database.
 
 use crate::options::DatabaseArgs;
 use crate::{CommandStatus, status};
@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 /// Back up sessions, token digests, triage and deletions to a file
 ///
-/// The file is JSON Lines; 'speedwell serve restore' reads it into a file or into PostgreSQL, whichever it came from.
-/// It is a consistent snapshot of each project, even while the server runs. Sessions that are being measured on this
-/// machine are left out; a session whose process was killed is written as interrupted.
+/// The file is JSON Lines; 'speedwell serve restore' reads it into a file or into PostgreSQL, no matter which it came
+/// from. It is a consistent snapshot of each project, even while the server runs. Sessions that are being measured on
+/// this machine are left out; a session whose process was killed is written as interrupted.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
     /// File to create; it must not exist yet

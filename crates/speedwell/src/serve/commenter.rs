@@ -1,9 +1,9 @@
-//! Comments on pull requests: one comment and one commit status each, after a session of the pull
-//! request was pushed.
+//! Comments on pull requests: after a session of a pull request is pushed, updates its one comment
+//! and its commit status.
 //!
-//! Pending updates are in the store, so a server that is killed continues where it was, and updates
-//! are retried while the forge is unreachable. `pull_comment.rs` decides on the text. Start at
-//! [`spawn_commenter`].
+//! Pending updates are in the store, so a server that was killed continues with them when it is
+//! restarted. They are retried while the forge is unreachable. `pull_comment.rs` decides on the
+//! text. Start at [`spawn_commenter`].
 
 use super::forge::{options_of, parse_pull_request, read_token};
 use super::lookups::{LOOKUPS, compare_sources, parse_comparison};
@@ -35,7 +35,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay after the first failed attempt; doubled each time.
 const MIN_RETRY_DELAY_MS: i64 = 60_000;
 const MAX_RETRY_DELAY_MS: i64 = 3_600_000;
-/// Sessions of a pull request from which the order of its revisions is derived.
+/// Maximum number of sessions from which the order of revisions of a pull request is derived.
 const MAX_SESSIONS: usize = 200;
 
 /// Posts pending updates until the server stops. Links use the public URL.

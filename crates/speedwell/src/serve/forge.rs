@@ -1,5 +1,5 @@
-//! `speedwell serve forge`: where the server comments on the pull requests of a project.
-//! Only users with access to the server's command line can change that: no page and no session can
+//! `speedwell serve forge`: sets the repository on whose pull requests the server comments.
+//! Only users with access to the server's command line can change it: no page and no session can
 //! name another repository. Start at [`run`].
 
 use super::backup::open_project_store;
@@ -111,7 +111,7 @@ fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
     match read_token(&file) {
         Err(error) if file.exists() => return Err(error),
         Err(_) => status::print_warning(&format!(
-            "'{}' does not exist yet: the server cannot comment until it can read it.",
+            "'{}' does not exist yet: the server cannot comment until it can read this file.",
             file.display()
         )),
         Ok(_) => {}

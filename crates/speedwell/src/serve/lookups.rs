@@ -1,4 +1,4 @@
-//! Connects pages to the functions of the command line, with its references and defaults.
+//! Lets pages call functions of the command line, with the same references and defaults.
 
 use crate::options::{ComparisonArgs, default_threshold};
 use crate::pull_comment::{self, PullAnswer};

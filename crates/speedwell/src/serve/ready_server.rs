@@ -1,4 +1,4 @@
-//! Starts the dashboard: address, access and lookups.
+//! Starts the dashboard: decides where it listens and who may access it.
 //!
 //! `web` builds the pages, `serve` enforces limits. Start at [`run`].
 
@@ -162,7 +162,7 @@ fn to_user_error(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
 struct ListenPlan {
     listen: ListenAddress,
     proxy: Option<TrustedProxy>,
-    /// Whether only users of this machine can connect, because no proxy forwards requests of
+    /// Whether only users of this machine can connect, because no proxy forwards requests from
     /// others.
     is_local: bool,
     public: Option<String>,

@@ -1,4 +1,4 @@
-//! `speedwell serve token`: permissions on a server.
+//! `speedwell serve token`: manages the tokens that grant permissions on a server.
 
 use super::project::{ensure_project, record_action};
 use crate::options::{DatabaseArgs, OutputArgs, parse};

@@ -81,8 +81,8 @@ fn an_import_without_a_figure_has_status_2() {
         .with("failed.json", failed)
         .with("other.json", r#"{"benchmarks":[{"title":"a","hz":5}]}"#);
     let import = |file: &str| project.run(&["import", file]).expect_status(2);
-    import("failed.json").expect_stderr(&["'failed.json': no result has a figure: 1 failed"]);
-    import("hey.txt").expect_stderr(&["no result has a figure: 1 failed"]);
+    import("failed.json").expect_stderr(&["'failed.json': no result has a value: 1 failed"]);
+    import("hey.txt").expect_stderr(&["no result has a value: 1 failed"]);
     project
         .run(&["report", "@2"])
         .expect_stdout(&["no request was answered (20 errors)"]);

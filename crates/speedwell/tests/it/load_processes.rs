@@ -167,7 +167,7 @@ fn what_a_tool_cannot_do_is_refused_by_name() {
     let refused: [(&[&str], &str); 5] = [
         (
             &["wrk", "-n", "5"],
-            "wrk does not support --count: it ends by time only",
+            "wrk does not support --count: it can only end after a time",
         ),
         (&["h2load", "--rate", "5"], "h2load does not support --rate"),
         (
@@ -175,7 +175,10 @@ fn what_a_tool_cannot_do_is_refused_by_name() {
             "ab does not support --rate, --threads",
         ),
         (&["ab", "--hdr", "x"], "ab does not support --hdr"),
-        (&["wrk", "-t", "1.5s"], "wrk counts --time in whole seconds"),
+        (
+            &["wrk", "-t", "1.5s"],
+            "wrk supports only whole seconds for --time",
+        ),
     ];
     for (words, part) in refused {
         let words = [&["load", "http://127.0.0.1:9/", "--client"], words].concat();

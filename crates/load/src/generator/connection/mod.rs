@@ -1,4 +1,4 @@
-//! One connection and its requests, from connecting to the end, repeatedly.
+//! Handles one connection and its requests, from connecting to the end, and then the next one.
 //!
 //! Decides what an event means for its requests. Knows nothing about pacing: the event loop asks
 //! whether the connection has room and gives it requests. Start at
