@@ -169,8 +169,8 @@ impl TunableMachine {
                     _ => value,
                 };
                 let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
-                // In one call, as the kernel takes one value per call; an empty write would not
-                // reach it.
+                // Write in one call, as the kernel takes one value per call; an empty write would
+                // not reach it.
                 file.write_all(format!("{written_value}\n").as_bytes())?;
             }
             SettingChange::Make => fs::create_dir(file)?,
@@ -273,7 +273,7 @@ fn to_input_form(path: &str, kernel_value: &str) -> String {
         "smp_affinity_list" | "cpuset.cpus" | "cpuset.mems" => {
             format_cpu_list(&parse_cpu_list(kernel_value))
         }
-        // It shows the enabled controllers, but accepts changes.
+        // The file lists the enabled controllers, but is changed by writing `+` or `-` and a name.
         "cgroup.subtree_control" => {
             let is_on = kernel_value
                 .split(' ')

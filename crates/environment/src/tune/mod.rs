@@ -258,7 +258,8 @@ impl TunePlan {
         lock.save_journal(&journal)
     }
 
-    /// Moves this process to its own processors, if it got any; its child processes inherit them.
+    /// Moves this process to the processors reserved for it, if any; its child processes inherit
+    /// them.
     ///
     /// # Errors
     /// Fails if the kernel refuses.
