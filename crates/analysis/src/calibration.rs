@@ -1,5 +1,5 @@
-//! Measures the same thing against itself: how often the default test finds a difference where
-//! there is none.
+//! Evaluates sessions that measured a program against itself: how often the default test finds a
+//! difference where there is none.
 //!
 //! Decides how the runs of a case become comparisons and how many false alarms to expect. Does not
 //! store the result. Start at [`calibrate_session`].
@@ -29,7 +29,7 @@ const EXPECTED_RANGE: f64 = 0.95;
 struct CalibrationTrial {
     /// Whether a difference was found.
     is_false: bool,
-    /// Probability that the test finds one by chance, given these ranks.
+    /// Probability that the test finds a difference by chance, given these ranks.
     level: f64,
 }
 

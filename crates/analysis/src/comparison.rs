@@ -481,7 +481,8 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
     log_ratio.is_finite().then_some(log_ratio)
 }
 
-/// Key of the rows that share a level: metric, baseline and case.
+/// Key of the rows whose baseline is the same series, so that they share a level: metric, baseline
+/// and case.
 type RowLevelKey = (String, String, String);
 
 /// Fills in the location of each side. Candidates with the same baseline share a level, so that the

@@ -183,7 +183,7 @@ pub(super) fn block_test(data: &ComparedData) -> Option<StratifiedRank> {
     if let Some(data) = data.with_logs() {
         return stratified_rank(&data.observations).ok();
     }
-    // The test uses only ranks, so values without a logarithm can be replaced by theirs.
+    // The test uses only ranks, so values without a logarithm can be replaced by their ranks.
     let values: Vec<f64> = data
         .observations
         .iter()

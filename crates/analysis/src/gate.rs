@@ -337,7 +337,10 @@ pub(crate) fn finding_obstacles(findings: &AnalysisFindings) -> Vec<String> {
         .map(|finding| finding.check.name())
         .collect();
     if !red.is_empty() {
-        obstacles.push(format!("do not use these figures ({})", list_names(red)));
+        obstacles.push(format!(
+            "some figures must not be used ({})",
+            list_names(red)
+        ));
     }
     obstacles
 }

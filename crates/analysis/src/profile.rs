@@ -454,7 +454,7 @@ impl CallNode {
     }
 }
 
-/// A side's outermost frame is that of its main thread if it has more than this share of its cost.
+/// An outermost frame is that of the main thread if it has more than this share of its side's cost.
 const MAIN_THREAD: f64 = 0.5;
 
 /// An outermost frame of the candidate, with the matching one of the baseline.

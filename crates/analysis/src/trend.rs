@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Confidence level of a level's band.
 const CONFIDENCE: f64 = 0.95;
 
-/// A change keeps its number if its border moves by at most this many positions.
+/// A change keeps its number if its place on the line moves by at most this many positions.
 pub(crate) const MAX_BORDER_SHIFT: u32 = 3;
 
 /// Number of points after a change for which "smallest visible change" is computed.
@@ -99,7 +99,8 @@ pub struct SearchedTrend {
     /// The newest point divided by the median of the last 40, if it lies beyond all of them and is
     /// worth measuring again.
     pub first_beyond: Option<f64>,
-    /// Index of the point from which another machine measured, which hides any change there.
+    /// Index of the point from which on another machine measured; a change of the code there cannot
+    /// be told apart.
     pub machine_swap: Option<usize>,
     /// Indexes of points at which the benchmark itself changed.
     pub new_work: Vec<usize>,
@@ -115,8 +116,8 @@ pub fn search_trend(
     resume_trend(points, known, same_work, &mut Vec::new())
 }
 
-/// Like [`search_trend`], but resumes the search of each work from the detector states in `states`
-/// and updates them. States that belong to other points are ignored.
+/// Like [`search_trend`], but resumes the search of each work (version of the benchmark) from the
+/// detector states in `states` and updates them. States that belong to other points are ignored.
 pub fn resume_trend(
     mut points: Vec<TrendPoint>,
     known: &[RecordedChange],

@@ -16,7 +16,7 @@ use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
 use speedwell_stats::test::stratified::stratified_rank;
 use std::collections::BTreeSet;
 
-/// Blocks that compare the ends before the search: 16 runs of each.
+/// Blocks that compare the ends before the search: 16 runs of each end.
 const END_BLOCKS: u32 = 8;
 
 /// Blocks after which a revision counts as hanging if all its runs exceed the time limit and none
@@ -79,7 +79,7 @@ struct RevisionPair {
 }
 
 impl RevisionPair {
-    /// Adds a block of the two revisions; returns the one without a value in it, if any.
+    /// Adds a block of the two revisions; returns the revision that has no value in it, if any.
     fn add_block(
         &mut self,
         (old, new): (usize, usize),

@@ -76,9 +76,9 @@ pub enum LoadRemark {
     NothingAnswered,
     /// The load was interrupted.
     Interrupted,
-    /// Times are refused because the generator itself was late.
+    /// Times are not reported because the generator itself was late.
     GeneratorLimited(OpenVerdict),
-    /// The tail is refused because too few of the due requests were sent.
+    /// The longest times are not reported because too few of the due requests were sent.
     RateMissed(OpenVerdict),
     /// Fewer requests were in flight than requested.
     ConcurrencyShort {

@@ -3,8 +3,8 @@
 //!
 //! The generator records its own lateness for every request. The time since a request was due is an
 //! upper bound of its response time; minus the lateness, it is a lower bound. If both distributions
-//! agree, one figure is reported; if not, a range, and a range that is too wide is refused. Start
-//! at [`load_percentiles`] and [`GeneratorTrust`].
+//! agree, one figure is reported; if not, a range, unless it is too wide: then the time is refused,
+//! which means not reported. Start at [`load_percentiles`] and [`GeneratorTrust`].
 
 use speedwell_load::latency::{
     AB_PERCENTS, ByOutcome, HistogramBin, OpenTimes, OpenVerdict, OutcomeSet, RequestOutcome,
@@ -101,7 +101,7 @@ pub enum ReportedTime {
 }
 
 impl ReportedTime {
-    /// The time since requests were due, in nanoseconds; `None` if it is refused.
+    /// The time since requests were due, in nanoseconds; `None` if the time is refused.
     pub fn longest_ns(self) -> Option<u64> {
         match self {
             ReportedTime::Time(time) => Some(time.ns),

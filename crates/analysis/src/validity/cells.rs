@@ -29,8 +29,8 @@ const RESPONSE_BYTES: &str = "bytes_per_response";
 /// Metrics of HTTP loads that are compared between cases.
 pub(super) const LOADS: [&str; 3] = [MEAN_LATENCY, BANDWIDTH, RESPONSE_BYTES];
 
-/// If startup and wind-down take more than this share of a run, it says nothing about the number of
-/// connections in use.
+/// If startup and wind-down take more than this share of a run, the run says nothing about the
+/// number of connections in use.
 const MAX_EDGE_SHARE: f64 = 0.1;
 
 /// Facts that a session does not contain.

@@ -1,6 +1,6 @@
-//! Impossible differences, and latencies that must not be ranked: a candidate that does more work
-//! yet is better, a program that differs from itself, and latencies at different numbers of
-//! requests in flight or from generators that time requests differently.
+//! Checks for impossible differences and for latencies that must not be ranked: a candidate that
+//! does more work yet is better, a program that differs from itself, and latencies at different
+//! numbers of requests in flight or from generators that time requests differently.
 //!
 //! Noise is judged by the control, the baseline measured against itself. Start at
 //! [`check_better_than_possible`], [`check_control`] and [`check_latencies`].
@@ -175,7 +175,7 @@ const MAX_SAME_LOAD_RATIO: f64 = 1.05;
 const RANKING_REMEDY: &str = "Compare throughput, or measure these again at equal requests in flight or at an equal \
     rate; until then conclude only which served more.";
 
-/// Note on a refused comparison.
+/// Note on a comparison whose verdict was withdrawn.
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \
     ranked.";
 
