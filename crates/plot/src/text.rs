@@ -144,7 +144,7 @@ pub(crate) struct WrappedLabel {
 }
 
 impl WrappedLabel {
-    /// Whether every original line is a single line here.
+    /// Whether no original line was divided.
     pub fn is_unbroken(&self) -> bool {
         let sources = self.lines.windows(2);
         self.is_complete

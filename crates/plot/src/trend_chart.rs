@@ -57,7 +57,7 @@ pub struct TrendChart {
     pub changes: Vec<TrendChange>,
     /// Other events.
     pub notes: Vec<TrendNote>,
-    /// Continuation of the parent branch: dotted, with its name.
+    /// Points of the parent branch after the fork: a dotted line, with the branch's name.
     pub continuation: Option<PointSeries>,
     /// Amount of detail about single points.
     pub detail: TrendDetail,
@@ -92,7 +92,7 @@ impl TrendChart {
         shown
     }
 
-    /// Positions that buckets must not cross.
+    /// Borders: positions that buckets must not cross.
     pub(crate) fn bucket_borders(&self) -> Vec<f64> {
         let work_changes = self
             .notes

@@ -82,7 +82,7 @@ pub struct TrendChange {
 }
 
 impl TrendChange {
-    /// Position of the border: halfway.
+    /// Position of the mark: halfway between the two points.
     pub(crate) fn border_position(&self) -> f64 {
         self.before / 2.0 + self.after / 2.0
     }
