@@ -1,5 +1,5 @@
-//! How and on what the figures were obtained: the facts needed to judge or reproduce them. Every
-//! report about sessions contains them as reference material.
+//! How, and on which machine, the figures were obtained: the facts needed to judge or reproduce
+//! them. Every report about sessions contains them as reference material.
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};

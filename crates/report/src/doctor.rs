@@ -1,5 +1,5 @@
 //! The reports of `doctor`: sources of noise on this machine with their remedies; and, for `doctor
-//! --calibrate`, whether the machine gives the expected rate of false alarms when a thing is
+//! --calibrate`, whether the machine gives the expected rate of false alarms when a program is
 //! compared with itself, and how noisy each case is.
 //!
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].

@@ -24,7 +24,7 @@ pub struct ShardRow {
     pub said: String,
 }
 
-/// Lists the parcels, one per row.
+/// Lists the shards, one per row.
 pub fn list_fleet_parcels(rows: &[ShardRow]) -> Document {
     let mut columns = ColumnSet::new();
     columns.add_column(ReportColumn::words("state", "state"), |row: &ShardRow| {

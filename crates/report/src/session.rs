@@ -27,8 +27,9 @@ pub struct StudyChoice {
     pub log: bool,
 }
 
-/// Builds the full report of a single session, with its circumstances; `mark` adds what is known
-/// from elsewhere. The name is shown if there are several sessions.
+/// Builds the full report of a single session, with its circumstances; `mark` adds to the findings
+/// what is known from elsewhere. `name` tells the session from others and is shown in the
+/// circumstances.
 ///
 /// # Errors
 /// Fails if the session lacks a requested parameter or metric, if a chart or unit does not fit, or

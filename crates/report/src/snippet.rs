@@ -261,7 +261,7 @@ fn columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
     }
     columns.add_column(ReportColumn::words("is_folded", ""), |figures| {
         let label = if figures.is_folded {
-            "folded away?"
+            "optimized away?"
         } else {
             ""
         };

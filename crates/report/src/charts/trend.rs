@@ -217,7 +217,7 @@ impl<'a> TrendDrawing<'a> {
         })
     }
 
-    /// Continuation of the parent branch after the branch point.
+    /// Draws the points of the parent branch after the fork.
     fn draw_continuation(&self) -> Option<plot::PointSeries> {
         let name = self.history.target.clone()?;
         let points = self.series.continuation.iter().filter_map(|point| {

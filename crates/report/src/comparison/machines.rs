@@ -2,7 +2,8 @@
 //! differ, and what to expect of other machines like them. Start at [`withdrawal_remark`],
 //! [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes the findings.
 //!
-//! Circular on purpose: `rows.rs` adds these columns to its table, and they read its lines.
+//! This file and `rows.rs` use each other on purpose: `rows.rs` adds these columns to its table,
+//! and they read its lines.
 
 use super::rows::VerdictLine;
 use crate::charts::{forest_row, threshold_band};

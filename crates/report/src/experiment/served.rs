@@ -37,7 +37,8 @@ struct ServedPicture<'a> {
     colours: Vec<Option<plot::RgbColor>>,
 }
 
-/// Percentage served against time: a chart per case and stage of the story.
+/// Draws the percentage of requests served against time: a chart per case, and per stage if the
+/// file lists stages.
 pub fn draw_served(
     group: &GroupFindings,
     series: ChartSeries,
