@@ -22,7 +22,8 @@ use speedwell_stats::distribution::binomial;
 use speedwell_stats::interval::share_exact;
 use std::collections::BTreeMap;
 
-/// Probability of the range of expected counts (crates/stats/DERIVATIONS.md, "Calibration").
+/// Probability that a count of false alarms is in the expected range (crates/stats/DERIVATIONS.md,
+/// "Calibration").
 const EXPECTED_RANGE: f64 = 0.95;
 
 /// Result of one comparison of a thing with itself.

@@ -298,7 +298,8 @@ pub(super) enum ShiftDirection {
 /// Evidence at one look.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LookResult {
-    /// p value of this look alone: of no change, or of a change within the threshold if one is set.
+    /// p value of this look alone, of the hypothesis of no change or, if a threshold is set, of no
+    /// change beyond it.
     pub p: Option<f64>,
     /// Direction of the change if the p value is small enough.
     pub direction: Option<ShiftDirection>,
@@ -353,7 +354,7 @@ fn look_by_ranks(
     }
 }
 
-/// Two-sided p value of a change of at most `threshold` in either direction.
+/// Two-sided p value of the hypothesis that the change is at most `threshold` in either direction.
 fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
     let larger = test.shifted_tails(threshold.ln_1p()).upper;
     // A decrease cannot exceed 100 %.

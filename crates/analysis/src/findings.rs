@@ -179,8 +179,9 @@ pub struct CaseComparison {
     pub mean_change: Option<IntervalEstimate>,
     /// Whether typical and mean change disagree beyond both intervals.
     pub is_shape_changed: bool,
-    /// p value of no change, or of a change within the threshold. It is valid no matter when
-    /// measuring ended, and agrees with the interval. `None` if undefined.
+    /// p value of the hypothesis of no change or, if there is a threshold, of no change beyond it.
+    /// It is valid no matter when measuring ended, and agrees with the interval. `None` if
+    /// undefined.
     pub p: Option<f64>,
     /// The p value adjusted for all comparisons shown together.
     pub q: Option<f64>,

@@ -264,11 +264,10 @@ impl SideWeights {
     }
 }
 
-/// Minimum share of the difference for an existing function to count as the place where it enters.
+/// An existing function is the entry only if it has at least this share of the difference.
 const MIN_ENTRY_SHARE: f64 = 0.5;
-/// Minimum share of the difference for a new function to count as the place where it enters. A
-/// smaller share may be one-time work, such as loading a module, while the actual work became
-/// slower.
+/// A new function is the entry only if it has at least this share of the difference. A smaller
+/// share may be one-time work, such as loading a module, while the actual work became slower.
 const MIN_NEW_ENTRY_SHARE: f64 = 0.2;
 /// New functions whose shares are within this fraction of the largest belong to one call chain; the
 /// one nearest to the root is the entry.

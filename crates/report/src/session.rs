@@ -28,8 +28,7 @@ pub struct StudyChoice {
 }
 
 /// Builds the full report of a single session, with its circumstances; `mark` adds to the findings
-/// what is known from elsewhere. `name` tells the session from others and is shown in the
-/// circumstances.
+/// what only the store knows. A name, if there is one, is shown in the circumstances.
 ///
 /// # Errors
 /// Fails if the session lacks a requested parameter or metric, if a chart or unit does not fit, or

@@ -74,8 +74,8 @@ const RESOLUTION: u32 = 8;
 /// 2. Refine around the best level, in case there is a peak between two levels.
 /// 3. Revisit lower levels that may be as good as the best, alternating with the best, so that slow drift affects
 ///    both.
-/// 4. Bisect the gap below the lowest level that is as good.
 /// 4. Bisect the gap below the lowest level that is as good as the best.
+///
 /// New visits can overturn earlier decisions; the search then continues.
 pub fn next_level(levels: &[ConcurrencyLevel], rules: &SaturationRules) -> NextLevel {
     let mut sorted: Vec<&ConcurrencyLevel> = levels.iter().collect();

@@ -148,8 +148,8 @@ pub enum EndsComparison {
 pub struct BisectedChange {
     /// Last measurable revision without the change.
     pub before: usize,
-    /// First measurable revision with the change. The change came with it or with an unmeasurable
-    /// revision before it.
+    /// First measurable revision with the change. The change came with this revision or with an
+    /// unmeasurable one before it.
     pub after: usize,
     /// Revisions that together hold 95 % of the probability.
     pub set: Vec<usize>,

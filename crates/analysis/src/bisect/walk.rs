@@ -191,7 +191,8 @@ impl BisectReplay<'_> {
         let [mut good, mut bad] = pair.values;
         let hangs = *ends == EndsComparison::Hangs;
         bad.extend((0..pair.hung[1]).map(|_| self.worst_value()));
-        // Values of revisions between the ends, counted from the first after the good end.
+        // Values of revisions between the ends; revisions are numbered from the first after the
+        // good end.
         let mut observed: Vec<(usize, f64)> = Vec::new();
         loop {
             let Some(bins) = PosteriorBins::new(&good, &bad) else {
@@ -326,8 +327,8 @@ impl BisectReplay<'_> {
         }
     }
 
-    /// Whether two revisions measured at different times differ by what matters, which suggests
-    /// another change between them. Only measuring both in common blocks can confirm it.
+    /// Whether two revisions measured at different times differ by an amount that matters, which
+    /// suggests another change between them. Only measuring both in common blocks can confirm it.
     fn medians_differ(&self, old: &[f64], new: &[f64]) -> bool {
         let (Some(before), Some(after)) = (median(&mut old.to_vec()), median(&mut new.to_vec()))
         else {

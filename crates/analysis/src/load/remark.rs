@@ -22,11 +22,12 @@ pub enum RemarkSeverity {
 /// Why a machine may have been the bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MachineLimit {
-    /// One of its threads was saturated: the share of the time that it was busy.
+    /// One of its threads was saturated; contains the share of the time that the thread was busy.
     Busy(f64),
-    /// It sent late: the 99th percentile of its own lateness and the limit, in nanoseconds.
+    /// It sent late; contains the 99th percentile of its own lateness, and the limit, in
+    /// nanoseconds.
     Late(u64, u64),
-    /// A network device was saturated: the share of its speed.
+    /// A network device was saturated; contains the share of its speed that was used.
     Link(f64),
 }
 

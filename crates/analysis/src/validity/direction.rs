@@ -172,8 +172,8 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
 /// Ratio above which loads count as different.
 const MAX_SAME_LOAD_RATIO: f64 = 1.05;
 
-const RANKING_REMEDY: &str = "Compare throughput, or measure these again at equal requests in flight or at an equal \
-    rate; until then conclude only which served more.";
+const RANKING_REMEDY: &str = "Compare throughput, or measure these again with equally many requests in flight or at an \
+    equal rate; until then conclude only which served more.";
 
 /// Note on a comparison whose verdict was withdrawn.
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \

@@ -1,10 +1,10 @@
 //! The journal: records every change on disk before it is made, so that any later process can
 //! restore it.
+//!
 //! One process writes the journal at a time, under a lock that the kernel releases if the process
 //! dies. The journal is in a folder that a reboot clears, just as a reboot resets the settings. It
 //! is readable by everyone, because sessions record which knobs are set and usually run without
 //! root. Start at [`TuneLock::acquire`] and [`TuneJournal::restore_all`].
-//! [`TuneLock::acquire`] and [`TuneJournal::restore_all`].
 
 use super::knobs::TUNE_CGROUP;
 use super::machine::{SettingChange, TunableMachine, is_same};

@@ -273,7 +273,7 @@ fn to_input_form(path: &str, kernel_value: &str) -> String {
         "smp_affinity_list" | "cpuset.cpus" | "cpuset.mems" => {
             format_cpu_list(&parse_cpu_list(kernel_value))
         }
-        // The file lists the enabled controllers, but is changed by writing `+` or `-` and a name.
+        // Reading lists the enabled controllers; writing takes changes, such as `+cpuset`.
         "cgroup.subtree_control" => {
             let is_on = kernel_value
                 .split(' ')

@@ -1,7 +1,7 @@
 //! Serialization of a walk, so that another process can continue it: where its borders (the places
 //! of changes) were put, how they were described, and the state of the walk.
 //!
-//! Decides whether a stored walk is still valid; computes nothing itself.
+//! Decides whether a stored walk is still valid; computes nothing itself. Start at
 //! [`ChangeDetector::to_bytes`].
 
 use super::known::WalkCache;

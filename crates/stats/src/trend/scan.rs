@@ -1,7 +1,7 @@
 //! Finds the best border (the place of a change) in one stretch of points.
 //!
-//! It is where the evidence of a change is largest, with machines as strata. Independent of limits
-//! and of other stretches. Start at [`RankScan::best_border`].
+//! The best border has the largest evidence, with machines as strata. Independent of limits and of
+//! other stretches. Start at [`RankScan::best_border`].
 
 use super::series::TrendSeries;
 use super::{EXACT_SIDE, exact_deviate};

@@ -108,7 +108,7 @@ pub struct PageForm {
     pub button: String,
     /// The fields.
     pub fields: Vec<FormField>,
-    /// Active filters, each as the address without it.
+    /// Active filters, each with the address of the page without that filter.
     pub set: Vec<PageLink>,
 }
 
@@ -253,7 +253,8 @@ pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
     out
 }
 
-/// Renders a form that changes something: always open, and always submitted, never a plain address.
+/// Renders a form that changes something: always open, and submitted with POST, never as an
+/// address.
 fn change_form(form: &PageForm) -> String {
     let title = escape_html(&form.title);
     let mut out = format!(
