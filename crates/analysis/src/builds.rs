@@ -1,4 +1,4 @@
-//! Builds of one source: the unit of independence when runs share builds, and how much builds
+//! The builds of one source: as the unit of independence when runs share builds, and how much they
 //! differ.
 //!
 //! Runs of one build share its memory layout, so together they give one value; how that value is

@@ -1,5 +1,5 @@
-//! Evidence in the data of one pair: the change with its interval, the p value of a single test,
-//! and the result of one look (an interim analysis), regardless of other cases.
+//! Computes the evidence in the data of one pair: the change with its interval, the p value of a
+//! single test, and the result of one look (an interim analysis), regardless of other cases.
 //!
 //! Decides how each method answers these questions; `sequential.rs` decides whether a p value is
 //! small enough among all cases. Start at [`evaluate_look`], [`estimate_change`] and [`p_value`].
@@ -276,8 +276,8 @@ const MIN_ALONE_PAIRS: usize = 3;
 const DISAGREEMENT_P: f64 = 0.01;
 
 /// Whether the ratios of pairs that shared a processor differ from those in `alone`, measured one
-/// after the other. If so, the sides disturb each other, for instance by evicting each other's
-/// caches, and the shared ratio is biased.
+/// after the other. If they differ, the sides disturb each other, for instance by evicting each
+/// other's caches, and the shared ratio is biased.
 pub(super) fn sharing_matters(at_once: &[(f64, f64)], alone: &[(f64, f64)]) -> bool {
     let logs = |pairs: &[(f64, f64)]| -> Vec<f64> {
         let logs = pairs.iter().map(|(a, b)| b.ln() - a.ln());

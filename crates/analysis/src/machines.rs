@@ -1,4 +1,4 @@
-//! Conclusions about a case measured on several machines.
+//! Draws conclusions about a case measured on several machines.
 //!
 //! Makes three statements, in this order: what holds on these machines (from the test of all
 //! blocks, decided elsewhere), whether it is the same on all of them, and what to expect on similar

@@ -1,5 +1,5 @@
-//! Results of snippets in addition to the comparison: the figures of each, how much they were
-//! disturbed, and how throughput depends on the number of workers.
+//! Computes what a report on snippets shows in addition to the comparison: the figures of each
+//! snippet, how much they were disturbed, and how throughput depends on the number of workers.
 //!
 //! Start at [`snippet_figures`] and [`snippet_levels`].
 

@@ -1,4 +1,4 @@
-//! How a metric depends on one parameter.
+//! Analyzes how a metric depends on one parameter.
 //!
 //! Decides what makes a point (one x value of one line) and which parameters are averaged over.
 //! Cases are aggregated first and runs are resampled within them, because pooling the runs of

@@ -1,4 +1,4 @@
-//! Trend of a series along a line of revisions: its levels, and where they change.
+//! Computes the trend of a series along a line of revisions: its levels, and where they change.
 //!
 //! Decides which points are searched, what counts as the same work, and which current change
 //! corresponds to a numbered one. The detector is in `speedwell_stats::trend`. Start at

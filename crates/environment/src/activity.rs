@@ -1,5 +1,5 @@
-//! Other activity on the machine: load, pressure and steal time; now, during an interval, and since
-//! the last snapshot.
+//! Measures other activity on the machine: load, pressure and steal time; now, during an interval,
+//! and since the last snapshot.
 //!
 //! Defines the pressure above which a busy machine causes a warning before measuring; `speedwell
 //! doctor` uses the same limits. Start at [`busy_machine`], [`ActivityInterval::start`] and

@@ -189,7 +189,7 @@ impl OpenElement<'_> {
         self
     }
 
-    /// Sets a text attribute.
+    /// Sets an attribute to a string.
     pub fn set_text(self, name: &str, value: &str) -> Self {
         let _ = write!(self.svg.out, " {name}=\"");
         match &self.svg.medium {
@@ -202,7 +202,7 @@ impl OpenElement<'_> {
         self
     }
 
-    /// Sets an attribute unless the text is empty.
+    /// Sets an attribute to a string unless that is empty.
     pub fn set_nonempty(self, name: &str, value: &str) -> Self {
         if value.is_empty() {
             self

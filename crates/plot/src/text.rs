@@ -1,5 +1,4 @@
-//! Text measurement: widths, line breaking and outlines. Knows nothing about charts. Start at
-//! [`text_width`].
+//! Measures text: widths, line breaking and outlines. Knows nothing about charts. Start at [`text_width`].
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;

@@ -53,7 +53,7 @@ impl TrendState {
         }
     }
 
-    /// Whether it turned out not to be a change.
+    /// Whether the suspected change turned out not to be one.
     fn is_invalidated(self) -> bool {
         matches!(self, Self::Refuted | Self::Withdrawn)
     }

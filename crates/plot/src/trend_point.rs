@@ -325,8 +325,8 @@ impl PointField<'_> {
             });
     }
 
-    /// Draws all marks of a kind as markers on the vertices of an invisible line, which takes a
-    /// tenth of the text.
+    /// Draws all marks of a kind as markers on the vertices of an invisible line, which makes
+    /// the file much smaller.
     fn draw_vertices(
         &self,
         svg: &mut SvgWriter,

@@ -170,7 +170,7 @@ pub fn calibration_check(calibration: Option<&NoiseCalibration>) -> CheckLine {
     }
 }
 
-/// Reports how tuning changed the noise: the same thing measured against itself before and after.
+/// Reports how tuning changed the noise of programs measured against themselves.
 pub fn report_tuned_calibration(
     spreads: &[SpreadChange],
     knobs: &str,

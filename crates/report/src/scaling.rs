@@ -1,5 +1,5 @@
-//! Where throughput stops growing: the answer in words, the figures of a level, the fitted law, the
-//! chart. A visit is one measurement at a level.
+//! Reports where throughput stops growing: the answer in words, the figures of a level, the fitted law, the chart. A
+//! visit is one measurement at a level.
 //!
 //! Shared by load tests and snippets: knows nothing about what a worker does. Start at
 //! [`scaling_headline`].

@@ -1,4 +1,4 @@
-//! Results without a comparison: one row per case (and variant) of each metric.
+//! Reports results without a comparison: one row per case (and variant) of each metric.
 //!
 //! A single case with several metrics (a load test, a one-liner) gets one table with the metrics as
 //! rows. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
@@ -201,7 +201,8 @@ fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLi
     columns
 }
 
-/// Adds how often runs were disturbed, if frequent; for machines, the kernel's figures.
+/// Adds columns on disturbed runs: for people their share, if it is notable; for programs the
+/// kernel's figures.
 fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
     let disturbed = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
     columns.add_column(disturbed.expendable(5), |line| {

@@ -1,4 +1,4 @@
-//! Change points of a series, in level or spread: the best segmentation.
+//! Finds the change points of a series, in level or spread, as those of the best segmentation.
 //!
 //! Dynamic programming with pruning (PELT: Killick, Fearnhead and Eckley, JASA 107, 2012).
 //! Knows nothing about what the values are and which changes matter. Start at [`find_segments`].

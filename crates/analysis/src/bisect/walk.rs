@@ -1,4 +1,4 @@
-//! The search, replayed from the start over the measured runs until something is missing.
+//! Replays the search from the start over the measured runs, until something is missing.
 //!
 //! Decides which revisions a block holds and when a phase ends: comparing the ends, searching
 //! between them, and confirming the result. Start at [`replay_search`], then

@@ -1,5 +1,5 @@
-//! Latency curves: the time within which each percentage of requests was served, per case and
-//! variant.
+//! Computes latency curves: the time within which each percentage of requests was served, per case
+//! and variant.
 //!
 //! Runs are the unit of independence: a curve is the median over its runs, and the band around it
 //! spans their minimum and maximum.

@@ -1,4 +1,4 @@
-//! Findings of a load, and how far its figures can be trusted.
+//! Computes the figures of a load, and judges how far they can be trusted.
 //!
 //! Decides which times are reported, which are refused (not reported, because the measurement does
 //! not support them), and what a reader must be warned about. Formats nothing. Start at

@@ -1,5 +1,5 @@
-//! Bytes per response as a fingerprint of the response: two variants of a case return responses of
-//! the same size.
+//! Checks the bytes per response, a fingerprint of the response: two variants of a case return
+//! responses of the same size.
 //!
 //! Decides when two sizes belong to different responses, and when a candidate has the baseline's
 //! sizes in another order. Start at [`check_sizes`].

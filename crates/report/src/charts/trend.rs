@@ -1,4 +1,4 @@
-//! Trend charts: the points of a series, its levels, its changes, and what else changed.
+//! Draws trend charts: the points of a series, its levels, its changes, and what else changed.
 //!
 //! Decides on the positions of revisions on the axis; `changes` decides on the wording.
 

@@ -1,4 +1,4 @@
-//! Results of cases that were measured on several machines: the machine, how much the machines
+//! Reports cases that were measured on several machines: on which machine, how much the machines
 //! differ, and what to expect of other machines like them. Start at [`withdrawal_remark`],
 //! [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes the findings.
 //!

@@ -296,7 +296,7 @@ fn add_section(
     }
 }
 
-/// Adds the case to every row, for machines: they get the tables of all sections as one.
+/// Adds the case to every row, for programs: they get the tables of all sections as one.
 fn add_case_columns(mut table: ReportTable, case_profile: &CaseProfile) -> ReportTable {
     let names = [
         ("case", case_profile.case.id()),

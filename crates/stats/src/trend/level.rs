@@ -1,5 +1,5 @@
-//! Statistics of levels: variance between sessions beyond that of their runs, the level with its
-//! band, and the newest point.
+//! Computes statistics of levels: the variance between sessions beyond that of their runs, the
+//! level with its band, and the newest point.
 //!
 //! Describes a level without searching; nothing here is an alarm. Start at [`between_sessions`].
 

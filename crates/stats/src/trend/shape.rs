@@ -95,7 +95,7 @@ fn without_offsets(values: &[f64], machines: &[u32]) -> Vec<f64> {
         .collect()
 }
 
-/// The new level over the old one.
+/// The new level divided by the old one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangeSize {
     /// 1.05 for a new level 5 % above the old one. NaN if no machine has points on both sides.

@@ -28,8 +28,8 @@ const DUE_FRACTION: usize = 8;
 /// Maximum move of a border when it is placed, and when its evidence is reviewed.
 const MAX_PLACING_MOVE: usize = 12;
 const MAX_REVIEW_MOVE: usize = 6;
-/// Up to this many points of the new level, a suspicion may become a finding or be withdrawn, but
-/// be withdrawn only from eight points on.
+/// While the new level has no more points than this, a suspicion may become a finding; from eight
+/// points on, it may also be withdrawn.
 const LAST_REVIEW: usize = 64;
 const FIRST_WITHDRAWAL: usize = 8;
 
@@ -105,8 +105,7 @@ impl Default for ChangeDetector {
 }
 
 impl ChangeDetector {
-    /// Looks at every number of points up to all of `series`, which must start with the points seen
-    /// before.
+    /// Takes a look after every new point of `series`, which must start with the points seen before.
     pub fn process_series(&mut self, series: &TrendSeries) {
         let mut scan = RankScan::default();
         while self.next <= series.len() {
@@ -213,7 +212,7 @@ impl ChangeDetector {
     /// the medians of its machines, and on the cost of dependence. `None` below eight
     /// points, and where zeros are among other values.
     ///
-    /// From the normal approximation of the rank test, whose efficiency is .955 under normal noise.
+    /// Follows from the normal approximation of the rank test, whose efficiency is .955 under normal noise.
     /// The evidence is large enough in nine of ten cases; in one of those, the border is elsewhere
     /// (simulated in `crates/stats/benches/trend.md`).
     pub fn smallest_visible(&self, series: &TrendSeries, after: usize) -> Option<f64> {
