@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 /// "Calibration").
 const EXPECTED_RANGE: f64 = 0.95;
 
-/// Result of one comparison of a thing with itself.
+/// Result of one comparison of a program with itself.
 struct CalibrationTrial {
     /// Whether a difference was found.
     is_false: bool,
@@ -195,8 +195,8 @@ fn needed_comparisons(level: f64, tail: f64) -> Option<u32> {
     (level > 0.0 && comparisons.is_finite()).then_some(comparisons as u32)
 }
 
-/// Compares the spread of each case's runs between two sessions that measured the same thing
-/// against itself. Drift between blocks does not count, because it does not affect comparisons.
+/// Compares the spread of each case's runs between two sessions that measured the same programs
+/// against themselves. Drift between blocks does not count, because it does not affect comparisons.
 pub fn compare_spreads(
     before: &Session,
     after: &Session,

@@ -29,7 +29,7 @@ pub struct StopRule {
 
 #[derive(Debug, Clone)]
 enum StopQuestion {
-    /// Does every candidate differ from the baseline?
+    /// Is it decided whether each candidate differs from the baseline?
     Change(Box<ChangeQuestion>),
     /// Is the value of the only variant known precisely enough?
     Precision(Box<PrecisionGoal>),
@@ -52,11 +52,11 @@ struct ChangeQuestion {
     design: SessionDesign,
     baseline: String,
     decision: SequentialDecision,
-    /// Index in the replay by case, candidate and metric.
+    /// Index of each comparison in `decision`, by case, candidate and metric.
     comparison_indices: HashMap<[String; 3], usize>,
 }
 
-/// A comparison that takes part in the next step of the replay.
+/// A comparison that joins the family, or takes a look, in the next step.
 struct PendingComparison {
     index: usize,
     pair: PairedRuns,

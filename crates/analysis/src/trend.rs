@@ -83,7 +83,7 @@ pub enum TrendSearch {
 pub struct SearchedTrend {
     /// Points, in line order.
     pub points: Vec<TrendPoint>,
-    /// Levels, in line order; levels of other work come first.
+    /// Levels, in line order; those of other versions of the benchmark come first.
     pub levels: Vec<SeriesLevel>,
     /// Changes, the newest last.
     pub changes: Vec<RecordedChange>,
@@ -99,8 +99,8 @@ pub struct SearchedTrend {
     /// The newest point divided by the median of the last 40, if it lies beyond all of them and is
     /// worth measuring again.
     pub first_beyond: Option<f64>,
-    /// Index of the point from which on another machine measured; a change of the code there cannot
-    /// be told apart.
+    /// Index of the first point of another machine, where a change of the code cannot be told from
+    /// the change of machines.
     pub machine_swap: Option<usize>,
     /// Indexes of points at which the benchmark itself changed.
     pub new_work: Vec<usize>,
@@ -148,8 +148,8 @@ pub fn resume_trend(
     trend
 }
 
-/// Indexes of the searched points that measure the same work, grouped by first point. Unknown work
-/// counts as the same.
+/// Groups the indexes of the searched points by work; the work measured last comes last. Unknown
+/// work counts as the same.
 fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
     let works = known_works(points);
@@ -231,8 +231,8 @@ impl SearchedTrend {
         Some([runs.clone().min()?, runs.max()?])
     }
 
-    /// The newest point as a change, if it lies beyond all of the last 40. It was not found by the
-    /// search, so its size rests on one point, and only measuring again can confirm it.
+    /// The newest point as a change, if it lies beyond all of the last 40. The change was not found by
+    /// the search, so its size rests on one point, and only measuring again can confirm it.
     pub fn change_of_newest(&self) -> Option<RecordedChange> {
         let ratio = self.first_beyond?;
         let mut searched = self.points.iter().filter(|point| point.is_searched()).rev();
@@ -267,8 +267,8 @@ impl SearchedTrend {
         self.search == TrendSearch::Done
     }
 
-    /// Searches the points of one work, records the levels and changes, and appends the detector
-    /// state. The newest work comes last.
+    /// Searches the points of one work, records the levels, appends the detector state, and returns
+    /// the changes. Must be called for the newest work last.
     fn search_group(
         &mut self,
         group: &[usize],

@@ -113,7 +113,7 @@ impl RunSensors {
     }
 }
 
-/// A kernel file that is read repeatedly; `None` if it does not exist.
+/// A kernel file that is read repeatedly; `None` if it does not exist or is slow to read.
 #[derive(Debug)]
 struct SensorFile(Option<(File, RefCell<Vec<u8>>)>);
 

@@ -23,7 +23,7 @@ use crate::trend_point::{
 };
 use crate::{AxisScale, ChartAxis};
 
-/// Height of the plot on a wide and on a narrow sheet, and its minimum next to labels.
+/// Height of the plot on a wide and on a narrow sheet, and its minimum if labels need the room.
 const PLOT_PX: f64 = 300.0;
 const NARROW_PLOT_PX: f64 = 220.0;
 const NARROW_PX: f64 = 600.0;

@@ -26,8 +26,8 @@ pub struct ConcurrencyLevel {
 pub struct SaturationRules {
     /// The lowest level.
     pub first: u32,
-    /// Levels are successive multiples of this number; `None` doubles them and refines around the best
-    /// level afterwards.
+    /// Levels are successive multiples of this number. With `None`, each is twice the one before, and the search
+    /// refines around the best level afterwards.
     pub step: Option<u32>,
     /// The highest level.
     pub limit: u32,

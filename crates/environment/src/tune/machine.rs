@@ -126,7 +126,7 @@ impl TunableMachine {
         Some(to_input_form(path, &self.tree.read_text(path)?))
     }
 
-    /// Checks, without writing, whether an existing setting is inaccessible.
+    /// Checks, without writing, that an existing setting can be changed.
     pub(super) fn check_writable(&self, path: &str) -> Result<(), io::Error> {
         if self.service_name(path).is_some() {
             return Ok(());
@@ -187,7 +187,8 @@ impl TunableMachine {
         Ok(())
     }
 
-    /// Returns the service that a setting stands for; on a simulated machine it is a file.
+    /// Returns the service that a setting stands for; `None` on a simulated machine, which has a file
+    /// instead.
     fn service_name<'p>(&self, path: &'p str) -> Option<&'p str> {
         path.strip_prefix(SERVICE_PREFIX)
             .filter(|_| !self.is_rehearsal())
