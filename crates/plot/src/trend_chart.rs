@@ -32,7 +32,7 @@ const RIGHT_PX: f64 = 8.0;
 /// Minimum width of a level, for one with a single point.
 const MIN_LEVEL_PX: f64 = 8.0;
 
-/// A metric over the revisions of a line, or over time.
+/// A metric over the revisions of a branch, or over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrendChart {
     /// Title, in large letters.

@@ -220,7 +220,7 @@ fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
     }
 }
 
-/// Adds the figure itself.
+/// Adds the columns of the variant, the median, its unit and its interval.
 fn add_center(columns: &mut ColumnSet<SummaryLine<'_>>) {
     columns.add_column(ReportColumn::words("variant", "variant"), |line| {
         ReportCell::value(line.summary.variant.to_string()).with_text(line.variant.clone())
@@ -250,7 +250,7 @@ fn add_center(columns: &mut ColumnSet<SummaryLine<'_>>) {
     );
 }
 
-/// Adds the spread of the runs.
+/// Adds the columns of the spread and number of the runs, and of the time of an iteration.
 fn add_spread(columns: &mut ColumnSet<SummaryLine<'_>>) {
     columns.add_column(
         ReportColumn::figure("cv_shown", "CV").for_people(),

@@ -144,7 +144,7 @@ pub struct RareCellData {
     pub runs: Option<RunList>,
     /// The drawing of the cell.
     pub drawn: Option<ForestRow>,
-    /// The address it links to on a served page; other pages have no such addresses.
+    /// The address that the cell links to on a served page; other pages have no such addresses.
     pub link: Option<String>,
 }
 
@@ -269,7 +269,7 @@ impl ReportCell {
         self.rare.as_ref()?.drawn.as_ref()
     }
 
-    /// The address it links to on a served page.
+    /// The address that the cell links to on a served page.
     pub fn link(&self) -> Option<&str> {
         self.rare.as_ref()?.link.as_deref()
     }
@@ -358,7 +358,7 @@ impl ReportTable {
         })
     }
 
-    /// The emphasis of each row with cells, taken from the facet column.
+    /// The emphasis of each row with cells, taken from the first facet column.
     pub fn row_emphases(&self) -> Vec<TextEmphasis> {
         let facet = self.columns.iter().position(|column| column.facet);
         let emphasis = |cells: &Vec<ReportCell>| {

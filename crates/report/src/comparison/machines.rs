@@ -45,8 +45,8 @@ fn range_text(by_machine: &AcrossMachines) -> Option<String> {
     Some(format!("{low} … {high}"))
 }
 
-/// Adds the machine of each case if no case has more than one, otherwise the range across machines;
-/// verbose output gets a column per machine.
+/// Adds a column: the machine of each case if no case has more than one, otherwise the range across
+/// machines. In verbose output, a range is followed by a column per machine.
 pub fn add_columns<'a>(
     columns: &mut ColumnSet<VerdictLine<'a>>,
     rows: &[&CaseComparison],
@@ -87,7 +87,7 @@ pub fn add_columns<'a>(
     });
 }
 
-/// The effects on each machine of a line.
+/// The effects in a row of the table, one per machine.
 fn line_machines<'l>(line: &'l VerdictLine<'_>) -> impl Iterator<Item = &'l MachineEffect> {
     line.row
         .machines

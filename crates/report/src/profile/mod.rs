@@ -274,7 +274,7 @@ fn add_section(
 ) {
     for block in single_profile(case_profile, sides, output).blocks {
         match block {
-            // The answers of a session are at its top.
+            // The headlines at the top of the report answer for the whole session.
             ReportBlock::Headline(sentence) => {
                 document.push(ReportBlock::Paragraph(format!("{sentence}.")))
             }
