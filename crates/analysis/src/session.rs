@@ -98,7 +98,7 @@ struct SessionCollector<'a> {
     spreads: Vec<LayoutSpread>,
     /// Sides of cases that the compiler has probably optimized away.
     folded: Vec<(Arc<Case>, Arc<str>)>,
-    /// Each metric with each candidate.
+    /// One entry per metric and candidate.
     matched: Vec<MatchedCases<'a>>,
     /// Change on each machine, for the cases of each entry in `matched`.
     effects: Vec<Vec<Vec<MachineEffect>>>,

@@ -27,7 +27,7 @@ pub(crate) const MAX_BORDER_SHIFT: u32 = 3;
 /// Number of points after a change for which "smallest visible change" is computed.
 const VISIBLE_AFTER_POINTS: usize = 20;
 
-/// A point on its line.
+/// A point of a series, at its place on the line of revisions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrendPoint {
     /// Session number.
@@ -62,7 +62,7 @@ pub struct SeriesLevel {
     pub value: IntervalEstimate,
     /// The same for each machine, if several measured.
     pub by_machine: Vec<(u32, IntervalEstimate)>,
-    /// Whether its points were searched. If not, a line through them would wrongly claim that
+    /// Whether its points were searched. If not, a level drawn through them would wrongly claim that
     /// nothing changed.
     pub is_claimed: bool,
 }
@@ -78,7 +78,7 @@ pub enum TrendSearch {
     Impossible(TooManyNonPositive),
 }
 
-/// A series along a line.
+/// A series along a line of revisions, with the results of the search for changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchedTrend {
     /// Points, in line order.

@@ -179,13 +179,13 @@ const RANKING_REMEDY: &str = "Compare throughput, or measure these again with eq
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \
     ranked.";
 
-/// An item with a latency, as named in a finding.
+/// A variant or run as named in a finding, with its number of requests in flight.
 struct LatencyEntry {
     name: String,
     in_flight: RoundedFigure,
 }
 
-/// One finding per case whose variants, or whose unnamed runs, carried different loads.
+/// One finding per case whose variants, or the runs of whose only variant, carried different loads.
 pub(super) fn check_latencies(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     cells
         .cells_by_case()
@@ -228,7 +228,7 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
     })
 }
 
-/// A variant, or each of its runs if they differ among themselves.
+/// One entry for the variant or, if it is the only one and the loads of its runs differ, one per run.
 fn latency_entries(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<LatencyEntry> {
     let numbered = cell.runs.iter().zip(1..);
     let mut loads: Vec<(usize, RoundedFigure)> = numbered
