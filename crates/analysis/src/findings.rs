@@ -266,7 +266,7 @@ impl CaseComparison {
     }
 }
 
-/// Result of comparing things with themselves.
+/// Result of comparing cases with themselves.
 #[derive(Debug, Clone, Default)]
 pub struct CalibrationFindings {
     /// The metric compared; `None` if nothing was measured.
@@ -330,7 +330,7 @@ pub struct CalibratedCase {
     pub detectable: Option<f64>,
 }
 
-/// How much runs of the same thing differed before and after a change to the machine.
+/// How much the runs of a case differed from each other before and after a change to the machine.
 #[derive(Debug, Clone)]
 pub struct SpreadChange {
     /// The case.

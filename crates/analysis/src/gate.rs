@@ -253,7 +253,7 @@ fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     failing
 }
 
-/// Undecided cases, and cases that one side lacks.
+/// Undecided cases, cases that one side lacks, and cases left out.
 fn undecided_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     let mut remarks = Vec::new();
     if fail_on != FailOn::Unclear {

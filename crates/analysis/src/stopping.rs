@@ -63,8 +63,8 @@ struct PendingComparison {
     seed: u64,
 }
 
-/// Metrics that decide. With `all` only the primary one does, because another metric that never
-/// settles would prolong the measuring for the rest.
+/// Metrics that decide when to stop; none named means the primary one. If all metrics are wanted,
+/// only the primary one decides, because another that never settles would prolong the session.
 fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
     if settings.wants_all_metrics() {
         Vec::new()

@@ -200,8 +200,8 @@ struct PlacedText {
     is_cut: bool,
 }
 
-/// Places `text` right of each position or, at the end of the sheet, left of it, in the lowest free
-/// lane.
+/// Places each text right of its position or, at the end of the sheet, left of it, in the lowest
+/// free lane.
 fn place_in_lanes(
     texts: Vec<(f64, String)>,
     size_px: f64,

@@ -1,8 +1,8 @@
 //! Remarks for readers of a load's figures, as plain data; `report` formats them.
 //!
 //! Also decides whether a load was steady. A server that warms up, fills a cache, leaks or
-//! throttles performs differently in each half, and the overall figure then describes neither. This
-//! is a hint, not a test: the intervals of one load are not independent.
+//! throttles performs differently in each half, and the overall figure then describes neither. A
+//! difference is a hint, not a test: the intervals of one load are not independent.
 
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::measured::{LoadMeasurement, TimelineTick};

@@ -187,7 +187,7 @@ impl CaseWarmup {
             .all(|process| process.search.class.is_steady())
     }
 
-    /// Whether all processes are known to have no steady part.
+    /// Whether so many processes are known to have no steady part that a gate fails.
     pub fn is_never_steady(&self) -> bool {
         let is_unsteady = |process: &ProcessWarmup| {
             matches!(

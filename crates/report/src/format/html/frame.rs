@@ -53,11 +53,11 @@ pub struct ServedFrame {
 /// Addresses of the files that every page needs.
 #[derive(Debug, Clone, Default)]
 pub struct AssetPaths {
-    /// [`STYLE`](super::SERVED_STYLE).
+    /// Address of [`SERVED_STYLE`](super::SERVED_STYLE).
     pub style: String,
-    /// [`EARLY_SCRIPT`](super::EARLY_SCRIPT).
+    /// Address of [`EARLY_SCRIPT`](super::EARLY_SCRIPT).
     pub early_script: String,
-    /// [`SCRIPT`](super::SERVED_SCRIPT).
+    /// Address of [`SERVED_SCRIPT`](super::SERVED_SCRIPT).
     pub script: String,
 }
 
