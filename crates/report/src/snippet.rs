@@ -82,7 +82,7 @@ pub fn report_snippets(
     document
 }
 
-/// Moves everything but the answer to an appendix in quiet mode; files still contain it.
+/// In quiet mode, moves blocks other than the answer to an appendix; files still contain them.
 fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> {
     if is_quiet && !blocks.is_empty() {
         vec![ReportBlock::Appendix {

@@ -438,7 +438,8 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
     Some((time_ns, text))
 }
 
-/// The answer for a single summary: `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration`.
+/// The answer for a single summary:
+/// `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration (30 runs).`
 pub fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);
     let mut sentence = format!(

@@ -228,7 +228,7 @@ fn link_markup(link: &PageLink) -> String {
     )
 }
 
-/// Renders the breadcrumbs, which replace the kind of report.
+/// Renders the breadcrumbs, shown where a page that stands alone names the kind of report.
 pub(super) fn breadcrumbs_markup(frame: &ServedFrame) -> String {
     let mut out = String::from("<nav class=\"kind\" aria-label=\"Breadcrumb\"><ol>");
     for link in &frame.breadcrumbs {
