@@ -30,8 +30,8 @@ impl SelectedSource<'_> {
     }
 }
 
-/// Compares the first source with each of the others. A source is a label, a session and, if the
-/// session has several, a variant; without one, the session's baseline is used. The baseline named
+/// Compares the first source with each of the others. A source consists of a label, a session and
+/// the variant to compare; if no variant is given, it is the session's baseline. The baseline named
 /// in the settings is ignored.
 ///
 /// Sessions are identified by their ids, because a source may hold only part of its session. Two

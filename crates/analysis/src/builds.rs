@@ -1,5 +1,5 @@
-//! Builds of one source: the unit of independence when runs share builds, and how much builds
-//! differ.
+//! Treats the builds of one source as units of independence when runs share builds, and measures
+//! how much builds differ.
 //!
 //! Runs of one build share its memory layout, so together they give one value; how that value is
 //! tested is decided elsewhere. Start at [`IndependentUnit::paired_values`] and [`layout_spreads`].

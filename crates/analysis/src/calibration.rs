@@ -1,5 +1,5 @@
-//! Measures the same thing against itself: how often the default test finds a difference where
-//! there is none.
+//! Evaluates sessions that measured a program against itself: how often the default test finds a
+//! difference where there is none.
 //!
 //! Decides how the runs of a case become comparisons and how many false alarms to expect. Does not
 //! store the result. Start at [`calibrate_session`].
@@ -22,14 +22,15 @@ use speedwell_stats::distribution::binomial;
 use speedwell_stats::interval::share_exact;
 use std::collections::BTreeMap;
 
-/// Probability of the range of expected counts (crates/stats/DERIVATIONS.md, "Calibration").
+/// Probability that a count of false alarms is in the expected range (crates/stats/DERIVATIONS.md,
+/// "Calibration").
 const EXPECTED_RANGE: f64 = 0.95;
 
-/// Result of one comparison of a thing with itself.
+/// Result of one comparison of a program with itself.
 struct CalibrationTrial {
     /// Whether a difference was found.
     is_false: bool,
-    /// Probability that the test finds one by chance, given these ranks.
+    /// Probability that the test finds a difference by chance, given these ranks.
     level: f64,
 }
 
@@ -194,8 +195,8 @@ fn needed_comparisons(level: f64, tail: f64) -> Option<u32> {
     (level > 0.0 && comparisons.is_finite()).then_some(comparisons as u32)
 }
 
-/// Compares the spread of each case's runs between two sessions that measured the same thing
-/// against itself. Drift between blocks does not count, because it does not affect comparisons.
+/// Compares the spread of each case's runs between two sessions that measured the same programs
+/// against themselves. Drift between blocks does not count, because it does not affect comparisons.
 pub fn compare_spreads(
     before: &Session,
     after: &Session,

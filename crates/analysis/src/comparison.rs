@@ -267,7 +267,7 @@ fn runs_by_case<'a, 's>(
     cases.collect()
 }
 
-/// Matches the cases of two sources, to be judged by `rule`; `apart` means that they come from
+/// Matches the cases of two sources, to be judged by `policy`; `apart` means that they come from
 /// different sessions.
 pub(super) fn match_cases<'r>(
     baseline: &SourceSide<'_, '_>,
@@ -481,12 +481,13 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
     log_ratio.is_finite().then_some(log_ratio)
 }
 
-/// Key of the rows that share a level: metric, baseline and case.
+/// Key of the rows whose baseline is the same series, so that they share a level: metric, baseline
+/// and case.
 type RowLevelKey = (String, String, String);
 
 /// Fills in the location of each side. Candidates with the same baseline share a level, so that the
-/// baseline has a single figure per case. A side that never varies keeps its exact value: computed
-/// from ratios, 9304 bytes would become 9303.999999999998.
+/// baseline has a single figure per case. If no side of a level varies, all keep their exact values:
+/// computed from ratios, 9304 bytes would become 9303.999999999998.
 fn fill_locations(comparisons: &mut [CandidateComparison]) {
     let mut levels: HashMap<RowLevelKey, Vec<[usize; 2]>> = HashMap::new();
     for (comparison_index, comparison) in comparisons.iter().enumerate() {

@@ -99,9 +99,9 @@ pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEsti
 /// `None` if no direction was suspected.
 pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
-/// Reads the confirmations of a session: each comparison of a case with its result. Without a
-/// suspected direction, a change in either is confirmed. The result is `None` if there are not
-/// enough runs.
+/// Reads the confirmations of a session: each comparison of a case with its result. If no direction
+/// was suspected, a change in either direction can be confirmed. The result is `None` if there are
+/// not enough runs.
 pub fn read_confirmations<'a>(
     findings: &'a AnalysisFindings,
     is_more: IsMore<'_>,

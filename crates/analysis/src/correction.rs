@@ -1,4 +1,4 @@
-//! Multiple-testing correction, and how many more runs an open case needs.
+//! Corrects for multiple testing, and estimates how many more runs an open case needs.
 //!
 //! Decides the verdicts: a change is reported only if its p value survives the correction for
 //! everything shown together, across metrics, candidates and cases. Does not compute p values.

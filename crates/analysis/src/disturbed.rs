@@ -1,5 +1,5 @@
-//! Runs that the kernel figures call disturbed: how many each side has, and which runs count when
-//! disturbed ones are rejected.
+//! Counts the runs of each side that were disturbed according to kernel figures, and selects the
+//! runs that count when disturbed ones are rejected.
 //!
 //! A run is never rejected by its value, only by rules fixed before the first run. The rules are
 //! not applied if one side is disturbed more often than another: that may be caused by the side

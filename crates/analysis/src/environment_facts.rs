@@ -1,4 +1,4 @@
-//! Environment facts of sessions, and differences between them.
+//! Extracts the environment facts of sessions, and compares them.
 //!
 //! Decides which facts can affect figures. Start at [`environment_facts`].
 

@@ -1,5 +1,5 @@
-//! Evidence in the data of one pair: the change with its interval, the p value of a single test,
-//! and the result of one look (an interim analysis), regardless of other cases.
+//! Computes the evidence in the data of one pair: the change with its interval, the p value of a
+//! single test, and the result of one look (an interim analysis), regardless of other cases.
 //!
 //! Decides how each method answers these questions; `sequential.rs` decides whether a p value is
 //! small enough among all cases. Start at [`evaluate_look`], [`estimate_change`] and [`p_value`].
@@ -183,7 +183,7 @@ pub(super) fn block_test(data: &ComparedData) -> Option<StratifiedRank> {
     if let Some(data) = data.with_logs() {
         return stratified_rank(&data.observations).ok();
     }
-    // The test uses only ranks, so values without a logarithm can be replaced by theirs.
+    // The test uses only ranks, so values without a logarithm can be replaced by their ranks.
     let values: Vec<f64> = data
         .observations
         .iter()
@@ -276,8 +276,8 @@ const MIN_ALONE_PAIRS: usize = 3;
 const DISAGREEMENT_P: f64 = 0.01;
 
 /// Whether the ratios of pairs that shared a processor differ from those in `alone`, measured one
-/// after the other. If so, the sides disturb each other, for instance by evicting each other's
-/// caches, and the shared ratio is biased.
+/// after the other. If they differ, the sides disturb each other, for instance by evicting each
+/// other's caches, and the shared ratio is biased.
 pub(super) fn sharing_matters(at_once: &[(f64, f64)], alone: &[(f64, f64)]) -> bool {
     let logs = |pairs: &[(f64, f64)]| -> Vec<f64> {
         let logs = pairs.iter().map(|(a, b)| b.ln() - a.ln());
@@ -298,7 +298,8 @@ pub(super) enum ShiftDirection {
 /// Evidence at one look.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LookResult {
-    /// p value of this look alone: of no change, or of a change within the threshold if one is set.
+    /// p value of this look alone, of the hypothesis of no change or, if a threshold is set, of no
+    /// change beyond it.
     pub p: Option<f64>,
     /// Direction of the change if the p value is small enough.
     pub direction: Option<ShiftDirection>,
@@ -353,7 +354,7 @@ fn look_by_ranks(
     }
 }
 
-/// Two-sided p value of a change of at most `threshold` in either direction.
+/// Two-sided p value of the hypothesis that the change is at most `threshold` in either direction.
 fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
     let larger = test.shifted_tails(threshold.ln_1p()).upper;
     // A decrease cannot exceed 100 %.

@@ -17,7 +17,7 @@ const MIN_EXACT_RUNS: usize = 2;
 /// Comparison of the counts of both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ExactCounts {
-    /// All runs of each side agree; the change as a share, infinite from zero.
+    /// All runs of each side agree. The change is a share, infinite for a change from zero.
     Exact(f64),
     /// Runs differ, within a side by at most this share.
     Vary(f64),
@@ -87,7 +87,7 @@ impl ExactCounts {
         match self {
             ExactCounts::Exact(_) => Some(format!("Exact, {runs} of {runs} runs.")),
             ExactCounts::Vary(share) => Some(format!(
-                "Instructions vary by {} %: the path depends on environment, addresses or time.",
+                "Instructions vary by {} %: the code path depends on environment, addresses or time.",
                 round_percent(100.0 * share)
             )),
             ExactCounts::TooFew => None,

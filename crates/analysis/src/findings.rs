@@ -179,8 +179,9 @@ pub struct CaseComparison {
     pub mean_change: Option<IntervalEstimate>,
     /// Whether typical and mean change disagree beyond both intervals.
     pub is_shape_changed: bool,
-    /// p value of no change, or of a change within the threshold. It is valid no matter when
-    /// measuring ended, and agrees with the interval. `None` if undefined.
+    /// p value of the hypothesis of no change or, if there is a threshold, of no change beyond it.
+    /// It is valid no matter when measuring ended, and agrees with the interval. `None` if
+    /// undefined.
     pub p: Option<f64>,
     /// The p value adjusted for all comparisons shown together.
     pub q: Option<f64>,
@@ -265,7 +266,7 @@ impl CaseComparison {
     }
 }
 
-/// Result of comparing things with themselves.
+/// Result of comparing cases with themselves.
 #[derive(Debug, Clone, Default)]
 pub struct CalibrationFindings {
     /// The metric compared; `None` if nothing was measured.
@@ -329,7 +330,7 @@ pub struct CalibratedCase {
     pub detectable: Option<f64>,
 }
 
-/// How much runs of the same thing differed before and after a change to the machine.
+/// How much the runs of a case differed from each other before and after a change to the machine.
 #[derive(Debug, Clone)]
 pub struct SpreadChange {
     /// The case.

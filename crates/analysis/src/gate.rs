@@ -253,7 +253,7 @@ fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     failing
 }
 
-/// Undecided cases, and cases that one side lacks.
+/// Undecided cases, cases that one side lacks, and cases left out.
 fn undecided_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     let mut remarks = Vec::new();
     if fail_on != FailOn::Unclear {
@@ -337,7 +337,10 @@ pub(crate) fn finding_obstacles(findings: &AnalysisFindings) -> Vec<String> {
         .map(|finding| finding.check.name())
         .collect();
     if !red.is_empty() {
-        obstacles.push(format!("do not use these figures ({})", list_names(red)));
+        obstacles.push(format!(
+            "some figures must not be used ({})",
+            list_names(red)
+        ));
     }
     obstacles
 }

@@ -1,4 +1,4 @@
-//! All series of a project along one line, for reporting.
+//! All series of a project along one line of revisions, for reporting.
 
 use crate::environment_facts::FactDifference;
 use crate::trend::{MAX_BORDER_SHIFT, SearchedTrend, SeriesLevel, TrendPoint, verdict_of_change};
@@ -20,7 +20,7 @@ pub struct ProjectHistory {
     pub labels: HashMap<String, Vec<String>>,
     /// Revisions of the line with labels; only when the whole trend is shown.
     pub landmarks: Vec<RevisionMarker>,
-    /// The parent branch, if it differs and is shown.
+    /// The parent branch, if it differs from the branch of the line and is shown.
     pub target: Option<String>,
     /// Number of points whose revision is unknown or not on the line.
     pub unplaced_points: usize,
@@ -44,7 +44,7 @@ pub struct SeriesTrend {
     pub environment_changes: BTreeMap<usize, Vec<FactDifference>>,
     /// Sessions in which the case failed, which have no point; only when the whole trend is shown.
     pub failures: Vec<RevisionMarker>,
-    /// Continuation of the parent branch. Positions continue from the fork.
+    /// Points of the parent branch after the fork; their positions continue from the fork.
     pub continuation: Vec<TrendPoint>,
 }
 
@@ -307,7 +307,7 @@ impl SearchedTrend {
             .collect()
     }
 
-    /// Successive pairs at or near the border of a change, where its cause may lie.
+    /// Successive pairs at or near the place of a change, where its cause may lie.
     pub fn successions_near(&self, change: &RecordedChange) -> Vec<(usize, usize)> {
         let (Some(before), Some(after)) = (
             self.revision_position(&change.before),
@@ -337,7 +337,8 @@ impl SearchedTrend {
         ])
     }
 
-    /// Number of revisions of the line between the two around the border, the newer one included.
+    /// Number of revisions of the line between the points before and after a change, the newer one
+    /// included.
     pub fn revisions_between(&self, change: &RecordedChange) -> Option<u32> {
         Some(
             self.revision_position(&change.after)?

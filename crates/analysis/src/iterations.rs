@@ -8,7 +8,7 @@
 use indexmap::IndexMap;
 use speedwell_stats::describe::{mean, standard_deviation};
 
-/// Required steadiness, as coefficients of variation in shares.
+/// Required steadiness: limits of coefficients of variation, as shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RequiredSteadiness {
     /// Upper limit of the mean over the cases (exclusive).
@@ -150,8 +150,8 @@ impl IterationSearch {
         shortest_ns.is_none_or(|shortest_ns| shortest_ns >= self.min_ns)
     }
 
-    /// Skips numbers that are too small if time is proportional to the number, given that the
-    /// current one took `shortest_ns`. The fixed cost of a first sample only makes iterations look
+    /// Skips the numbers that would be too small if time were proportional to the number, given that
+    /// the current one took `shortest_ns`. The fixed cost of a first sample only makes iterations look
     /// slower, so no sufficient number is skipped.
     pub fn skip_too_small(&mut self, shortest_ns: u64) {
         let mut expected_ns = shortest_ns.max(1);
@@ -164,7 +164,7 @@ impl IterationSearch {
         }
     }
 
-    /// Records the results for the current number; returns whether it is the steadiest so far.
+    /// Records the results for the current number; returns whether they are the steadiest so far.
     pub fn record_level(&mut self, level: IterationLevel) -> bool {
         self.tried += 1;
         self.n = self
@@ -184,12 +184,12 @@ impl IterationSearch {
         is_best
     }
 
-    /// The sufficient number, once found.
+    /// The results at the sufficient number, once found.
     pub fn sufficient_level(&self) -> Option<&IterationLevel> {
         self.sufficient.as_ref()
     }
 
-    /// The steadiest number so far.
+    /// The steadiest results so far.
     pub fn steadiest_level(&self) -> Option<&IterationLevel> {
         self.best.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Conclusions about a case measured on several machines.
+//! Draws conclusions about a case measured on several machines.
 //!
 //! Makes three statements, in this order: what holds on these machines (from the test of all
 //! blocks, decided elsewhere), whether it is the same on all of them, and what to expect on similar
@@ -112,7 +112,7 @@ pub(super) fn effects_of_cases<'c>(
 }
 
 /// Adds the results by machine to each row, and withdraws verdicts that depend on the machine.
-/// `effects` belongs to the rows of each comparison, as returned by [`effects_of_cases`].
+/// `effects` holds, for each comparison, what [`effects_of_cases`] returned for its rows.
 pub(super) fn add_machine_results(
     effects: Vec<Vec<Vec<MachineEffect>>>,
     policy: &JudgingPolicy,

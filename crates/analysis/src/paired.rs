@@ -1,10 +1,10 @@
 //! Arranges the values of two variants for one case and metric as the test needs them, and detects
 //! runs that depend on earlier ones.
 //!
-//! Decides which values are compared: with randomized blocks only complete ones, since a lost run
-//! unbalances its block; otherwise all. A block counts for a pair if both its sides are complete,
-//! whatever happened to a third variant: the order of these two within the block is random all the
-//! same. Does not know which tests are used. Start at [`PairedRuns`].
+//! Decides which values are compared: with randomized blocks only the values of complete blocks,
+//! since a lost run unbalances its block; otherwise all. A block counts for a pair if both its
+//! sides are complete, whatever happened to a third variant: the order of these two within the
+//! block is random all the same. Does not know which tests are used. Start at [`PairedRuns`].
 
 use speedwell_model::RunValue;
 use speedwell_stats::BlockObservation;

@@ -1,4 +1,4 @@
-//! Points: one per series of a session, which represents it in every trend.
+//! Makes a point of each series of a session: what the session contributes to a trend.
 //!
 //! Decides which series become points, and the revision, machine and environment of each. Does not
 //! look at other sessions. Start at [`session_points`].

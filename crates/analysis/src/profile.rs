@@ -264,11 +264,10 @@ impl SideWeights {
     }
 }
 
-/// Minimum share of the difference for an existing function to count as the place where it enters.
+/// An existing function is the entry only if it has at least this share of the difference.
 const MIN_ENTRY_SHARE: f64 = 0.5;
-/// Minimum share of the difference for a new function to count as the place where it enters. A
-/// smaller share may be one-time work, such as loading a module, while the actual work became
-/// slower.
+/// A new function is the entry only if it has at least this share of the difference. A smaller
+/// share may be one-time work, such as loading a module, while the actual work became slower.
 const MIN_NEW_ENTRY_SHARE: f64 = 0.2;
 /// New functions whose shares are within this fraction of the largest belong to one call chain; the
 /// one nearest to the root is the entry.
@@ -454,7 +453,7 @@ impl CallNode {
     }
 }
 
-/// A side's outermost frame is that of its main thread if it has more than this share of its cost.
+/// An outermost frame is that of the main thread if it has more than this share of its side's cost.
 const MAIN_THREAD: f64 = 0.5;
 
 /// An outermost frame of the candidate, with the matching one of the baseline.

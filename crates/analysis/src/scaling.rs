@@ -20,7 +20,7 @@ const CONFIDENCE: f64 = 0.95;
 pub struct ScalingFindings {
     /// Where throughput stops growing.
     pub answer: SaturationAnswer,
-    /// Fit of the Universal Scalability Law, or why it is refused.
+    /// Fit of the Universal Scalability Law, or why there is none.
     pub curve: Result<UslFit, UslError>,
     /// Concurrency at which the law peaks, if known.
     pub peak: Option<f64>,
@@ -29,8 +29,8 @@ pub struct ScalingFindings {
 }
 
 impl ScalingFindings {
-    /// The level at which several workers together achieve less than one worker alone, if any: they
-    /// hinder each other. The intervals of both must not overlap.
+    /// The level, if any, at which several workers together achieve less than one worker alone
+    /// because they hinder each other. The intervals of the two levels must not overlap.
     pub fn hindered_level(&self) -> Option<&LevelState> {
         let standings = &self.answer.standings;
         let single_worker = standings

@@ -1,6 +1,6 @@
 //! Sequential decisions, for measuring and analyzing alike: the interim analyses ("looks") of all
 //! cases are taken in the order in which they were measured, and a case ends as different only if
-//! that survives the correction for all cases.
+//! its p value survives the correction for all cases.
 //!
 //! Decides at which look a case ends and with which result: the smallest p value of its looks, and
 //! the intersection of their intervals, since p values and intervals hold simultaneously over all
@@ -28,7 +28,7 @@ pub(super) enum DataEnd {
     TooFew,
 }
 
-/// Result of one pair, with the evidence at its end.
+/// Result of one comparison, with the evidence for it.
 #[derive(Debug, Clone)]
 pub(super) struct SequentialOutcome {
     /// Data used.
@@ -37,7 +37,7 @@ pub(super) struct SequentialOutcome {
     pub direction: Option<ShiftDirection>,
     /// Whether the change is shown to be within delta.
     pub is_same: bool,
-    /// Whether more runs could have changed the result.
+    /// Why there are no more data.
     pub end: DataEnd,
     /// Runs per side at which a sequential test decided.
     pub decided_at: Option<u32>,
@@ -54,7 +54,7 @@ pub(super) struct SequentialOutcome {
 /// One comparison of two variants for one case and metric.
 #[derive(Clone, Copy)]
 pub(super) struct ReplayMember<'a> {
-    /// Index in the replay, from [`SequentialDecision::add_comparison`].
+    /// Index of the comparison, from [`SequentialDecision::add_comparison`].
     pub index: usize,
     /// Its runs so far.
     pub pair: &'a PairedRuns,
@@ -64,7 +64,7 @@ pub(super) struct ReplayMember<'a> {
     pub seed: u64,
 }
 
-/// Comparisons that are corrected for each other, while they pass through their looks.
+/// Comparisons that are corrected together, while they pass through their looks.
 #[derive(Debug, Clone)]
 pub(super) struct SequentialDecision {
     family: ComparisonFamily,
@@ -94,7 +94,7 @@ struct MemberEvent<'a> {
 }
 
 impl SequentialDecision {
-    /// Starts without comparisons; those added are corrected for each other.
+    /// Starts without comparisons; those added later are corrected together.
     pub fn new(alpha: f64, correction: TestingCorrection) -> SequentialDecision {
         SequentialDecision {
             family: ComparisonFamily::new(alpha, adjust_function(correction)),

@@ -1,5 +1,5 @@
-//! Findings of one session: runs by case and variant, summaries, and the baseline against every
-//! candidate.
+//! Computes the findings of one session: the summaries by case and variant, and the baseline
+//! against every candidate.
 //!
 //! Decides which metrics and pairs of variants are analyzed, and which values need all cases
 //! together. A session is read in parts, each with all runs of its cases. Only a fraction of the
@@ -98,7 +98,7 @@ struct SessionCollector<'a> {
     spreads: Vec<LayoutSpread>,
     /// Sides of cases that the compiler has probably optimized away.
     folded: Vec<(Arc<Case>, Arc<str>)>,
-    /// Each metric with each candidate.
+    /// One entry per metric and candidate.
     matched: Vec<MatchedCases<'a>>,
     /// Change on each machine, for the cases of each entry in `matched`.
     effects: Vec<Vec<Vec<MachineEffect>>>,

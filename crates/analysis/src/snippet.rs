@@ -1,5 +1,5 @@
-//! Results of snippets in addition to the comparison: the figures of each, how much they were
-//! disturbed, and how throughput depends on the number of workers.
+//! Computes what a report on snippets shows in addition to the comparison: the figures of each
+//! snippet, how much they were disturbed, and how throughput depends on the number of workers.
 //!
 //! Start at [`snippet_figures`] and [`snippet_levels`].
 
@@ -311,7 +311,7 @@ mod tests {
     fn code_that_was_folded_away_is_named_in_a_comparison_and_beside_its_rows() {
         let session = half_folded();
         let found = crate::analyze_session(&session, &AnalysisSettings::default());
-        let named = |text: &String| text.contains("'sqrt(2.0)'") && text.contains("folded away");
+        let named = |text: &String| text.contains("'sqrt(2.0)'") && text.contains("optimized");
         assert_eq!(
             found.warnings.iter().filter(|text| named(text)).count(),
             1,
@@ -341,7 +341,7 @@ mod tests {
         let warnings: Vec<&String> = found
             .warnings
             .iter()
-            .filter(|text| text.contains("folded away"))
+            .filter(|text| text.contains("optimized"))
             .collect();
         assert!(
             warnings.len() == 1 && warnings[0].starts_with("'sqrt(2.0)'"),

@@ -60,8 +60,8 @@ pub(super) fn warn_folded(groups: &[FoldedGroup]) -> Option<String> {
     };
     (!labels.is_empty()).then(|| {
         format!(
-            "{}: {subject} less than three times as long as an empty one, so the code may have been folded away, and \
-             comparisons with it mean nothing.",
+            "{}: {subject} less than three times as long as an empty one, so the compiler may have optimized the code \
+             away, and comparisons with it mean nothing.",
             quote_list(labels.into_iter())
         )
     })
@@ -97,7 +97,7 @@ pub(super) fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut Can
         let folded: Vec<&str> = sides.into_iter().filter(|side| of_side(side)).collect();
         if !folded.is_empty() {
             row.notes.push(format!(
-                "{} may have been folded away: the change says nothing about the code.",
+                "The compiler may have optimized {} away: the change says nothing about the code.",
                 quote_list(folded.into_iter())
             ));
         }

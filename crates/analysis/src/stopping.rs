@@ -29,7 +29,7 @@ pub struct StopRule {
 
 #[derive(Debug, Clone)]
 enum StopQuestion {
-    /// Does every candidate differ from the baseline?
+    /// Is it decided whether each candidate differs from the baseline?
     Change(Box<ChangeQuestion>),
     /// Is the value of the only variant known precisely enough?
     Precision(Box<PrecisionGoal>),
@@ -52,19 +52,19 @@ struct ChangeQuestion {
     design: SessionDesign,
     baseline: String,
     decision: SequentialDecision,
-    /// Index in the replay by case, candidate and metric.
+    /// Index of each comparison in `decision`, by case, candidate and metric.
     comparison_indices: HashMap<[String; 3], usize>,
 }
 
-/// A comparison that takes part in the next step of the replay.
+/// A comparison that joins the family, or takes a look, in the next step.
 struct PendingComparison {
     index: usize,
     pair: PairedRuns,
     seed: u64,
 }
 
-/// Metrics that decide. With `all` only the primary one does, because another metric that never
-/// settles would prolong the measuring for the rest.
+/// Metrics that decide when to stop; none named means the primary one. If all metrics are wanted,
+/// only the primary one decides, because another that never settles would prolong the session.
 fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
     if settings.wants_all_metrics() {
         Vec::new()

@@ -1,4 +1,4 @@
-//! How a metric depends on one parameter.
+//! Analyzes how a metric depends on one parameter.
 //!
 //! Decides what makes a point (one x value of one line) and which parameters are averaged over.
 //! Cases are aggregated first and runs are resampled within them, because pooling the runs of
@@ -418,7 +418,7 @@ fn mean_interval(point: &PointCells<'_>, confidence: f64, seed: u64) -> Interval
 
 /// If the smallest possible p value is at least this, the test is pointless.
 const POINTLESS_P: f64 = 0.05;
-/// If the smallest possible p value is at least this, it cannot survive a correction for many
+/// If the smallest possible p value is at least this, no step can survive a correction for many
 /// steps.
 const TIGHT_P: f64 = 0.005;
 

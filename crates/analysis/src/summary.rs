@@ -1,4 +1,4 @@
-//! Summary of one series.
+//! Summarizes one series.
 //!
 //! Decides center, spread and notes for the runs of one case, variant and metric. Compares nothing.
 

@@ -82,8 +82,8 @@ impl SessionTally {
         }
     }
 
-    /// Warnings about the figures of the session, once all runs have been added; `label` names it
-    /// if there are several.
+    /// Warnings about the figures of the session, once all runs have been added; `label` names the
+    /// session if there are several.
     pub fn warnings(&self, session: &Session, label: Option<&str>) -> Vec<String> {
         let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
         let mut warnings = Vec::new();

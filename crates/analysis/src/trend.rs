@@ -1,4 +1,4 @@
-//! Trend of a series along a line of revisions: its levels, and where they change.
+//! Computes the trend of a series along a line of revisions: its levels, and where they change.
 //!
 //! Decides which points are searched, what counts as the same work, and which current change
 //! corresponds to a numbered one. The detector is in `speedwell_stats::trend`. Start at
@@ -21,13 +21,13 @@ use std::sync::Arc;
 /// Confidence level of a level's band.
 const CONFIDENCE: f64 = 0.95;
 
-/// A change keeps its number if its border moves by at most this many positions.
+/// A change keeps its number if its place on the line moves by at most this many positions.
 pub(crate) const MAX_BORDER_SHIFT: u32 = 3;
 
 /// Number of points after a change for which "smallest visible change" is computed.
 const VISIBLE_AFTER_POINTS: usize = 20;
 
-/// A point on its line.
+/// A point of a series, at its place on the line of revisions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrendPoint {
     /// Session number.
@@ -62,7 +62,7 @@ pub struct SeriesLevel {
     pub value: IntervalEstimate,
     /// The same for each machine, if several measured.
     pub by_machine: Vec<(u32, IntervalEstimate)>,
-    /// Whether its points were searched. If not, a line through them would wrongly claim that
+    /// Whether its points were searched. If not, a level drawn through them would wrongly claim that
     /// nothing changed.
     pub is_claimed: bool,
 }
@@ -78,12 +78,12 @@ pub enum TrendSearch {
     Impossible(TooManyNonPositive),
 }
 
-/// A series along a line.
+/// A series along a line of revisions, with the results of the search for changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchedTrend {
     /// Points, in line order.
     pub points: Vec<TrendPoint>,
-    /// Levels, in line order; levels of other work come first.
+    /// Levels, in line order; those of other versions of the benchmark come first.
     pub levels: Vec<SeriesLevel>,
     /// Changes, the newest last.
     pub changes: Vec<RecordedChange>,
@@ -99,7 +99,8 @@ pub struct SearchedTrend {
     /// The newest point divided by the median of the last 40, if it lies beyond all of them and is
     /// worth measuring again.
     pub first_beyond: Option<f64>,
-    /// Index of the point from which another machine measured, which hides any change there.
+    /// Index of the first point of another machine, where a change of the code cannot be told from
+    /// the change of machines.
     pub machine_swap: Option<usize>,
     /// Indexes of points at which the benchmark itself changed.
     pub new_work: Vec<usize>,
@@ -116,8 +117,8 @@ pub fn search_trend(
     resume_trend(points, recorded_changes, same_work, &mut Vec::new())
 }
 
-/// Like [`search_trend`], but resumes the search of each work from the detector states in `states`
-/// and updates them. States that belong to other points are ignored.
+/// Like [`search_trend`], but resumes the search of each work (version of the benchmark) from the
+/// detector states in `states` and updates them. States that belong to other points are ignored.
 pub fn resume_trend(
     mut points: Vec<TrendPoint>,
     recorded_changes: &[RecordedChange],
@@ -148,8 +149,8 @@ pub fn resume_trend(
     trend
 }
 
-/// Indexes of the searched points that measure the same work, grouped by first point. Unknown work
-/// counts as the same.
+/// Groups the indexes of the searched points by work; the work measured last comes last. Unknown
+/// work counts as the same.
 fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
     let works = known_works(points);
@@ -231,8 +232,8 @@ impl SearchedTrend {
         Some([runs.clone().min()?, runs.max()?])
     }
 
-    /// The newest point as a change, if it lies beyond all of the last 40. It was not found by the
-    /// search, so its size rests on one point, and only measuring again can confirm it.
+    /// The newest point as a change, if it lies beyond all of the last 40. The change was not found by
+    /// the search, so its size rests on one point, and only measuring again can confirm it.
     pub fn change_of_newest(&self) -> Option<RecordedChange> {
         let ratio = self.first_beyond?;
         let mut searched = self.points.iter().filter(|point| point.is_searched()).rev();
@@ -267,8 +268,8 @@ impl SearchedTrend {
         self.search == TrendSearch::Done
     }
 
-    /// Searches the points of one work, records the levels and changes, and appends the detector
-    /// state. The newest work comes last.
+    /// Searches the points of one work, records the levels, appends the detector state, and returns
+    /// the changes. Must be called for the newest work last.
     fn search_group(
         &mut self,
         group: &[usize],

@@ -1,5 +1,5 @@
-//! Other activity on the machine: load, pressure and steal time; now, during an interval, and since
-//! the last snapshot.
+//! Measures other activity on the machine: load, pressure and steal time; now, during an interval,
+//! and since the last snapshot.
 //!
 //! Defines the pressure above which a busy machine causes a warning before measuring; `speedwell
 //! doctor` uses the same limits. Start at [`busy_machine`], [`ActivityInterval::start`] and
@@ -131,7 +131,8 @@ pub(super) fn steal_percent(tree: &FileTree) -> Option<f64> {
     Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
 }
 
-/// If other processes use more than this share of the processors, a benchmark must share its own.
+/// If other processes use more than this share of the processors, a benchmark must share its
+/// processor with one of them.
 const LOADED_SHARE: f64 = 0.75;
 
 /// Describes how busy the machine is now; `None` if it is quiet or does not report it.

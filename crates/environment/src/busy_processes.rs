@@ -1,4 +1,4 @@
-//! Other processes that are using the processors now.
+//! Finds other processes that are using the processors now.
 
 use speedwell_process::{cpu_ns_of_others, name_of};
 use std::time::{Duration, Instant};

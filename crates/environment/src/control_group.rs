@@ -1,4 +1,4 @@
-//! Limits set by a container or a service manager.
+//! Reads the limits set by a container or a service manager.
 //!
 //! Supports both versions of control groups, because hosts with the old one are still common
 //! (kernel documentation, `admin-guide/cgroup-v2.rst` and `cgroup-v1/`). Any group above ours may

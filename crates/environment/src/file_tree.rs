@@ -55,7 +55,7 @@ impl FileTree {
     }
 }
 
-/// Returns the value of the first line `NAME<separator>VALUE` of a text, as in `/proc`.
+/// Returns the value of the first line `NAME<separator>VALUE` in `text`, as in `/proc`.
 pub(super) fn find_field<'a>(text: &'a str, name: &str, separator: char) -> Option<&'a str> {
     text.lines()
         .filter_map(|line| line.split_once(separator))

@@ -141,7 +141,7 @@ impl GitRepository {
         self.run_command(ProcessSpec::new("git").args(arguments), command)
     }
 
-    /// Same as [`GitRepository::git_output`], for callers that ignore the reason of a failure.
+    /// Same as [`GitRepository::git_output`], for callers that ignore the reason for a failure.
     pub fn try_git_output(&self, arguments: &[&str]) -> Option<String> {
         self.git_output(arguments).ok()
     }
@@ -342,7 +342,7 @@ fn may_have_repository(folder: &Path) -> bool {
 fn error_message(outcome: &ProcessOutcome) -> String {
     let lines = outcome.stderr.last_lines(3);
     match lines.trim() {
-        "" => format!("nothing, and {}", outcome.ended),
+        "" => format!("it {} without a message", outcome.ended),
         lines => lines.trim_start_matches("fatal: ").to_owned(),
     }
 }

@@ -1,4 +1,5 @@
-//! Processors: their model, how many are available to us, and frequency control.
+//! Reads facts about the processors: their model, how many are available to us, and frequency
+//! control.
 
 use super::control_group;
 use super::file_tree::{FileTree, find_field};

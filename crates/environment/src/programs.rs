@@ -143,8 +143,8 @@ fn is_node(name: &str) -> bool {
 }
 
 impl ProgramVersion {
-    /// Extracts the version of Node.js, Bun or Deno from its version table. The latter two also
-    /// contain the version of Node.js that they emulate.
+    /// Extracts the version of Node.js, Bun or Deno from its version table. The tables of Bun and
+    /// Deno also contain the version of Node.js that they emulate.
     pub fn from_version_table(parts: BTreeMap<String, String>) -> ProgramVersion {
         let version_text =
             |key: &str, name: &str| parts.get(key).map(|version| format!("{name}{version}"));

@@ -1,4 +1,4 @@
-//! The state of the machine during a run: steal time, pressure, frequency, temperature.
+//! Reads the state of the machine during a run: steal time, pressure, frequency, temperature.
 //!
 //! Each file is opened once per session, and slow files are not used, so that recording costs a few
 //! microseconds before and after a run, and nothing in between. Start at [`RunSensors::open`].
@@ -113,7 +113,7 @@ impl RunSensors {
     }
 }
 
-/// A kernel file that is read repeatedly; `None` if it does not exist.
+/// A kernel file that is read repeatedly; `None` if it does not exist or is slow to read.
 #[derive(Debug)]
 struct SensorFile(Option<(File, RefCell<Vec<u8>>)>);
 

@@ -1,4 +1,5 @@
-//! The operating system: kernel, clock, address space layout, memory and virtualization.
+//! Reads facts about the operating system: kernel, clock, address space layout, memory and
+//! virtualization.
 
 use crate::control_group;
 use crate::file_tree::{FileTree, find_field};

@@ -1,5 +1,5 @@
-//! Value axes at the left and the bottom: grid lines behind the data, tick labels and axis labels.
-//! Uses as many ticks as fit without overlapping labels.
+//! Draws value axes at the left and the bottom: grid lines behind the data, tick labels and axis
+//! labels. Uses as many ticks as fit without overlapping labels.
 
 use crate::ChartAxis;
 use crate::category_labels::CategoryLabels;

@@ -1,7 +1,7 @@
-//! Categories along one direction, values along the other. Upright (categories at the bottom) if
-//! every label fits completely below its band, else sideways with the labels at the left, where
-//! long names are readable. Charts draw through [`BandPlot::rect`] and [`BandPlot::point`],
-//! independent of the orientation.
+//! Lays out categories along one direction and values along the other: upright (categories at the
+//! bottom) if every label fits completely below its band, else sideways with the labels at the
+//! left, where long names are readable. Charts draw through [`BandPlot::rect`] and
+//! [`BandPlot::point`], independent of the orientation.
 
 use crate::ChartAxis;
 use crate::axes::{

@@ -122,7 +122,7 @@ fn freedman_diaconis(sorted: &[CountedValue]) -> Option<f64> {
     (width > 0.0).then_some(width)
 }
 
-/// Interpolates linearly between order statistics, as in `tukey`: type 7 of Hyndman and Fan (1996).
+/// Interpolates linearly between order statistics, as in `box_mark`: type 7 of Hyndman and Fan (1996).
 fn counted_quantile(sorted: &[CountedValue], p: f64) -> Option<f64> {
     let position = p * total_count(sorted).checked_sub(1)? as f64;
     let below = position.floor() as u64;

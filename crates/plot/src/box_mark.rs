@@ -1,4 +1,4 @@
-//! A single box of a box plot: box, median, whiskers, and its values as points.
+//! Draws a single box of a box plot: box, median, whiskers, and its values as points.
 
 use crate::banded::BandPlot;
 use crate::numeral::format_figure;

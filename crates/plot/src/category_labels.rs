@@ -1,4 +1,5 @@
-//! Labels of categories: line breaks, font size, and omission of labels that do not fit.
+//! Lays out the labels of categories: line breaks, font size, and omission of labels that do not
+//! fit.
 
 use crate::color::{INK, MUTED};
 use crate::svg::{SvgWriter, TextAnchor, TextLine};

@@ -1,5 +1,5 @@
 //! The main type of this crate: a chart of any kind, and its output formats. Each kind is drawn in
-//! its own file; the surrounding sheet in `page`.
+//! its own file, the surrounding sheet in `page`.
 
 use crate::page::ImageSize;
 use crate::page::{self, SheetContent};

@@ -189,8 +189,8 @@ fn fill_style(part: FrameColoring) -> (Cow<'static, str>, f64) {
     }
 }
 
-/// Outlines boxes that only one side has in their color, so that they are recognizable without
-/// color; narrow ones would consist of outline only.
+/// Color of a box's outline: that of the box if only one side has it, so that it stands out even
+/// without color. Narrow boxes would consist of outline only, so they have none.
 fn outline_color(part: FrameColoring, width: f64) -> Cow<'static, str> {
     match part {
         _ if width < 3.0 => "none".into(),

@@ -18,7 +18,7 @@ const MARGIN: f64 = 8.0;
 const STRIP_PX: f64 = 22.0;
 const AXIS_PX: f64 = 14.0;
 const TICK_PX: f64 = 10.5;
-/// Suffix that makes the ID of the background, which all rows share, from the table's ID.
+/// Suffix that turns the table's ID into the ID of the background, which all rows share.
 const BACKGROUND: &str = "ground";
 
 /// The pieces of a forest plot, each an SVG to embed in a page; see

@@ -1,5 +1,5 @@
-//! Title, subtitle, notes and legend at the top of the sheet, and the position and style of each
-//! series in all of them.
+//! Title, subtitle, notes and legend at the top of the sheet; also the position of each series
+//! within the categories of a chart, which is the same in all of them.
 
 use crate::AxisScale;
 use crate::color::{INK, MUTED, PAPER, tint_color};

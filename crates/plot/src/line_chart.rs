@@ -10,8 +10,7 @@ use crate::point_series::{ChartPoint, PointData, PointSeries};
 use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 
-/// Radius of an observation's dot, and the distance of these dots from their point and their
-/// spread.
+/// Radius of the dot of an observation, distance of such dots from their point, and their spread.
 const OBSERVED_PX: f64 = 2.4;
 const OBSERVED_ASIDE_PX: f64 = 11.0;
 const OBSERVED_SPREAD_PX: f64 = 8.0;

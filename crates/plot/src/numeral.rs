@@ -1,4 +1,4 @@
-//! Number formatting: tick labels (`1.2M`, `10⁻⁶`) and figures in tooltips (`1,234.5`).
+//! Formats numbers: tick labels (`1.2M`, `10⁻⁶`) and figures in tooltips (`1,234.5`).
 
 /// Decimal suffixes, largest first.
 const SUFFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];

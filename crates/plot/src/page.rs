@@ -1,5 +1,5 @@
-//! The sheet of every chart: background, accessible text, title, subtitle and legend on top, and
-//! the remaining area for the chart itself.
+//! Draws the sheet of every chart: background, accessible text, title, subtitle and legend on top,
+//! and the remaining area for the chart itself.
 
 use crate::color::{MUTED, PAPER};
 use crate::header::ChartHeader;

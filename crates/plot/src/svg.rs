@@ -1,5 +1,5 @@
 //! A minimal SVG writer: elements, attributes and text, as needed by the charts. Numbers have at
-//! most two decimals, so that a chart is the same text everywhere.
+//! most two decimals, so that a chart is written in the same way everywhere.
 
 use crate::color::{INK, to_variable};
 use crate::text::{FONT_FAMILIES, text_outline, text_width};
@@ -69,8 +69,8 @@ pub(crate) struct SvgWriter {
 }
 
 impl SvgWriter {
-    /// Writes a complete document: a root element with `attributes`, whose contents `content`
-    /// writes.
+    /// Writes a complete document: a root element with `attributes`; `content` writes what is
+    /// inside it.
     pub fn write_document(
         medium: OutputMedium,
         attributes: &[(&str, &str)],
@@ -189,7 +189,7 @@ impl OpenElement<'_> {
         self
     }
 
-    /// Sets a text attribute.
+    /// Sets an attribute to a string.
     pub fn set_text(self, name: &str, value: &str) -> Self {
         let _ = write!(self.svg.out, " {name}=\"");
         match &self.svg.medium {
@@ -202,7 +202,7 @@ impl OpenElement<'_> {
         self
     }
 
-    /// Sets an attribute unless the text is empty.
+    /// Sets an attribute to a string unless that is empty.
     pub fn set_nonempty(self, name: &str, value: &str) -> Self {
         if value.is_empty() {
             self
@@ -281,7 +281,7 @@ fn escape_xml(text: &str, out: &mut String) {
             '\n' => out.push_str("&#10;"),
             '\t' => out.push(' '),
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            // Bidirectional control characters could make the text look like a different one.
+            // Bidirectional control characters could make the text look like different text.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             other => out.push(other),
         }

@@ -1,5 +1,4 @@
-//! Text measurement: widths, line breaking and outlines. Knows nothing about charts. Start at
-//! [`text_width`].
+//! Measures text: widths, line breaking and outlines. Knows nothing about charts. Start at [`text_width`].
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -144,7 +143,7 @@ pub(crate) struct WrappedLabel {
 }
 
 impl WrappedLabel {
-    /// Whether every original line is a single line here.
+    /// Whether no original line was divided.
     pub fn is_unbroken(&self) -> bool {
         let sources = self.lines.windows(2);
         self.is_complete

@@ -1,5 +1,5 @@
-//! The area below a trend: revisions or dates, a row of tags, and the axis label. Decides which
-//! labels are written, so that none overlap; knows nothing about points and changes.
+//! Draws the area below a trend: revisions or dates, a row of tags, and the axis label. Decides
+//! which labels are written, so that none overlap; knows nothing about points and changes.
 
 use crate::axes::{TICK_PX, bottom_label_height, draw_base_line, draw_bottom_label};
 use crate::color::{AXIS, INK, MUTED};

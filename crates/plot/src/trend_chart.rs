@@ -23,7 +23,7 @@ use crate::trend_point::{
 };
 use crate::{AxisScale, ChartAxis};
 
-/// Height of the plot on a wide and on a narrow sheet, and its minimum next to labels.
+/// Height of the plot on a wide and on a narrow sheet, and its minimum if labels need the room.
 const PLOT_PX: f64 = 300.0;
 const NARROW_PLOT_PX: f64 = 220.0;
 const NARROW_PX: f64 = 600.0;
@@ -32,7 +32,7 @@ const RIGHT_PX: f64 = 8.0;
 /// Minimum width of a level, for one with a single point.
 const MIN_LEVEL_PX: f64 = 8.0;
 
-/// A metric over the revisions of a line, or over time.
+/// A metric over the revisions of a branch, or over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrendChart {
     /// Title, in large letters.
@@ -57,7 +57,7 @@ pub struct TrendChart {
     pub changes: Vec<TrendChange>,
     /// Other events.
     pub notes: Vec<TrendNote>,
-    /// Continuation of the parent branch: dotted, with its name.
+    /// Points of the parent branch after the fork: a dotted line, with the branch's name.
     pub continuation: Option<PointSeries>,
     /// Amount of detail about single points.
     pub detail: TrendDetail,
@@ -92,7 +92,7 @@ impl TrendChart {
         shown
     }
 
-    /// Positions that buckets must not cross.
+    /// Borders: positions that buckets must not cross.
     pub(crate) fn bucket_borders(&self) -> Vec<f64> {
         let work_changes = self
             .notes

@@ -53,7 +53,7 @@ impl TrendState {
         }
     }
 
-    /// Whether it turned out not to be a change.
+    /// Whether the suspected change turned out not to be one.
     fn is_invalidated(self) -> bool {
         matches!(self, Self::Refuted | Self::Withdrawn)
     }
@@ -82,7 +82,7 @@ pub struct TrendChange {
 }
 
 impl TrendChange {
-    /// Position of the border: halfway.
+    /// Position of the mark: halfway between the two points.
     pub(crate) fn border_position(&self) -> f64 {
         self.before / 2.0 + self.after / 2.0
     }
@@ -200,8 +200,8 @@ struct PlacedText {
     is_cut: bool,
 }
 
-/// Places `text` right of each position or, at the end of the sheet, left of it, in the lowest free
-/// lane.
+/// Places each text right of its position or, at the end of the sheet, left of it, in the lowest
+/// free lane.
 fn place_in_lanes(
     texts: Vec<(f64, String)>,
     size_px: f64,

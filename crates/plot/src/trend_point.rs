@@ -22,8 +22,8 @@ pub struct TrendPoint {
     pub at: ChartPoint,
     /// Index into the machines of the chart.
     pub machine: usize,
-    /// Why it belongs to no level, such as uncommitted changes; drawn hollow. Empty for regular
-    /// points.
+    /// Why the point belongs to no level, such as uncommitted changes; such a point is drawn
+    /// hollow. Empty for regular points.
     pub aside: String,
     /// Revision, abbreviated.
     pub revision: String,
@@ -58,7 +58,8 @@ pub enum TrendDetail {
     Nothing,
 }
 
-/// The points behind a mark: one, or neighbors of the same machine between two borders.
+/// The points behind a mark: one, or neighbors of the same machine between two of the chart's
+/// borders.
 pub(crate) struct PointBucket<'a> {
     pub points: Vec<&'a TrendPoint>,
 }
@@ -324,8 +325,8 @@ impl PointField<'_> {
             });
     }
 
-    /// Draws all marks of a kind as markers on the vertices of an invisible line, which takes a
-    /// tenth of the text.
+    /// Draws all marks of a kind as markers on the vertices of an invisible line, which makes
+    /// the file much smaller.
     fn draw_vertices(
         &self,
         svg: &mut SvgWriter,

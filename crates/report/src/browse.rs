@@ -1,4 +1,4 @@
-//! Lists of what a store holds: projects, benchmarks, cases, machines, calibrations.
+//! Lists what a store holds: projects, benchmarks, cases, machines, calibrations.
 //!
 //! Decides on wording and columns; callers decide where a row links to. Start with
 //! [`list_benchmarks`].

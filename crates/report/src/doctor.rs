@@ -1,5 +1,5 @@
 //! The reports of `doctor`: sources of noise on this machine with their remedies; and, for `doctor
-//! --calibrate`, whether the machine gives the expected rate of false alarms when a thing is
+//! --calibrate`, whether the machine gives the expected rate of false alarms when a program is
 //! compared with itself, and how noisy each case is.
 //!
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
@@ -170,7 +170,7 @@ pub fn calibration_check(calibration: Option<&NoiseCalibration>) -> CheckLine {
     }
 }
 
-/// Reports how tuning changed the noise: the same thing measured against itself before and after.
+/// Reports how tuning changed the noise of programs measured against themselves.
 pub fn report_tuned_calibration(
     spreads: &[SpreadChange],
     knobs: &str,

@@ -38,7 +38,7 @@ pub enum ReportBlock {
     Paragraph(String),
     /// Figures.
     Table(ReportTable),
-    /// Names with their values, for people: machines get the same as data.
+    /// Names with their values, for people: programs get the same as data.
     Facts(Vec<Fact>),
     /// A picture, for formats that can show one.
     Chart(Box<ReportChart>),
@@ -78,7 +78,7 @@ pub enum ReportBlock {
     Appendix {
         /// Its title.
         title: String,
-        /// A replacement text where it is omitted, if any.
+        /// The text shown where the appendix is omitted, if any.
         instead: Option<String>,
         /// The contents.
         blocks: Vec<ReportBlock>,
@@ -111,7 +111,7 @@ pub struct CaseGallery {
 pub enum GalleryKind {
     /// The runs of a session.
     Runs,
-    /// Series along a line of revisions.
+    /// The trends of series over revisions.
     Courses,
 }
 
@@ -231,7 +231,8 @@ impl Document {
     }
 
     /// The blocks with the answer first: a single headline moves before the warnings. For pages,
-    /// which are read from the top; a terminal keeps the headline after them, close to the figures.
+    /// which are read from the top; a terminal keeps the warnings first and the headline close to
+    /// the figures.
     pub fn answer_first(&self) -> Vec<&ReportBlock> {
         let headlines = self
             .blocks

@@ -24,7 +24,7 @@ pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Docume
 }
 
 fn failure_data(failure: &StepFailure) -> Value {
-    // The model's own serialization is the contract; it contains no value that JSON lacks.
+    // The format is the model's own serialization, which contains no value that JSON lacks.
     serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
 }
 

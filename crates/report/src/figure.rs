@@ -54,7 +54,7 @@ impl FigureScale {
         }
     }
 
-    /// Returns the scale of bytes if `figures` are exact sizes that would lose digits on this one (`9,304 B` instead of
+    /// Returns a scale in bytes if `figures` are exact sizes that would lose digits on this one (`9,304 B` instead of
     /// `9.086 KiB`), otherwise this scale. A `choice` that fits takes precedence.
     #[must_use]
     pub fn keeping_counts(

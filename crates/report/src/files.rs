@@ -1,5 +1,5 @@
-//! Files requested with `-o`: the extension decides the kind, several charts are numbered, and it
-//! is an error if any file cannot be written.
+//! Writes the files requested with `-o`: the extension decides the kind, several charts are
+//! numbered, and it is an error if any file cannot be written.
 
 use super::format::ReportFormat;
 use crate::document::{Document, ReportChart};

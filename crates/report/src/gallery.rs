@@ -1,5 +1,5 @@
-//! Individual cases: the findings about each, and its runs or its trend. For formats that can hold
-//! thousands of pictures; see `format/html`.
+//! Builds galleries of individual cases: the findings about each case, and its runs or its trend.
+//! For formats that can hold thousands of pictures; see `format/html`.
 
 use super::output::OutputOptions;
 use crate::ReportFormat;

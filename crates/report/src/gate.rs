@@ -6,7 +6,7 @@ use crate::document::{Document, ReportBlock};
 use serde_json::json;
 use speedwell_analysis::gate::GateOutcome;
 
-/// Reports the result of a gate, for people and for machines.
+/// Reports the result of a gate, for people and for programs.
 pub fn report_gate(outcome: &GateOutcome) -> Document {
     let mut document = Document::new("gate");
     document.push(ReportBlock::Paragraph(format!("{}.", outcome.to_line())));

@@ -23,8 +23,8 @@ pub struct ExportedHistory {
     pub left_out: usize,
 }
 
-/// Exports comma-separated values: a row per session on the searched line, with `time` (of the
-/// commit if known, else of the measurement), `commit`, `machine`, and a column per series.
+/// Exports comma-separated values: a row per session with points searched for changes, with `time`
+/// (of the commit if known, else of the measurement), `commit`, `machine`, and a column per series.
 pub fn export_otava(history: &ProjectHistory) -> ExportedHistory {
     let names = history
         .series
@@ -46,8 +46,9 @@ pub fn export_otava(history: &ProjectHistory) -> ExportedHistory {
     ExportedHistory { text, left_out }
 }
 
-/// Exports `window.BENCHMARK_DATA` with an entry per session on the searched line: one suite for
-/// metrics where less is better and one where more is better, as an entry has a single direction.
+/// Exports `window.BENCHMARK_DATA` with the sessions that have points searched for changes: one
+/// suite for metrics where less is better and one where more is better, as an entry has a single
+/// direction.
 pub fn export_data_js(history: &ProjectHistory) -> String {
     let mut entries = serde_json::Map::new();
     let directions = [
@@ -125,7 +126,7 @@ fn session_entry(
     }))
 }
 
-/// The points searched for changes, by session in line order; each row has one entry per series.
+/// The points searched for changes, by session in the order of revisions; each row has one entry per series.
 fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> {
     let mut rows: BTreeMap<(u32, i64, i64), Vec<Option<&TrendPoint>>> = BTreeMap::new();
     for (index, series) in history.series.iter().enumerate() {

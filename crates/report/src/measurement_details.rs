@@ -1,5 +1,5 @@
-//! How and on what the figures were obtained: the facts needed to judge or reproduce them. Every
-//! report about sessions contains them as reference material.
+//! How, and on which machine, the figures were obtained: the facts needed to judge or reproduce
+//! them. Every report about sessions contains them as reference material.
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
@@ -219,7 +219,7 @@ fn runs_text(session: &Session, done: usize) -> String {
     text
 }
 
-/// The model's own serialization is the contract; it contains no value that JSON lacks.
+/// The format is the model's own serialization, which contains no value that JSON lacks.
 fn source_data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
     let mut data = json!({
         "source": name,
@@ -254,7 +254,7 @@ pub fn report_environment(environment: &Environment, source: Option<&str>) -> Do
             blocks: vec![ReportBlock::Facts(facts)],
         });
     }
-    // The model's own serialization is the contract; it contains no value that JSON lacks.
+    // The format is the model's own serialization, which contains no value that JSON lacks.
     let data = serde_json::to_value(environment).unwrap_or_else(|_| json!({}));
     document.attach_data("environments", json!([data]));
     document

@@ -1,4 +1,4 @@
-//! The upload queue and the state of its entries.
+//! Reports the upload queue and the state of its entries.
 
 use crate::doctor::CheckLine;
 use crate::document::{Document, ReportBlock};

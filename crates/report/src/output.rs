@@ -103,7 +103,7 @@ impl OutputOptions {
         }
     }
 
-    /// The document with its tables sorted as requested; tables without that column are unchanged.
+    /// The document with its tables sorted as requested; tables without the sort column are unchanged.
     fn sort_document<'d>(&self, document: Cow<'d, Document>) -> Cow<'d, Document> {
         let Some(sort) = &self.sort else {
             return document;

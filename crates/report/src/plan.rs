@@ -1,4 +1,5 @@
-//! Plans before they are measured: every case (`--list`), and the result of a trial (`--test`).
+//! Reports plans before they are measured: every case (`--list`), and the result of a trial
+//! (`--test`).
 //!
 //! The list shortens nothing, so that ids can be copied and piped.
 

@@ -1,5 +1,5 @@
-//! Where throughput stops growing: the answer in words, the figures of a level, the fitted law, the
-//! chart. A visit is one measurement at a level.
+//! Reports where throughput stops growing: the answer in words, the figures of a level, the fitted law, the chart. A
+//! visit is one measurement at a level.
 //!
 //! Shared by load tests and snippets: knows nothing about what a worker does. Start at
 //! [`scaling_headline`].
@@ -125,7 +125,7 @@ pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
         .with_text(formatted.unwrap_or_default())
 }
 
-/// The status of a level, with a mark on the answer; a level without one failed.
+/// The status of a level, with a mark on the answer; a level without a status failed.
 pub fn standing_cell(standing: Option<&LevelState>, is_knee: bool) -> ReportCell {
     let name = standing.map_or("failed", |standing| status_name(standing.status));
     ReportCell::value(name).with_text(if is_knee { "◀ here" } else { name })
@@ -185,8 +185,8 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
     )
 }
 
-/// Warns of a curve that misses the intervals of many levels, however much variance it explains: 95
-/// % intervals may miss one level in twenty.
+/// Warns of a curve that misses the intervals of many levels, however much variance it explains:
+/// 95 % intervals may miss one level in twenty.
 fn misfit_note(scaling: &ScalingFindings) -> String {
     let standings = &scaling.answer.standings;
     let is_missed = |standing: &&LevelState| {

@@ -27,8 +27,8 @@ pub struct StudyChoice {
     pub log: bool,
 }
 
-/// Builds the full report of a single session, and how it was measured; `mark` adds what is known
-/// from elsewhere. The name is shown if there are several sessions.
+/// Builds the full report of a single session, and how it was measured; `mark` adds to the findings
+/// what only the store knows. The measurement details show a name, if there is one.
 ///
 /// # Errors
 /// Fails if the session lacks a requested parameter or metric, if a chart or unit does not fit, or

@@ -1,4 +1,4 @@
-//! The list of stored sessions, a page at a time.
+//! Lists the stored sessions, a page at a time.
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_duration, format_moment, format_number};

@@ -1,5 +1,5 @@
-//! The configuration of a server: its projects, its tokens and the audit log. The command line and
-//! the page show the same.
+//! Reports the configuration of a server: its projects, its tokens and the audit log. The command
+//! line and the page show the same.
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{Uncertainty, format_count, format_moment, format_number, format_quantity};

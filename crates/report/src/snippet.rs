@@ -82,7 +82,7 @@ pub fn report_snippets(
     document
 }
 
-/// Moves everything but the answer to an appendix in quiet mode; files still contain it.
+/// In quiet mode, moves blocks other than the answer to an appendix; files still contain them.
 fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> {
     if is_quiet && !blocks.is_empty() {
         vec![ReportBlock::Appendix {
@@ -261,7 +261,7 @@ fn columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
     }
     columns.add_column(ReportColumn::words("is_folded", ""), |figures| {
         let label = if figures.is_folded {
-            "folded away?"
+            "optimized away?"
         } else {
             ""
         };

@@ -48,7 +48,7 @@ pub fn report_study(
     Ok(document)
 }
 
-/// A point with the step to it.
+/// A point with the step from the previous point.
 struct PointLine<'a> {
     study: &'a ParameterStudy,
     point: &'a StudyPoint,

@@ -1,4 +1,4 @@
-//! Results without a comparison: one row per case (and variant) of each metric.
+//! Reports results without a comparison: one row per case (and variant) of each metric.
 //!
 //! A single case with several metrics (a load test, a one-liner) gets one table with the metrics as
 //! rows. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
@@ -201,7 +201,8 @@ fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLi
     columns
 }
 
-/// Adds how often runs were disturbed, if frequent; for machines, the kernel's figures.
+/// Adds columns on disturbed runs: for people their share, if it is notable; for programs the
+/// kernel's figures.
 fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
     let disturbed = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
     columns.add_column(disturbed.expendable(5), |line| {
@@ -219,7 +220,7 @@ fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
     }
 }
 
-/// Adds the figure itself.
+/// Adds the columns of the variant, the median, its unit and its interval.
 fn add_center(columns: &mut ColumnSet<SummaryLine<'_>>) {
     columns.add_column(ReportColumn::words("variant", "variant"), |line| {
         ReportCell::value(line.summary.variant.to_string()).with_text(line.variant.clone())
@@ -249,7 +250,7 @@ fn add_center(columns: &mut ColumnSet<SummaryLine<'_>>) {
     );
 }
 
-/// Adds the spread of the runs.
+/// Adds the columns of the spread and number of the runs, and of the time of an iteration.
 fn add_spread(columns: &mut ColumnSet<SummaryLine<'_>>) {
     columns.add_column(
         ReportColumn::figure("cv_shown", "CV").for_people(),
@@ -437,7 +438,8 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
     Some((time_ns, text))
 }
 
-/// The answer for a single summary: `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration`.
+/// The answer for a single summary:
+/// `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration (30 runs).`
 pub fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);
     let mut sentence = format!(

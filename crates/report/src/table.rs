@@ -1,7 +1,7 @@
-//! Tables of figures, for both people and machines.
+//! Tables of figures, for both people and programs.
 //!
-//! A cell has a text, rounded to what the data support, and a value with every digit. A column has
-//! an audience: people see `+8.2 % [+6.9, +9.6]` in two columns where machines get `change`,
+//! A cell has text, rounded to what the data support, and a value with every digit. A column has
+//! an audience: people see `+8.2 % [+6.9, +9.6]` in two columns where programs get `change`,
 //! `change_low` and `change_high`. Page widths are unknown here; see `format/`.
 
 use crate::datum::Datum;
@@ -65,7 +65,7 @@ pub enum ColumnKind {
 /// The audience of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnAudience {
-    /// People and machines.
+    /// People and programs.
     All,
     /// Text, Markdown, pages.
     People,
@@ -104,7 +104,7 @@ impl RowName {
     }
 }
 
-/// The emphasis of a text. Meaning never rests on emphasis alone.
+/// The emphasis of text. Meaning never rests on emphasis alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TextEmphasis {
     /// Ordinary text.
@@ -127,7 +127,7 @@ pub enum TextEmphasis {
 pub struct ReportCell {
     /// The figure for people: rounded, with its unit.
     pub text: String,
-    /// The figure for machines, with every digit; `None` means "not known".
+    /// The figure for programs, with every digit; `None` means "not known".
     pub value: Option<Datum>,
     /// The emphasis of the text.
     pub emphasis: TextEmphasis,
@@ -140,11 +140,11 @@ pub struct ReportCell {
 pub struct RareCellData {
     /// The text for a narrow page; `None` if there is nothing shorter.
     pub short: Option<String>,
-    /// Figures of runs for machines, instead of a value; possibly millions of them.
+    /// Figures of runs for programs, instead of a value; possibly millions of them.
     pub runs: Option<RunList>,
     /// The drawing of the cell.
     pub drawn: Option<ForestRow>,
-    /// The address it links to on a served page; other pages have no such addresses.
+    /// The address that the cell links to on a served page; other pages have no such addresses.
     pub link: Option<String>,
 }
 
@@ -171,7 +171,7 @@ impl RunList {
 }
 
 impl ReportCell {
-    /// Creates a cell with the same words for people and machines.
+    /// Creates a cell with the same words for people and programs.
     pub fn words(text: impl Into<String>) -> ReportCell {
         let text = text.into();
         ReportCell {
@@ -189,7 +189,7 @@ impl ReportCell {
         }
     }
 
-    /// Creates a cell for machines only.
+    /// Creates a cell for programs only.
     pub fn value(value: impl Into<Value>) -> ReportCell {
         ReportCell {
             value: Some(value.into().into()),
@@ -197,7 +197,7 @@ impl ReportCell {
         }
     }
 
-    /// Creates a cell with a figure for machines, if there is one. Numbers without a JSON form
+    /// Creates a cell with a figure for programs, if there is one. Numbers without a JSON form
     /// become "not known".
     pub fn figure(figure: Option<f64>) -> ReportCell {
         ReportCell {
@@ -259,7 +259,7 @@ impl ReportCell {
         self.rare.as_ref()?.short.as_deref()
     }
 
-    /// The figures of runs for machines, instead of a value.
+    /// The figures of runs for programs, instead of a value.
     pub fn runs(&self) -> Option<&RunList> {
         self.rare.as_ref()?.runs.as_ref()
     }
@@ -269,7 +269,7 @@ impl ReportCell {
         self.rare.as_ref()?.drawn.as_ref()
     }
 
-    /// The address it links to on a served page.
+    /// The address that the cell links to on a served page.
     pub fn link(&self) -> Option<&str> {
         self.rare.as_ref()?.link.as_deref()
     }
@@ -292,7 +292,7 @@ pub fn json_number(figure: f64) -> Option<Value> {
 }
 
 impl ReportColumn {
-    /// Creates a column for people and machines that is always shown.
+    /// Creates a column for people and programs that is always shown.
     pub fn new(key: &'static str, header: impl Into<String>, kind: ColumnKind) -> ReportColumn {
         ReportColumn {
             key,
@@ -314,7 +314,7 @@ impl ReportColumn {
         ReportColumn::new(key, header, ColumnKind::Words)
     }
 
-    /// Creates a column for machines only.
+    /// Creates a column for programs only.
     pub fn machine(key: &'static str) -> ReportColumn {
         ReportColumn {
             audience: ColumnAudience::Machines,
@@ -358,7 +358,7 @@ impl ReportTable {
         })
     }
 
-    /// The emphasis of each row with cells, taken from the facet column.
+    /// The emphasis of each row with cells, taken from the first facet column.
     pub fn row_emphases(&self) -> Vec<TextEmphasis> {
         let facet = self.columns.iter().position(|column| column.facet);
         let emphasis = |cells: &Vec<ReportCell>| {
@@ -487,7 +487,7 @@ impl<T> ColumnSet<T> {
         });
     }
 
-    /// Adds a value for machines only.
+    /// Adds a value for programs only.
     pub fn add_value<V: Into<Value>>(
         &mut self,
         key: &'static str,
@@ -496,7 +496,7 @@ impl<T> ColumnSet<T> {
         self.add_known(key, move |item| Some(value(item).into()));
     }
 
-    /// Adds figures of runs, for machines only.
+    /// Adds figures of runs, for programs only.
     pub fn add_runs(&mut self, key: &'static str, runs: impl Fn(&T) -> RunList + 'static) {
         self.add_column(ReportColumn::machine(key), move |item| {
             let mut cell = ReportCell::default();
@@ -505,7 +505,7 @@ impl<T> ColumnSet<T> {
         });
     }
 
-    /// Adds an optional value for machines only.
+    /// Adds an optional value for programs only.
     pub fn add_known(&mut self, key: &'static str, value: impl Fn(&T) -> Option<Value> + 'static) {
         self.add_column(ReportColumn::machine(key), move |item| ReportCell {
             value: value(item).map(Datum::from),
@@ -513,7 +513,7 @@ impl<T> ColumnSet<T> {
         });
     }
 
-    /// Adds an optional figure for machines only.
+    /// Adds an optional figure for programs only.
     pub fn add_figure(&mut self, key: &'static str, figure: impl Fn(&T) -> Option<f64> + 'static) {
         self.add_known(key, move |item| figure(item).and_then(json_number));
     }

@@ -30,9 +30,9 @@ pub struct SettingLine {
     pub path: String,
     /// Its state.
     pub state: String,
-    /// Its old or current value.
+    /// The value before the change.
     pub before: String,
-    /// Its desired or current value.
+    /// The value after the change: in a plan the desired one, else the current one.
     pub after: String,
 }
 

@@ -1,4 +1,4 @@
-//! Figures that cannot be right: the findings, and how to deal with them.
+//! Reports figures that cannot be right: the findings, and how to deal with them.
 //!
 //! Decides on presentation; `analysis/validity/` computes the findings. Start at
 //! [`report_validity`].

@@ -26,7 +26,7 @@ use speedwell_model::{
 use speedwell_plot as plot;
 use std::sync::Arc;
 
-/// Reports series recorded on the machine that `machine` describes.
+/// Reports the warm-up of processes; `machine` describes the machine that ran them.
 pub fn report_warmup(
     found: &WarmupFindings,
     machine: &Environment,
@@ -306,7 +306,7 @@ fn agreement_emphasis(agreement: WarmupAgreement) -> TextEmphasis {
     }
 }
 
-/// Adds steady time, time to it and total time, each with its interval.
+/// Adds columns for steady time, time to steady and total time, each with its interval.
 fn add_time_columns(columns: &mut ColumnSet<CaseLine>) {
     let keys = [
         ("steady_time", "steady_low", "steady_high", "steady"),
@@ -446,7 +446,7 @@ fn process_columns() -> ColumnSet<ProcessLine> {
     columns
 }
 
-/// Adds the findings about a process's times, besides its class.
+/// Adds columns for the findings about a process's times, except its class.
 fn add_search_columns(columns: &mut ColumnSet<ProcessLine>) {
     columns.add_column(
         ReportColumn::figure("levels", "levels"),

@@ -1,4 +1,5 @@
-//! Lines that follow a running measurement: throughput, the language's gauges, machine activity.
+//! Formats lines that follow a running measurement: throughput, the language's gauges, machine
+//! activity.
 //!
 //! Text repeats its header, CSV has one, JSON is an object per line. Start at
 //! [`WatchLines::format_line`].
@@ -38,7 +39,7 @@ pub struct WatchLines {
     written: usize,
 }
 
-/// A column: its key for machines, its header, its figure, and the figure as formatted for people.
+/// A column: its key for programs, its header, its figure, and the figure as formatted for people.
 struct WatchFigure {
     key: String,
     header: String,
@@ -134,7 +135,7 @@ impl WatchLines {
         figures
     }
 
-    /// Summarizes a snippet when it ends; `None` for machines, which can compute it.
+    /// Summarizes a snippet when it ends; `None` for programs, which can compute it.
     pub fn format_conclusion(&self, name: &str, timing: Option<&SnippetTiming>) -> Option<String> {
         if matches!(self.format, ReportFormat::Json | ReportFormat::Csv) {
             return None;

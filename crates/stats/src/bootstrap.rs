@@ -1,8 +1,8 @@
 //! Bootstrap intervals over blocks, for statistics without a test of their own.
 //!
-//! Resamples whole blocks, because values in a block share its noise. Percentile intervals only:
-//! the bias-corrected kind had worse coverage in simulations with outliers. Not for deciding
-//! whether sides differ. Start at [`ratio_of_means`].
+//! Resamples whole blocks, because the values in a block share its noise. Uses percentile intervals
+//! only: bias-corrected ones had worse coverage in simulations with outliers. Not meant for
+//! deciding whether sides differ. Start at [`ratio_of_means`].
 
 use crate::describe::quantile;
 use crate::interval::Interval;
@@ -163,7 +163,7 @@ fn replicate_log_ratios(
     (0..replicates).map(|_| replicate()).collect()
 }
 
-/// Groups observations by block, without the blocks that hold one side only.
+/// Groups observations by block, leaving out the blocks that hold one side only.
 fn group_by_block(observations: &[BlockObservation]) -> Vec<Vec<BlockObservation>> {
     let mut in_order = observations.to_vec();
     in_order.sort_by_key(|observation| observation.block);

@@ -1,4 +1,4 @@
-//! Change points of a series, in level or spread: the best segmentation.
+//! Finds the change points of a series, in level or spread, as those of the best segmentation.
 //!
 //! Dynamic programming with pruning (PELT: Killick, Fearnhead and Eckley, JASA 107, 2012).
 //! Knows nothing about what the values are and which changes matter. Start at [`find_segments`].
@@ -22,15 +22,16 @@ const GROUP: usize = 64;
 /// as normal values with its own mean and variance.
 ///
 /// A common penalty is 15 ln n (Barrett et al., OOPSLA 2017). Returns nothing for an empty slice,
-/// and a single segment for fewer than `2 * shortest` values. Candidates are dropped when they are
-/// `penalty` behind, as in R's package changepoint and in ruptures; with `shortest` above 1 and a
-/// small penalty, a slightly better segmentation may be missed.
+/// and a single segment for fewer than `2 * shortest` values. A candidate for the start of the last
+/// segment is dropped once its cost exceeds the best one by `penalty`, as in R's package
+/// changepoint and in ruptures; with `shortest` above 1 and a small penalty, a slightly better
+/// segmentation may be missed.
 ///
 /// Where little changes, plain PELT prunes nothing and takes O(n²) time. Therefore old candidates
 /// are gathered into groups with a common lower bound: no segmentation of s..t costs more than s..t
 /// itself, hence `best(s) + cost(s..t) >= best(s) + cost(s..e) + cost(e..t)` for the last candidate
-/// e of the group. A group whose bound is above the best cost is skipped as a whole, and so are all
-/// groups together by the minimum of their bounds.
+/// e of the group. A group whose bound is above the best cost is skipped as a whole, and if the
+/// minimum of all bounds is above it, all groups are skipped at once.
 ///
 /// ```
 /// use speedwell_stats::changepoint::find_segments;
@@ -46,7 +47,7 @@ pub fn find_segments(values: &[f64], penalty: f64, shortest: usize) -> Vec<Range
     SplitSearch::new(values, penalty, GROUP).best_segmentation(shortest)
 }
 
-/// Candidates for the last change that share a bound.
+/// Candidates for the last change point that share one bound.
 struct TiedGroup {
     candidates: Vec<usize>,
     /// The last candidate.
@@ -61,7 +62,8 @@ struct SplitSearch {
     penalty: f64,
     /// The minimum cost of the values before each index.
     best: Vec<f64>,
-    /// Start of the last segment of that segmentation.
+    /// For each index, the start of the last segment in the best segmentation of the values before
+    /// it.
     last_change: Vec<usize>,
     /// Old candidates, ascending.
     groups: Vec<TiedGroup>,
@@ -136,7 +138,7 @@ impl SplitSearch {
         count * (TAU.ln() + variance.ln() + 1.0)
     }
 
-    /// Returns the minimum cost of `0..end` whose last segment starts at `begin`.
+    /// Returns the minimum cost of `0..end` if the last segment starts at `begin`.
     fn cost_through(&self, begin: usize, end: usize) -> f64 {
         self.best[begin] + self.segment_cost(begin, end) + self.penalty
     }

@@ -54,10 +54,9 @@ pub fn cliffs_delta(baseline: &[f64], candidate: &[f64]) -> f64 {
     2.0 * wins / (baseline.len() * n) as f64 - 1.0
 }
 
-/// Eta squared of groups within strata: of the squared deviations from the means of the strata, the
-/// fraction that lies between the means of the groups (Fisher, Statistical Methods for Research
-/// Workers, 1925; partial eta squared with several strata). `strata` holds groups of values; empty
-/// groups are ignored. `None` when nothing varies within strata.
+/// Eta squared of groups within strata: the fraction of the squared deviations from the stratum means that the group
+/// means explain (Fisher, Statistical Methods for Research Workers, 1925; partial eta squared with several strata).
+/// `strata` holds groups of values; empty groups are ignored. `None` when nothing varies within strata.
 pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
     let (mut between, mut total) = (0.0, 0.0);
     for groups in strata {

@@ -78,9 +78,9 @@ pub fn values_to_halve(count: usize, confidence: f64) -> usize {
 
 /// Interval of the median between two order statistics, from the exact binomial distribution.
 ///
-/// The narrowest symmetric pair whose coverage is at least `confidence` for any continuous
-/// distribution (Conover, Practical Nonparametric Statistics, section 3.2). `None` when even the
-/// range from minimum to maximum covers less, which at 95 % means fewer than 6 values.
+/// Takes the narrowest symmetric pair whose coverage is at least `confidence` for any continuous distribution (Conover,
+/// Practical Nonparametric Statistics, section 3.2). `None` when even the range from minimum to maximum covers less,
+/// which at 95 % means fewer than 6 values.
 pub fn median_binomial(values: &[f64], confidence: f64) -> Option<Interval> {
     let n = values.len();
     let cut = values_to_cut(n, 0.5 * (1.0 - confidence))?;
@@ -124,7 +124,7 @@ fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
 /// Interval of the probability of an event that happened `count` times in `trials` (Clopper and
 /// Pearson, Biometrika 26, 1934).
 ///
-/// It covers at least `confidence`, whatever the probability. Without trials it is 0..1.
+/// Covers the true probability with at least `confidence`, whatever that probability is. Without trials it is 0..1.
 pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
     let tail = 0.5 * (1.0 - confidence);
     let low = |share: f64| tail - binomial::upper_tail(count - 1, trials, share);

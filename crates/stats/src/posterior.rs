@@ -103,8 +103,8 @@ impl RevisionPosterior {
             .map(|(revision, _)| revision)
     }
 
-    /// The candidates that together reach `level` and that no buildable revision separates, usually
-    /// a single one. `None` as long as there are none.
+    /// The candidates whose probabilities together reach `level` and that no buildable revision separates, usually a
+    /// single one. `None` as long as there are none.
     pub fn credible_answer(
         &self,
         level: f64,
@@ -124,7 +124,7 @@ impl RevisionPosterior {
         None
     }
 
-    /// The fewest candidates that together reach `level`, oldest first: what remains when measuring
+    /// The fewest candidates whose probabilities together reach `level`, oldest first: what remains when measuring
     /// ended early.
     pub fn credible_set(&self, level: f64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.probability.len()).collect();

@@ -1,4 +1,5 @@
-//! Searches for the highest sustainable rate, when a trial shows only whether a rate was sustained.
+//! Searches for the highest sustainable rate, when a trial shows only whether a rate was kept or
+//! missed.
 //!
 //! Decides which rate to try next and what the answer is: doubles the rate until one is missed,
 //! then bisects between the highest kept and the lowest missed one. Near the limit a rate may be
@@ -8,7 +9,7 @@
 /// A trial of a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateTrial {
-    /// Per second, above zero.
+    /// The rate per second, above zero.
     pub rate: f64,
     /// Whether the rate was kept.
     pub is_kept: bool,

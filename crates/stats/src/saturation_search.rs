@@ -1,11 +1,10 @@
 //! Finds the number of workers at which throughput stops growing, despite noise.
 //!
-//! Each level of concurrency is visited several times, and each visit yields one throughput: the
-//! variation between visits, not within one, is the noise of a level. This module decides which
-//! level to visit next, when to stop, and what the answer is. It knows nothing about the workers
-//! and never waits: [`next_level`] and [`search_answer`] are pure functions of the visits so far,
-//! so that a stored session leads to the same decisions again. Start at [`next_level`];
-//! [`VisitNoise`] compares two levels.
+//! Each level of concurrency is visited several times, and each visit yields one throughput: the variation between
+//! visits, not within one, is the noise of a level. This module decides which level to visit next, when to stop, and
+//! what the answer is (the knee, the level from which on throughput no longer grows). It knows nothing about the
+//! workers and never waits: [`next_level`] and [`search_answer`] are pure functions of the visits so far, so that a
+//! stored session leads to the same decisions again. Start at [`next_level`]; [`VisitNoise`] compares two levels.
 
 use crate::Interval;
 use crate::describe;
@@ -18,7 +17,7 @@ pub struct ConcurrencyLevel {
     pub concurrency: u32,
     /// Throughput of every visit in order, in any unit; zero is valid.
     pub throughputs: Vec<f64>,
-    /// Whether measuring failed at this level: it cannot be the answer, and no higher level is visited.
+    /// Whether measuring failed at this level: then it cannot be the answer, and no higher level is visited.
     pub is_spoilt: bool,
 }
 
@@ -27,8 +26,8 @@ pub struct ConcurrencyLevel {
 pub struct SaturationRules {
     /// The lowest level.
     pub first: u32,
-    /// Levels are successive multiples of this number; `None` doubles them and refines around the best
-    /// level afterwards.
+    /// Levels are successive multiples of this number. With `None`, each is twice the one before, and the search
+    /// refines around the best level afterwards.
     pub step: Option<u32>,
     /// The highest level.
     pub limit: u32,
@@ -65,8 +64,7 @@ pub enum NextLevel {
 /// Maximum ratio between the best level and its neighbors: a wider gap could hide a peak.
 const MAX_RATIO_AT_BEST: f64 = 1.5;
 
-/// The answer is resolved to an eighth of itself, finer than throughput near a knee can usually be
-/// distinguished.
+/// The answer is resolved to an eighth of its value, finer than throughputs near the knee can usually be told apart.
 const RESOLUTION: u32 = 8;
 
 /// Returns the level to visit next.
@@ -76,7 +74,7 @@ const RESOLUTION: u32 = 8;
 /// 2. Refine around the best level, in case there is a peak between two levels.
 /// 3. Revisit lower levels that may be as good as the best, alternating with the best, so that slow drift affects
 ///    both.
-/// 4. Bisect the gap below the lowest level that is as good.
+/// 4. Bisect the gap below the lowest level that is as good as the best.
 ///
 /// New visits can overturn earlier decisions; the search then continues.
 pub fn next_level(levels: &[ConcurrencyLevel], rules: &SaturationRules) -> NextLevel {
@@ -213,7 +211,7 @@ pub struct LevelState {
     pub visits: usize,
     /// Mean throughput.
     pub throughput: f64,
-    /// Its 95 % interval, if the spread is known.
+    /// The 95 % interval of the mean throughput, if the spread is known.
     pub interval: Option<Interval>,
     /// Change from the best of the lower levels, with a 95 % interval; `None` for the lowest.
     pub change: Option<LevelChange>,
@@ -334,7 +332,7 @@ const CONFIDENCE: f64 = 0.98;
 /// Smaller changes never count as growth or decline, however significant.
 const MARGIN: f64 = 0.01;
 
-/// Levels that differ by less are equally good.
+/// Levels that differ by less than this share are equally good.
 const TOLERANCE: f64 = 0.05;
 
 /// Relative spread of the visits of a level.
@@ -399,8 +397,8 @@ impl VisitNoise {
         })
     }
 
-    /// The change from one level to another, with an interval at `confidence` in logarithms, which
-    /// has no width if nothing is known about the spread.
+    /// The change from one level to another, with the interval of its logarithm at `confidence`; the interval has no
+    /// width if nothing is known about the spread.
     pub fn change_at(
         &self,
         from: &ConcurrencyLevel,

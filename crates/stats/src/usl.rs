@@ -32,7 +32,7 @@ pub struct UslPoint {
     pub weight: f64,
 }
 
-/// A parameter with its standard error, which is `None` at a bound.
+/// A parameter with its standard error, which is `None` if the parameter is at a bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UslParameter {
     /// The estimate.
@@ -52,7 +52,7 @@ pub struct UslFit {
     pub kappa: UslParameter,
     /// Fraction of the weighted variance of the throughputs that the curve explains.
     pub r_squared: f64,
-    /// Number of levels that it was fitted to.
+    /// Number of levels that the law was fitted to.
     pub levels: usize,
 }
 
@@ -64,7 +64,7 @@ pub enum UslError {
         /// How many there are.
         levels: usize,
     },
-    /// A concurrency, throughput or weight that is not above zero.
+    /// A concurrency, throughput or weight is not above zero.
     NotPositive,
     /// The least-squares search did not converge.
     NoFit,

@@ -1,8 +1,7 @@
 //! Variance components: scatter between groups of values, and within them.
 //!
 //! Separates two levels of chance (random-effects analysis of variance), and computes how many
-//! values a group should have. Start at
-//! [`variance_components`].
+//! values a group should have. Start at [`variance_components`].
 
 use crate::Interval;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};

@@ -1,5 +1,5 @@
-//! Finds the revision of a line that introduced a change, and decides what to measure next: a pure
-//! state machine.
+//! Finds the revision, in a line of revisions, that introduced a change, and decides what to
+//! measure next: a pure state machine.
 //!
 //! Everything is derived from the runs so far, so a search that was killed resumes where it was:
 //! [`next_step`] replays the search over the measured runs and returns the missing step. Builds and
@@ -35,8 +35,8 @@ pub struct BisectObservations {
     pub built: BTreeSet<usize>,
     /// Revisions that could not be built.
     pub unbuildable: BTreeSet<usize>,
-    /// Digest of the benchmark's source in revisions that have their own version of it; empty if it
-    /// does not matter.
+    /// Digest of the benchmark's source in each revision that has its own version; empty if
+    /// differences between versions do not matter.
     pub work_digests: BTreeMap<usize, String>,
 }
 
@@ -148,8 +148,8 @@ pub enum EndsComparison {
 pub struct BisectedChange {
     /// Last measurable revision without the change.
     pub before: usize,
-    /// First measurable revision with the change. The change came with it or with an unmeasurable
-    /// revision before it.
+    /// First measurable revision with the change. The change came with this revision or with an
+    /// unmeasurable one before it.
     pub after: usize,
     /// Revisions that together hold 95 % of the probability.
     pub set: Vec<usize>,
@@ -164,7 +164,7 @@ pub enum ChangeConfirmation {
     Measured(ConfirmationResult),
     /// The second revision exceeds the time limit and the first does not.
     Hangs,
-    /// The benchmark itself differs between the two revisions, so nothing is known of the code
+    /// The benchmark itself differs between the two revisions, so nothing is known about the code
     /// under test.
     BenchmarkChanged,
     /// The search gave up before it found the change.

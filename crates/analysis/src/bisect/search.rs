@@ -1,4 +1,4 @@
-//! The search, replayed from the start over the measured runs until something is missing.
+//! Replays the search from the start over the measured runs, until something is missing.
 //!
 //! Decides which revisions a block holds and when a phase ends: comparing the ends, searching
 //! between them, and confirming the result. Start at [`replay_search`], then
@@ -16,7 +16,7 @@ use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
 use speedwell_stats::test::stratified::stratified_rank;
 use std::collections::BTreeSet;
 
-/// Blocks that compare the ends before the search: 16 runs of each.
+/// Blocks that compare the ends before the search: 16 runs of each end.
 const END_BLOCKS: u32 = 8;
 
 /// Blocks after which a revision counts as hanging if all its runs exceed the time limit and none
@@ -79,7 +79,7 @@ struct RevisionPair {
 }
 
 impl RevisionPair {
-    /// Adds a block of the two revisions; returns the one without a value in it, if any.
+    /// Adds a block of the two revisions; returns the revision that has no value in it, if any.
     fn add_block(
         &mut self,
         (old, new): (usize, usize),
@@ -191,7 +191,8 @@ impl BisectReplay<'_> {
         let [mut good, mut bad] = pair.values;
         let hangs = *ends == EndsComparison::Hangs;
         bad.extend((0..pair.hung[1]).map(|_| self.worst_value()));
-        // Values of revisions between the ends, counted from the first after the good end.
+        // Values of revisions between the ends; revisions are numbered from the first after the
+        // good end.
         let mut observed: Vec<(usize, f64)> = Vec::new();
         loop {
             let Some(bins) = PosteriorBins::new(&good, &bad) else {
@@ -326,8 +327,8 @@ impl BisectReplay<'_> {
         }
     }
 
-    /// Whether two revisions measured at different times differ by what matters, which suggests
-    /// another change between them. Only measuring both in common blocks can confirm it.
+    /// Whether two revisions measured at different times differ by an amount that matters, which
+    /// suggests another change between them. Only measuring both in common blocks can confirm it.
     fn medians_differ(&self, old: &[f64], new: &[f64]) -> bool {
         let (Some(before), Some(after)) = (median(&mut old.to_vec()), median(&mut new.to_vec()))
         else {

@@ -295,7 +295,7 @@ struct AnswerConfidence {
     no: f64,
 }
 
-/// Decides a comparison by the distances from zero, one per run.
+/// Decides a comparison by the distances between its sides, one per run: log ratios or differences.
 fn decide(distances: &[f64], operator: BinaryOperator, levels: AnswerConfidence) -> ClaimAnswer {
     let (Some(yes), Some(no)) = (mean_t(distances, levels.yes), mean_t(distances, levels.no))
     else {

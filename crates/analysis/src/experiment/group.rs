@@ -1,5 +1,5 @@
-//! Findings of an experiment's groups: the runs and metrics of each group, and the pairs of
-//! variants compared in it.
+//! Analyzes the groups of an experiment: selects the runs and metrics of each group, and the pairs
+//! of variants compared in it.
 
 use crate::experiment::latency_curve::{LatencyCurve, latency_curves};
 use crate::grid::distinct_items;

@@ -1,5 +1,5 @@
-//! Latency curves: the time within which each percentage of requests was served, per case and
-//! variant.
+//! Computes latency curves: the time within which each percentage of requests was served, per case
+//! and variant.
 //!
 //! Runs are the unit of independence: a curve is the median over its runs, and the band around it
 //! spans their minimum and maximum.
@@ -15,7 +15,7 @@ pub const PERCENTS: [u32; 9] = AB_PERCENTS;
 /// Minimum number of points of a curve.
 const MIN_CURVE_POINTS: usize = 3;
 
-/// Time of each percentage in a run, in nanoseconds; NaN if unknown.
+/// Time in nanoseconds within which each percentage of a run's requests was served; NaN if unknown.
 type PercentTimes = [f64; 101];
 
 /// A latency curve. Times are in nanoseconds.

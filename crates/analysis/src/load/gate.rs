@@ -2,9 +2,9 @@
 //!
 //! A condition describes a failure: `[QUANTITY] FIGURE OPERATOR LIMIT`, such as
 //! `response p99.9 >= 1s`, `lag-p99>5ms`, `errors>0.1%`, `ok<100%`, `throughput<5000`. Syntax
-//! errors carry their position. A figure that is unknown, or refused because the measurement does
-//! not support it, cannot be judged, since it cannot be shown to be good. Start at
-//! [`judge_conditions`] and [`LoadCondition`].
+//! errors carry their position. A figure that is unknown, or refused (not reported, because the
+//! measurement does not support it), cannot be judged, since it cannot be shown to be good. Start
+//! at [`judge_conditions`] and [`LoadCondition`].
 
 use crate::gate::GateOutcome;
 use crate::load::{LoadFindings, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity};

@@ -1,7 +1,8 @@
-//! Findings of a load, and how far its figures can be trusted.
+//! Computes the figures of a load, and judges how far they can be trusted.
 //!
-//! Decides which times are reported or refused, and what a reader must be warned about. Formats
-//! nothing. Start at [`analyze_load`] and [`LoadFindings`]; [`gate`] checks figures against limits.
+//! Decides which times are reported, which are refused (not reported, because the measurement does
+//! not support them), and what a reader must be warned about. Formats nothing. Start at
+//! [`analyze_load`] and [`LoadFindings`]; [`gate`] checks figures against limits.
 //!
 //! Times since sending (service) and times since the request was due (response) are never mixed. A
 //! closed load has no response time: its clients send late when the server is slow, and so omit the

@@ -1,8 +1,8 @@
 //! Remarks for readers of a load's figures, as plain data; `report` formats them.
 //!
 //! Also decides whether a load was steady. A server that warms up, fills a cache, leaks or
-//! throttles performs differently in each half, and the overall figure then describes neither. This
-//! is a hint, not a test: the intervals of one load are not independent.
+//! throttles performs differently in each half, and the overall figure then describes neither. A
+//! difference is a hint, not a test: the intervals of one load are not independent.
 
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::measurement::{LoadMeasurement, TimelineTick};
@@ -22,11 +22,12 @@ pub enum RemarkSeverity {
 /// Why a machine may have been the bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MachineLimit {
-    /// One of its threads was saturated: the share of the time that it was busy.
+    /// One of its threads was saturated; contains the share of the time that the thread was busy.
     Busy(f64),
-    /// It sent late: the 99th percentile of its own lateness and the limit, in nanoseconds.
+    /// It sent late; contains the 99th percentile of its own lateness, and the limit, in
+    /// nanoseconds.
     Late(u64, u64),
-    /// A network device was saturated: the share of its speed.
+    /// A network device was saturated; contains the share of its speed that was used.
     Link(f64),
 }
 
@@ -76,9 +77,9 @@ pub enum LoadRemark {
     NothingAnswered,
     /// The load was interrupted.
     Interrupted,
-    /// Times are refused because the generator itself was late.
+    /// Times are not reported because the generator itself was late.
     GeneratorLimited(OpenVerdict),
-    /// The tail is refused because too few of the due requests were sent.
+    /// The longest times are not reported because too few of the due requests were sent.
     RateMissed(OpenVerdict),
     /// Fewer requests were in flight than requested.
     ConcurrencyShort {

@@ -1,4 +1,4 @@
-//! Loads at several rates or levels of concurrency: which belong together, which rates the server
+//! Groups loads at several rates or levels of concurrency, and decides which rates the server
 //! sustained, what each level showed besides throughput, and what to load next. Start at
 //! [`group_by_rate`] and [`group_by_level`].
 

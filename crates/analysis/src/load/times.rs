@@ -1,10 +1,10 @@
-//! Times of a load: their quantities, the requests they cover, and how far they can be trusted if
-//! the generator itself was late.
+//! Reads the times of a load, and decides how far they can be trusted if the generator itself was
+//! late.
 //!
 //! The generator records its own lateness for every request. The time since a request was due is an
 //! upper bound of its response time; minus the lateness, it is a lower bound. If both distributions
-//! agree, one figure is reported; if not, a range, and a range that is too wide is refused. Start
-//! at [`load_percentiles`] and [`GeneratorTrust`].
+//! agree, one figure is reported; if not, a range, unless it is too wide: then the time is refused,
+//! which means not reported. Start at [`load_percentiles`] and [`GeneratorTrust`].
 
 use speedwell_load::latency::{
     AB_PERCENTS, ByOutcome, HistogramBin, OpenTimes, OpenVerdict, OutcomeSet, RequestOutcome,
@@ -101,7 +101,7 @@ pub enum ReportedTime {
 }
 
 impl ReportedTime {
-    /// The time since requests were due, in nanoseconds; `None` if it is refused.
+    /// The time since requests were due, in nanoseconds; `None` if the time is refused.
     pub fn longest_ns(self) -> Option<u64> {
         match self {
             ReportedTime::Time(time) => Some(time.ns),
@@ -170,7 +170,7 @@ pub struct QuantitySpread {
     pub refusal: Option<TimeRefusal>,
 }
 
-/// The same times without the generator's own lateness, if recorded separately.
+/// Times without the generator's own lateness, if recorded separately.
 pub(super) type LowerTimes<'a> = Option<&'a TimeValues>;
 
 /// Times of one quantity and group of requests.
@@ -426,7 +426,7 @@ fn bounded_time(high: TimeQuantile, low: Option<TimeQuantile>) -> ReportedTime {
         () if is_range_too_wide(low_ns, high_ns) => {
             ReportedTime::Refused(TimeRefusal::GeneratorLimited)
         }
-        // It may exceed either bound.
+        // The true time may exceed either bound.
         () if high.is_lower_bound => ReportedTime::Time(TimeQuantile {
             is_lower_bound: true,
             ..low

@@ -311,7 +311,7 @@ fn figures_that_must_not_be_used_cannot_be_judged_and_doubtful_ones_can() {
     assert_eq!(red.to_answer(), GateAnswer::CannotJudge);
     assert_eq!(
         red.obstacles,
-        ["do not use these figures (impossible-figures)"]
+        ["some figures must not be used (impossible-figures)"]
     );
     assert_eq!(
         answer_with(FindingSeverity::Amber).to_answer(),

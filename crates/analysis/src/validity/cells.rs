@@ -29,8 +29,8 @@ const RESPONSE_BYTES: &str = "bytes_per_response";
 /// Metrics of HTTP loads that are compared between cases.
 pub(super) const LOADS: [&str; 3] = [MEAN_LATENCY, BANDWIDTH, RESPONSE_BYTES];
 
-/// If startup and wind-down take more than this share of a run, it says nothing about the number of
-/// connections in use.
+/// If startup and wind-down take more than this share of a run, the run says nothing about the
+/// number of connections in use.
 const MAX_EDGE_SHARE: f64 = 0.1;
 
 /// Facts that a session does not contain.
@@ -70,7 +70,7 @@ pub(super) struct CheckedCells<'s> {
     pub variants: Vec<Arc<str>>,
     /// Whether all figures were imported.
     pub is_imported: bool,
-    /// Whether the figures come from one file, whose runs need not be intended repetitions.
+    /// Whether the figures come from one file, whose runs may not be meant as repetitions.
     pub is_one_file: bool,
     steps: HashMap<String, f64>,
     /// Distinguishing name of each case, by id.
@@ -234,8 +234,8 @@ impl<'s> CheckedCells<'s> {
 
     /// Mean number of requests in flight, by Little's law: rate times mean time in the system
     /// (Little 1961). `None` if a figure is missing, if requests were sent at a fixed rate, if the
-    /// run was too short, or if some requests failed, because generators disagree on whether their
-    /// times count.
+    /// run was too short, or if some requests failed, because generators disagree on whether
+    /// the times of those count.
     pub fn in_flight(&self, run: &Run) -> Option<RoundedFigure> {
         let is_at_rate = run.notes.iter().any(|note| note == Run::AT_FIXED_RATE);
         if is_at_rate || run.case.value("rate").is_some() || failed_requests(run) > 0.0 {

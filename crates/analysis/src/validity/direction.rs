@@ -1,6 +1,6 @@
-//! Impossible differences, and latencies that must not be ranked: a candidate that does more work
-//! yet is better, a program that differs from itself, and latencies at different numbers of
-//! requests in flight or from generators that time requests differently.
+//! Checks for impossible differences and for latencies that must not be ranked: a candidate that
+//! does more work yet is better, a program that differs from itself, and latencies at different
+//! numbers of requests in flight or from generators that time requests differently.
 //!
 //! Noise is judged by the control, the baseline measured against itself. Start at
 //! [`check_better_than_possible`], [`check_control`] and [`check_latencies`].
@@ -172,20 +172,20 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
 /// Ratio above which loads count as different.
 const MAX_SAME_LOAD_RATIO: f64 = 1.05;
 
-const RANKING_REMEDY: &str = "Compare throughput, or measure these again at equal requests in flight or at an equal \
-    rate; until then conclude only which served more.";
+const RANKING_REMEDY: &str = "Compare throughput, or measure these again with equally many requests in flight or at an \
+    equal rate; until then conclude only which served more.";
 
-/// Note on a refused comparison.
+/// Note on a comparison whose verdict was withdrawn.
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \
     ranked.";
 
-/// An item with a latency, as named in a finding.
+/// A variant or run as named in a finding, with its number of requests in flight.
 struct LatencyEntry {
     name: String,
     in_flight: RoundedFigure,
 }
 
-/// One finding per case whose variants, or whose unnamed runs, carried different loads.
+/// One finding per case whose variants, or the runs of whose only variant, carried different loads.
 pub(super) fn check_latencies(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     cells
         .cells_by_case()
@@ -228,7 +228,7 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
     })
 }
 
-/// A variant, or each of its runs if they differ among themselves.
+/// One entry for the variant or, if it is the only one and the loads of its runs differ, one per run.
 fn latency_entries(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<LatencyEntry> {
     let numbered = cell.runs.iter().zip(1..);
     let mut loads: Vec<(usize, RoundedFigure)> = numbered

@@ -1,5 +1,5 @@
-//! Three mistakes in imported results: runs that cannot be told apart, latencies that merely
-//! restate the throughput, and environment variables that every started process inherits.
+//! Checks for three mistakes in imported results: runs that cannot be told apart, latencies that
+//! merely restate the throughput, and environment variables that every started process inherits.
 //!
 //! Defines how close figures must be to count as the same. Start at [`check_unnamed`],
 //! [`check_latency_restates_rate`] and [`check_inherited_variables`].

@@ -1,4 +1,4 @@
-//! Figures that contradict each other or are impossible.
+//! Checks for figures that contradict each other or are impossible.
 //!
 //! Decides which relations always hold: times and rates are not negative, a larger share of the
 //! requests takes no less time, a mean lies between minimum and maximum, and a single time is not

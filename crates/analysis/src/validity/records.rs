@@ -1,4 +1,5 @@
-//! Records that cannot be separate measurements, because all their values agree in every digit.
+//! Finds records that cannot be separate measurements, because all their values agree in every
+//! digit.
 //!
 //! Decides how many equal digits rule out coincidence. A session may have more runs than fit in
 //! memory, so cells are read twice: first a 64-bit digest of each record is kept, then only the

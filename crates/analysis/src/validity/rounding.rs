@@ -1,5 +1,5 @@
-//! Rounding of published figures: the step between printed values, and the interval in which a
-//! figure lies.
+//! Infers how published figures were rounded: the step between printed values, and the interval in
+//! which a figure lies.
 
 use speedwell_model::Session;
 

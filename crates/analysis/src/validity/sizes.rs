@@ -1,5 +1,5 @@
-//! Bytes per response as a fingerprint of the response: two variants of a case return responses of
-//! the same size.
+//! Checks the bytes per response, a fingerprint of the response: two variants of a case return
+//! responses of the same size.
 //!
 //! Decides when two sizes belong to different responses, and when a candidate has the baseline's
 //! sizes in another order. Start at [`check_sizes`].
@@ -180,8 +180,8 @@ fn check_alignment(
 }
 
 /// Matches each row with the row whose baseline it resembles. `None` if there is no perfect
-/// matching or more than one: with a unique matching, some row has a single candidate at every
-/// step.
+/// matching or more than one: with a unique matching, some remaining row fits only one
+/// other at every step.
 fn only_matching(rows: &[&ResponseSizes<'_>]) -> Option<Vec<usize>> {
     let fits = |row: &usize, similar: &usize| {
         !sizes_differ(&rows[*row].candidate, &rows[*similar].baseline)
@@ -237,7 +237,7 @@ fn cell_rate(cells: &CheckedCells<'_>, case: &str, variant: &str) -> Option<f64>
     median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value))
 }
 
-/// Whether both columns are in descending order, as if each had been sorted by itself.
+/// A sentence if both columns are sorted by rate, as if each had been sorted by itself; else empty.
 fn describe_sorted(cells: &CheckedCells<'_>, baseline: &str, candidate: &str) -> String {
     let is_sorted = |variant: &str| {
         let column: Vec<f64> = cells

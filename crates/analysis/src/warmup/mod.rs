@@ -1,8 +1,8 @@
 //! Warm-up: which processes reach a steady state, when, and at what cost.
 //!
 //! Analyzes sessions whose runs are series from the first iteration on, by case and variant, and
-//! reduces each run to three figures, one value each, so that the usual tests can compare variants.
-//! Start at [`analyze_warmup`]; `steady.rs` classifies a single series.
+//! reduces each run to three figures, so that the usual tests can compare variants. Start at
+//! [`analyze_warmup`]; `steady.rs` classifies a single series.
 
 mod steady;
 #[cfg(test)]
@@ -31,7 +31,7 @@ pub const TOTAL_TIME: &str = "total";
 /// Minimum share of processes in the same class for a gate to use a case.
 pub const MIN_GATE_AGREEMENT: f64 = 0.8;
 
-/// Findings of a session of series.
+/// Findings of a session whose runs are series.
 #[derive(Debug, Clone)]
 pub struct WarmupFindings {
     /// Rule for the steady part.
@@ -187,7 +187,7 @@ impl CaseWarmup {
             .all(|process| process.search.class.is_steady())
     }
 
-    /// Whether all processes are known to have no steady part.
+    /// Whether so many processes are known to have no steady part that a gate fails.
     pub fn is_never_steady(&self) -> bool {
         let is_unsteady = |process: &ProcessWarmup| {
             matches!(
@@ -249,7 +249,7 @@ pub fn break_even(baseline: &CaseWarmup, candidate: &CaseWarmup) -> Option<f64> 
     (iterations.is_finite() && iterations > 0.0).then_some(iterations)
 }
 
-/// Analyzes a session of series by `rule`.
+/// Analyzes a session whose runs are series; `rule` says when a series is steady.
 pub fn analyze_warmup(
     session: &Session,
     rule: &SteadyRule,

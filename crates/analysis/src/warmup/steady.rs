@@ -102,7 +102,7 @@ impl SteadySearch {
     }
 }
 
-/// Number of points on each side of a point whose median it is compared with.
+/// A point is compared with the median of this many points on each side.
 const NEIGHBORS: usize = 5;
 /// Minimum distance of a spike from its neighbors, as a logarithm.
 const MIN_SPIKE: f64 = 0.05;

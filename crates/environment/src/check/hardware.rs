@@ -1,4 +1,5 @@
-//! Checks of power and heat, on machines that report them: servers and guests usually do not.
+//! Checks of power and heat, which servers and virtual machines usually do not report, and of clocks
+//! and timers.
 
 use crate::check::{CheckResult, CheckState};
 use crate::file_tree::FileTree;
@@ -245,8 +246,8 @@ fn measure_lateness_ns() -> Vec<f64> {
 }
 
 /// Judges timer lateness. The kernel may delay a timer by its slack, 50 us by default; a wake-up
-/// adds some tens of microseconds. Sample windows are delimited by such timers; above 2 ms,
-/// lateness causes a warning in any case.
+/// adds some tens of microseconds. Sample windows are delimited by such timers, so even one sleep
+/// that ends more than 2 ms late causes a warning.
 fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {
     let mut sorted = late_ns.to_vec();
     let typical_us = median(&mut sorted).unwrap_or(0.0) / 1e3;

@@ -1,4 +1,5 @@
-//! Checks of limits and settings that apply to processes: address layout, counters, open files.
+//! Checks of limits and settings that apply to processes (address layout, counters, open files), of
+//! free disk space, and of installed tools.
 
 use crate::check::{CheckResult, CheckState};
 use crate::file_tree::{FileTree, find_field};

@@ -96,7 +96,7 @@ fn check_free_memory(tree: &FileTree) -> CheckResult {
         .with_remedy("ps -eo pid,pmem,rss,args --sort=-rss | head")
 }
 
-/// Accessing a swapped-out page takes a hundred thousand times longer.
+/// Accessing a swapped-out page takes a hundred thousand times longer than accessing memory.
 fn check_swap(tree: &FileTree) -> CheckResult {
     const NAME: &str = "swap";
     let Some(memory) = system::memory_state(tree) else {

@@ -1,10 +1,10 @@
 //! The journal: records every change on disk before it is made, so that any later process can
 //! restore it.
 //!
-//! Written by one process at a time, under a lock that the kernel releases if the process dies. It
-//! is in a folder that a reboot clears, just as it resets the settings. It is readable by everyone,
-//! because sessions record which knobs are set and usually run without root. Start at
-//! [`TuneLock::acquire`] and [`TuneJournal::restore_all`].
+//! One process writes the journal at a time, under a lock that the kernel releases if the process
+//! dies. The journal is in a folder that a reboot clears, just as a reboot resets the settings. It
+//! is readable by everyone, because sessions record which knobs are set and usually run without
+//! root. Start at [`TuneLock::acquire`] and [`TuneJournal::restore_all`].
 
 use super::knobs::TUNE_CGROUP;
 use super::machine::{SettingChange, TunableMachine, is_same};
@@ -48,11 +48,11 @@ pub struct TuneJournal {
 pub struct JournalEntry {
     /// File of the setting.
     pub path: String,
-    /// Previous value; `None` for a control group that did not exist, and its files.
+    /// Previous value; `None` for a control group that did not exist, and for the files in it.
     pub old: Option<String>,
     /// New value.
     pub new: String,
-    /// Whether it has been written.
+    /// Whether the new value has been written.
     pub done: bool,
 }
 
@@ -240,7 +240,7 @@ impl TuneJournal {
                 outcome: entry.restore_entry(machine),
             })
             .collect();
-        // Restoring a governor may have changed the turbo setting again, which was restored before.
+        // Turbo was restored before the governor, whose restoration may have changed it again.
         for setting in settings
             .iter_mut()
             .filter(|setting| setting.outcome == RestoreOutcome::Done)

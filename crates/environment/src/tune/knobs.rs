@@ -53,7 +53,7 @@ pub struct TuneKnob {
     pub effect: &'static str,
     /// Whether it is applied by default. The others take something away that users may miss.
     pub is_usual: bool,
-    /// Determines its settings and their desired values.
+    /// Determines the settings of the knob and their desired values.
     pub(super) find:
         fn(&TunableMachine, &TuneRequest) -> Result<Vec<DesiredSetting>, MissingReason>,
 }
@@ -207,7 +207,7 @@ fn missing_here<T>(note: impl Into<String>) -> Result<T, MissingReason> {
     Err(MissingReason::Here(note.into()))
 }
 
-/// Filters the settings that exist.
+/// Keeps the settings that exist.
 fn existing_settings(
     machine: &TunableMachine,
     desired: Vec<DesiredSetting>,

@@ -126,7 +126,7 @@ impl TunableMachine {
         Some(to_input_form(path, &self.tree.read_text(path)?))
     }
 
-    /// Checks, without writing, whether an existing setting is inaccessible.
+    /// Checks, without writing, that an existing setting can be changed.
     pub(super) fn check_writable(&self, path: &str) -> Result<(), io::Error> {
         if self.service_name(path).is_some() {
             return Ok(());
@@ -169,8 +169,8 @@ impl TunableMachine {
                     _ => value,
                 };
                 let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
-                // In one call, as the kernel takes one value per call; an empty write would not
-                // reach it.
+                // Write in one call, as the kernel takes one value per call; an empty write would
+                // not reach it.
                 file.write_all(format!("{written_value}\n").as_bytes())?;
             }
             SettingChange::Make => fs::create_dir(file)?,
@@ -187,7 +187,8 @@ impl TunableMachine {
         Ok(())
     }
 
-    /// Returns the service that a setting stands for; on a simulated machine it is a file.
+    /// Returns the service that a setting stands for; `None` on a simulated machine, which has a file
+    /// instead.
     fn service_name<'p>(&self, path: &'p str) -> Option<&'p str> {
         path.strip_prefix(SERVICE_PREFIX)
             .filter(|_| !self.is_rehearsal())
@@ -273,7 +274,7 @@ fn to_input_form(path: &str, kernel_value: &str) -> String {
         "smp_affinity_list" | "cpuset.cpus" | "cpuset.mems" => {
             format_cpu_list(&parse_cpu_list(kernel_value))
         }
-        // It shows the enabled controllers, but accepts changes.
+        // Reading lists the enabled controllers; writing takes changes, such as `+cpuset`.
         "cgroup.subtree_control" => {
             let is_on = kernel_value
                 .split(' ')

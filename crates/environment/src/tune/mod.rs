@@ -258,7 +258,8 @@ impl TunePlan {
         lock.save_journal(&journal)
     }
 
-    /// Moves this process to its own processors, if it got any; its child processes inherit them.
+    /// Moves this process to the processors reserved for it, if any; its child processes inherit
+    /// them.
     ///
     /// # Errors
     /// Fails if the kernel refuses.
@@ -360,7 +361,7 @@ fn change_setting(
         if let Some(before) = &setting.before
             && machine.current_value(&setting.path).as_ref() != Some(before)
         {
-            // The kernel set another value than desired. If that cannot be undone either, a journal
+            // The kernel set a value other than the desired one. If that cannot be undone either, a journal
             // entry would not help.
             let _ = machine.write_setting(&setting.path, SettingChange::Value(before));
         }
@@ -413,10 +414,10 @@ pub(super) fn list_changed_knobs(tree: &FileTree) -> Option<String> {
     Some(journal.knobs.join(", "))
 }
 
-/// Checks that these processors can be reserved: they are online, and others remain.
+/// Checks that these processors can be reserved.
 ///
 /// # Errors
-/// Fails otherwise.
+/// Fails if one of them is not online, or no other processor would remain.
 pub fn check_cpus(machine: &TunableMachine, cpus: &[u32]) -> Result<()> {
     let online = online_cpus(machine);
     let list = format_cpu_list(&online);
@@ -478,7 +479,7 @@ impl ThrottleCount {
         ThrottleCount(throttle_count(&machine.tree))
     }
 
-    /// Returns a warning if throttling has occurred since.
+    /// Returns a warning if throttling has occurred since `self` was read.
     pub fn compare(self, machine: &TunableMachine) -> Option<String> {
         let events = throttle_count(&machine.tree)?.checked_sub(self.0?)?;
         (events > 0).then(|| {

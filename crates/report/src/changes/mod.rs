@@ -229,7 +229,7 @@ fn change_columns() -> ColumnSet<ShownChange> {
     columns
 }
 
-/// Adds how well a change is established, and people's annotations.
+/// Adds columns on how well a change is established, and on people's annotations.
 fn add_state(columns: &mut ColumnSet<ShownChange>) {
     columns.add_known("revisions", |line| line.revisions.map(Value::from));
     columns.add_column(

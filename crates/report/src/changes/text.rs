@@ -34,7 +34,7 @@ pub(crate) struct SeriesChange<'a> {
     pub verdict: Verdict,
 }
 
-/// The changes of a series, in its order.
+/// The changes of a series, in the order of its trend.
 pub(crate) fn series_changes<'a>(
     series: &'a SeriesTrend,
     history: &ProjectHistory,
@@ -201,7 +201,7 @@ impl ShownChange {
     }
 }
 
-/// `kernel 6.1 became 6.2`.
+/// `kernel '6.1' became '6.2'`.
 pub(crate) fn cause_text(difference: &FactDifference) -> String {
     let FactDifference {
         name,

@@ -1,4 +1,5 @@
-//! Charts of runs: boxes, bars, histograms, values in execution order, and every run of one case.
+//! Draws charts of runs: boxes, bars, histograms, values in execution order, and every run of one
+//! case.
 
 use crate::case_labels::distinct;
 use crate::charts::panel::{

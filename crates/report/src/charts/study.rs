@@ -1,4 +1,4 @@
-//! Charts of a parameter study: the metric over one parameter, one line per value of another.
+//! Draws charts of a parameter study: the metric over one parameter, one line per value of another.
 
 use crate::case_labels::distinct;
 use crate::charts::panel::{metric_axis, point_series};

@@ -1,4 +1,4 @@
-//! Trend charts: the points of a series, its levels, its changes, and what else changed.
+//! Draws trend charts: the points of a series, its levels, its changes, and what else changed.
 //!
 //! Decides on the positions of revisions on the axis; `changes` decides on the wording.
 
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// The bottom axis of a trend chart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TrendXAxis {
-    /// Revisions, in line order.
+    /// Revisions, in history order.
     #[default]
     Revision,
     /// Commit times.
@@ -150,7 +150,7 @@ impl<'a> TrendDrawing<'a> {
         })
     }
 
-    /// Every point; or, if there are too many, medians of consecutive points of one machine.
+    /// Draws every point or, if there are too many, medians of consecutive points of one machine.
     fn draw_marks(&self) -> Vec<plot::TrendPoint> {
         let points = &self.series.trend.points;
         let per_mark = self.points_per_mark();
@@ -217,7 +217,7 @@ impl<'a> TrendDrawing<'a> {
         })
     }
 
-    /// Continuation of the parent branch after the branch point.
+    /// Draws the points of the parent branch after the fork.
     fn draw_continuation(&self) -> Option<plot::PointSeries> {
         let name = self.history.target.clone()?;
         let points = self.series.continuation.iter().filter_map(|point| {
@@ -382,7 +382,7 @@ fn exclusion_reason(point: &TrendPoint) -> &'static str {
     }
 }
 
-/// The positions of everything in the chart, with their times, in line order. Revisions without a
+/// The positions of everything in the chart, with their times, in history order. Revisions without a
 /// point are included if they lie between points.
 fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u32, Option<i64>> {
     let points = series.trend.points.iter();
@@ -410,7 +410,7 @@ fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u
 }
 
 /// The coordinates of all positions. On a time axis, a revision is never placed before its
-/// predecessor on the line, whatever its date.
+/// predecessor in the history, whatever its date.
 fn axis_coordinates(
     positions: &BTreeMap<u32, Option<i64>>,
     axis: TrendXAxis,

@@ -1,8 +1,9 @@
-//! Results of cases that were measured on several machines: the machine, how much the machines
+//! Reports cases that were measured on several machines: on which machine, how much the machines
 //! differ, and what to expect of other machines like them. Start at [`withdrawal_remark`],
 //! [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes the findings.
 //!
-//! Circular on purpose: `rows.rs` adds these columns to its table, and they read its lines.
+//! This file and `rows.rs` use each other on purpose: `rows.rs` adds these columns to its table,
+//! and they read its lines.
 
 use super::rows::VerdictLine;
 use crate::charts::{forest_row, threshold_band};
@@ -44,8 +45,8 @@ fn range_text(by_machine: &AcrossMachines) -> Option<String> {
     Some(format!("{low} … {high}"))
 }
 
-/// Adds the machine of each case if no case has more than one, otherwise the range across machines;
-/// verbose output gets a column per machine.
+/// Adds a column: the machine of each case if no case has more than one, otherwise the range across
+/// machines. In verbose output, a range is followed by a column per machine.
 pub fn add_columns<'a>(
     columns: &mut ColumnSet<VerdictLine<'a>>,
     rows: &[&CaseComparison],
@@ -86,7 +87,7 @@ pub fn add_columns<'a>(
     });
 }
 
-/// The effects on each machine of a line.
+/// The effects in a row of the table, one per machine.
 fn line_machines<'l>(line: &'l VerdictLine<'_>) -> impl Iterator<Item = &'l MachineEffect> {
     line.row
         .machines

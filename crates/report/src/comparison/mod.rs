@@ -1,4 +1,4 @@
-//! Baseline against candidates: the answer in words, then its table.
+//! Reports a baseline against candidates: the answer in words, then its table.
 //!
 //! Decides which comparisons share a table. Usually a table shows one comparison, and its rows are
 //! the cases. Comparisons of a single case would need as many tables as there are metrics (a load

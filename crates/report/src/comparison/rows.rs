@@ -1,4 +1,4 @@
-//! Rows and columns of the verdict table, for people and for machines.
+//! Rows and columns of the verdict table, for people and for programs.
 //!
 //! Preparing a row decides what concerns several of its cells at once: the common unit of both
 //! sides, the digits shown, the footnote marks. Start at [`prepare_lines`] and [`verdict_columns`].
@@ -338,7 +338,7 @@ fn add_answer(columns: &mut ColumnSet<VerdictLine<'_>>, confidence: f64) {
     });
 }
 
-/// Adds how certain the answer is.
+/// Adds columns on how certain the answer is.
 fn add_evidence(columns: &mut ColumnSet<VerdictLine<'_>>) {
     columns.add_column(ReportColumn::figure("p", "p").expendable(5), |line| {
         ReportCell::shown_figure(line.row.p, format_probability)
@@ -412,8 +412,8 @@ const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ),
 ];
 
-/// Adds how often each side was disturbed, if that is frequent; for machines, the kernel's figures
-/// for its runs.
+/// Adds columns on disturbed runs: for people how often each side was disturbed, if that is
+/// frequent; for programs the kernel's figures for the runs.
 pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
     let column = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
     columns.add_column(column.expendable(6), |line| {
@@ -487,7 +487,7 @@ const FIGURE_COLUMNS: [ComparisonFigure; 18] = [
     ("decided_at", |row| row.decided_at.map(f64::from)),
 ];
 
-/// Adds every figure, and all runs, for machines.
+/// Adds every figure, and all runs, for programs.
 fn add_figures(columns: &mut ColumnSet<VerdictLine<'_>>) {
     for (key, figure) in FIGURE_COLUMNS {
         columns.add_figure(key, move |line| figure(line.row));

@@ -43,7 +43,7 @@ pub fn comparison_headline(
     }
 }
 
-/// The sides that failed, and how: `new exited with status 3`.
+/// The sides that failed, and how: `new failed (exited with status 3)`.
 fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> Option<String> {
     let sides = [&comparison.baseline, &comparison.candidate];
     let failed: Vec<String> = sides

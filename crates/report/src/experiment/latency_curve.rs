@@ -15,8 +15,8 @@ use std::sync::Arc;
 const NS_PER_MS: f64 = 1e6;
 
 /// The chart ends at the first of these percentages up to which the slowest requests do not
-/// dominate it: on a linear axis, a starved 1 % would flatten everything else. Their times are
-/// given as text.
+/// dominate it: on a linear axis, a starved 1 % would flatten everything else. The subtitle gives
+/// the time of the slowest request.
 const END_PERCENTAGES: [u32; 4] = [98, 97, 95, 90];
 
 /// A time above this multiple of the time at 90 % dominates the chart.
@@ -37,7 +37,8 @@ struct ServedPicture<'a> {
     colours: Vec<Option<plot::RgbColor>>,
 }
 
-/// Percentage served against time: a chart per case and stage of the story.
+/// Draws the percentage of requests served against time: a chart per case, and per stage if the
+/// file lists stages.
 pub fn draw_served(
     group: &GroupFindings,
     series: ChartSeries,
@@ -63,7 +64,7 @@ pub fn draw_served(
     parts.map(|part| part.draw_up_to_end()).collect()
 }
 
-/// The last tenth of the requests, on an axis where each further nine has the same length.
+/// Draws the slower half of the requests, on an axis where each further nine has the same length.
 pub fn draw_tail(
     group: &GroupFindings,
     series: ChartSeries,
@@ -333,8 +334,8 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
     }
 }
 
-/// The requests in flight, which belong to every latency: latencies at different loads are not
-/// comparable.
+/// The requests in flight, which a reader of latencies must know: latencies at different loads are
+/// not comparable.
 fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
     let parts: Vec<String> = curves
         .iter()

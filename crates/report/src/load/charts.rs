@@ -1,4 +1,4 @@
-//! Charts of loads: figures over time, percentiles on an axis of nines, histograms of times.
+//! Draws charts of loads: figures over time, percentiles on an axis of nines, histograms of times.
 
 use crate::charts::point_series;
 use crate::document::ReportChart;

@@ -1,4 +1,4 @@
-//! The requested load, and how it went, as names with values.
+//! Lists the requested load, and how it went, as names with values.
 
 use crate::document::Fact;
 use crate::figure::{

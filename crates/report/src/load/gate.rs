@@ -1,4 +1,4 @@
-//! The results of loads against their limits.
+//! Reports the results of loads against their limits.
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_number, format_share};

@@ -1,5 +1,5 @@
 //! The report of HTTP load tests: the answer, a row per load, percentiles, the outcomes of the
-//! requests, charts, and every measured figure for machines.
+//! requests, charts, and every measured figure for programs.
 //!
 //! Decides on wording and order; `analysis::load` decides which figures are reported. Start at
 //! [`report_loads`]; sentences are in `text.rs`, tables in `tables.rs`, and [`add_gate`] reports a

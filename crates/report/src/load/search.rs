@@ -240,7 +240,7 @@ fn rates_headline(rates: &RateSeries) -> String {
             format!("; it keeps at least {}", format_rate(kept))
         });
         return format!(
-            "{label}: the highest rate is refused: in every try of {}, the generator, not the \
+            "{label}: the highest rate is unknown: in every try of {}, the generator, not the \
              server, was late{kept_note}. More --threads help if there are processors for them; \
              otherwise quiet the machine, or use --pin or --rt.",
             format_rate(refused_at)

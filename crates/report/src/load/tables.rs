@@ -114,7 +114,7 @@ pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
     }
 }
 
-/// A time. Machines get its upper bound, counted from the due time, and nothing if withheld.
+/// A time. Programs get its upper bound, counted from the due time, and nothing if it is withheld.
 pub fn time_cell(time: Option<ReportedTime>) -> ReportCell {
     let longest_ns = time.and_then(ReportedTime::longest_ns);
     ReportCell::figure(longest_ns.map(|ns| ns as f64))

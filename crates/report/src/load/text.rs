@@ -89,7 +89,7 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
     }
 }
 
-/// The clause about connections, if each response closed one.
+/// The clause about connections, if the server closed most of them after a response.
 fn connections_part(load: &LoadFindings<'_>) -> &'static str {
     let replies = &load.run.measured.totals.responses;
     let closed = replies.count - replies.reusable.min(replies.count);

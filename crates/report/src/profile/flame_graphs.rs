@@ -1,4 +1,5 @@
-//! The flame graphs of two profiles: each side, and the difference in the shape of either side.
+//! Draws the flame graphs of two profiles: each side, and the difference in the shape of either
+//! side.
 //!
 //! All four share one scale, so a box of twice the width cost twice as much. A difference in the
 //! candidate's shape cannot show what disappeared; the one in the baseline's shape can.

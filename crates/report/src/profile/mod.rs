@@ -274,7 +274,7 @@ fn add_section(
 ) {
     for block in single_profile(case_profile, sides, output).blocks {
         match block {
-            // The answers of a session are at its top.
+            // The headlines at the top of the report answer for the whole session.
             ReportBlock::Headline(sentence) => {
                 document.push(ReportBlock::Paragraph(format!("{sentence}.")))
             }
@@ -296,7 +296,7 @@ fn add_section(
     }
 }
 
-/// Adds the case to every row, for machines: they get the tables of all sections as one.
+/// Adds the case to every row, for programs: they get the tables of all sections as one.
 fn add_case_columns(mut table: ReportTable, case_profile: &CaseProfile) -> ReportTable {
     let names = [
         ("case", case_profile.case.id()),

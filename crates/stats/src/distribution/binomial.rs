@@ -83,7 +83,7 @@ fn lower_tail(count: u64, trials: u64, share: f64) -> f64 {
     tail / (tail + between + above)
 }
 
-/// Returns whether a term is too small to change the sum, as are then all terms beyond it.
+/// Returns whether a term is too small to change the sum; if it is, so are all terms beyond it.
 fn is_negligible(term: f64, sum: f64) -> bool {
     term < sum * f64::EPSILON * 1e-6
 }

@@ -5,8 +5,9 @@
 use super::{decreasing_root, normal};
 use std::f64::consts::{PI, SQRT_2};
 
-/// Above this, the expansion about the normal distribution is exact to the last digits, while the
-/// continued fraction loses one more digit with every power of ten: it works with 1 - t^2 / df.
+/// With more degrees of freedom than this, the expansion about the normal distribution is exact to
+/// the last digits, while the continued fraction loses one more digit with every power of ten: it
+/// works with 1 - t^2 / df.
 const MANY_DEGREES: f64 = 10_000.0;
 
 /// Probability that |T| exceeds |t| with `df` degrees of freedom; NaN when `df` is not positive.

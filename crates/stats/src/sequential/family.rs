@@ -40,7 +40,7 @@ impl ComparisonFamily {
         self.p.len() - 1
     }
 
-    /// Records the p value of an open member's latest look, and returns whether it is its smallest so far.
+    /// Records the p value of an open member's latest look, and returns whether it is the member's smallest so far.
     ///
     /// Because the smallest counts, p values must be valid over all looks, as [`RepeatedP`](super::RepeatedP) is: under the
     /// null hypothesis, their minimum is at most x with a probability of at most x.
@@ -98,7 +98,7 @@ pub fn survives_correction(adjusted: f64, alpha: f64) -> bool {
 const NODE_RATIO: f64 = 3.162_277_660_168_379_5;
 /// Nodes below the error rate of the design, down to 1e-14 of it: the smallest p value of 32 runs per side is 7e-13.
 const NODES_BELOW: usize = 28;
-/// Nodes above it; those with a rate of 1 or more are not used.
+/// Nodes above the error rate of the design; those with a rate of 1 or more are not used.
 const NODES_ABOVE: usize = 40;
 
 /// Tables that convert the p value at a look to one valid over all looks.

@@ -56,7 +56,7 @@ pub struct SequentialDesign {
 /// Why a design is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DesignError {
-    /// The looks are empty, begin with 0 or do not increase.
+    /// There are no looks, or they begin with 0 or do not increase.
     Looks,
     /// Alpha is not between 0 and 1.
     Alpha,
@@ -178,8 +178,8 @@ const POINTS_PER_DEVIATION: f64 = 20.0;
 /// Increments of more than this many standard deviations are ignored: their weight is below 1e-18.
 const MAX_DEVIATIONS: f64 = 9.0;
 
-/// The limit of |z| at each look so that by look k the probability of having crossed is
-/// `cumulative[k]` if the sides are equal.
+/// The limits of |z|, one per look, such that by look k the probability of having crossed one is `cumulative[k]` if the
+/// sides are equal.
 ///
 /// `times` are the information times, increasing and positive; only their ratios matter.
 pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
@@ -199,8 +199,8 @@ pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
     limits
 }
 
-/// Paths that have not crossed so far: a weighted grid of scores at the last look's time; before
-/// the first look, the single score zero.
+/// Paths that have not crossed a limit so far: a weighted grid of scores at the last look's time; before the first
+/// look, the single score zero.
 struct ScoreWalk {
     time: f64,
     /// Score and its part of the probability (density times Simpson weight).
@@ -217,7 +217,7 @@ impl Default for ScoreWalk {
 }
 
 impl ScoreWalk {
-    /// Probability of staying inside before `time` and being beyond +-`limit` (a score) at it.
+    /// Probability of staying within all limits before `time` and of being beyond +-`limit` (a score) at `time`.
     fn crossing_probability(&self, time: f64, limit: f64) -> f64 {
         let deviation = (time - self.time).sqrt();
         let tail_from = |score: f64| {

@@ -84,7 +84,7 @@ pub fn smallest_p(n1: usize, n2: usize) -> f64 {
     (1..=smaller).map(factor).product::<f64>().min(0.5) * 2.0
 }
 
-/// Normal approximation with continuity correction; the variance loses the tie term
+/// Normal approximation with continuity correction; the tie term is subtracted from the variance
 /// (Lehmann, Nonparametrics, 1975, section 1.4).
 fn asymptotic_p(u1: f64, n1: usize, n2: usize, ties: f64) -> f64 {
     let (pairs, n) = ((n1 * n2) as f64, (n1 + n2) as f64);

@@ -50,12 +50,12 @@ pub struct SignedRank {
     pub p: f64,
     /// Logarithms of the ratios, candidate over baseline, ascending.
     differences: Vec<f64>,
-    /// Walsh averages, ascending: the means of all pairs of differences, each also with itself.
-    /// They are the shifts at which the rank sum changes.
+    /// Walsh averages, ascending: the means of all pairs of differences, including each difference with itself. They
+    /// are the shifts at which the rank sum changes.
     averages: Vec<f64>,
 }
 
-/// Tests whether the two sides of `pairs` differ; each pair is baseline and candidate.
+/// Tests whether the two sides of `pairs` differ; each pair is (baseline, candidate).
 ///
 /// Differences of zero are left out and equal sizes share their ranks (Wilcoxon, Biometrics
 /// Bulletin 1, 1945). The distribution is exact, including ties, up to 200 pairs; beyond that, the
@@ -128,7 +128,7 @@ impl SignedRank {
     }
 }
 
-/// Means of all pairs of values, each also with itself, ascending.
+/// Means of all pairs of values, including each value with itself, ascending.
 fn walsh_averages(values: &[f64]) -> Vec<f64> {
     let with_first = |(at, first): (usize, &f64)| {
         let first = *first;
@@ -141,7 +141,7 @@ fn walsh_averages(values: &[f64]) -> Vec<f64> {
     averages
 }
 
-/// Probabilities of sums of positive ranks at most and at least as large as the observed one.
+/// Probabilities of a sum of positive ranks at most as large, and at least as large, as the observed one.
 fn tail_probabilities(differences: &[f64], theta: f64) -> TailProbabilities {
     let ranks = signed_ranks(differences, theta);
     let observed = ranks.iter().filter(|(_, is_positive)| *is_positive);

@@ -1,7 +1,7 @@
 //! Welch's t-test: two groups with unequal variances (Biometrika 34, 1947).
 //!
-//! Defined in the same cases as R's `t.test`, and gives R's figures. Does not format them. Start at
-//! [`welch`].
+//! Defined in the same cases as R's `t.test`, and gives the same values; does not format them.
+//! Start at [`welch`].
 
 use crate::describe::{mean, variance};
 use crate::distribution::student_t;

@@ -1,7 +1,7 @@
 //! Welch's analysis of variance: several groups with unequal variances (Biometrika 38, 1951).
 //!
-//! Decides whether the means of two or more groups differ by more than chance allows, with the
-//! figures of R's `oneway.test`. Independent of what the groups are. Start at [`welch_anova`].
+//! Decides whether the means of two or more groups differ by more than chance allows, with the same
+//! values as R's `oneway.test`. Independent of what the groups are. Start at [`welch_anova`].
 
 use super::WelchError;
 use crate::describe::{mean, variance};

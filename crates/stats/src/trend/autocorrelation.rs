@@ -1,9 +1,8 @@
 //! Correction for dependence between adjacent points.
 //!
-//! Estimates how much the variance of a level's mean exceeds that of independent points.
-//! Uses the smaller of two estimates of the correlation:
-//! many steps bias the estimate from differences, and undetected steps bias the estimate from
-//! residuals. Start at [`variance_inflation`].
+//! Estimates how much the variance of a level's mean exceeds that of independent points. Uses the
+//! smaller of two estimates of the correlation: many steps bias the estimate from differences, and
+//! undetected steps bias the estimate from residuals. Start at [`variance_inflation`].
 
 use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
@@ -27,7 +26,7 @@ const MIN_RESIDUALS: usize = 16;
 
 /// The factor by which dependence multiplies the variance of a level's mean: (1 + phi) / (1 - phi),
 /// where phi is the correlation of adjacent points within the last 256 points before `end`.
-/// `borders` are the changes so far, including the one in question.
+/// `borders` are the places of the changes so far, including the one in question.
 pub(super) fn variance_inflation(series: &TrendSeries, borders: &[usize], end: usize) -> f64 {
     let phi =
         correlation_of_differences(series, end).min(correlation_of_residuals(series, borders, end));

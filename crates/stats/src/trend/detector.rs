@@ -1,9 +1,10 @@
 //! Sequential change detection along a series: after every point there is a look, and every look
 //! counts.
 //!
-//! Decides when a border is suspected, found or withdrawn, and its final place; `scan` computes
-//! the evidence. The state is enough to continue when points are added, also in another
-//! process; starting over gives the same result. Start at [`ChangeDetector::process_series`].
+//! Decides when a border (the place of a change) is suspected, found or withdrawn, and where it
+//! finally lies; `scan` computes the evidence. The state is enough to continue when points are
+//! added, also in another process; starting over gives the same result. Start at
+//! [`ChangeDetector::process_series`].
 
 use super::autocorrelation::variance_inflation;
 use super::scan::{BestBorder, MAX_DISTANCE, MIN_SIDE, RankScan};
@@ -14,26 +15,26 @@ use crate::describe::{NORMAL_CONSISTENCY, median};
 use crate::distribution::normal;
 use std::ops::RangeInclusive;
 
-/// Evidence for a suspicion and for a finding, and evidence too small to keep a suspicion: chosen
-/// by simulation, see `crates/stats/benches/trend.md`.
+/// Evidence from which a change is suspected, from which it is found, and below which a suspicion
+/// is dropped: chosen by simulation, see `crates/stats/benches/trend.md`.
 const SUSPICION_LIMIT: f64 = 3.3;
 const FINDING_LIMIT: f64 = 4.5;
 const WITHDRAWAL_LIMIT: f64 = 2.5;
 /// Lengths of the stretches that end at the newest point: round(6 x 2^(j/2)), at most
-/// [`MAX_DISTANCE`]. One of length L is examined whenever the number of points is divisible by L /
-/// [`DUE_FRACTION`].
+/// [`MAX_DISTANCE`]. A stretch of length L is examined whenever the number of points is divisible
+/// by L / [`DUE_FRACTION`].
 const STRETCH_LENGTHS: [usize; 11] = [6, 8, 12, 17, 24, 34, 48, 68, 96, 136, 192];
 const DUE_FRACTION: usize = 8;
 /// Maximum move of a border when it is placed, and when its evidence is reviewed.
 const MAX_PLACING_MOVE: usize = 12;
 const MAX_REVIEW_MOVE: usize = 6;
-/// Up to this many points of the new level, a suspicion may become a finding or be withdrawn, the
-/// latter only from eight points on.
+/// While the new level has no more points than this, a suspicion may become a finding; from eight
+/// points on, it may also be withdrawn.
 const LAST_REVIEW: usize = 64;
 const FIRST_WITHDRAWAL: usize = 8;
 
-/// Minimum number of points for a suspicion: a stretch of 17 is the first that reaches 3.3, and is
-/// examined at 18.
+/// Minimum number of points for a suspicion: a stretch of 17 points is the first that reaches 3.3,
+/// and is examined when there are 18.
 pub const FIRST_SUSPICION: usize = 18;
 /// Minimum number of points for a finding: C(20, 10) arrangements are too few to reach 4.5.
 pub const FIRST_FINDING: usize = 21;
@@ -44,7 +45,7 @@ pub enum ChangeEvidence {
     /// Enough to measure again, not for an alarm: occurs about seven times in 1000 points without a
     /// change.
     Suspected,
-    /// Enough despite all looks; the series had `seen` points then.
+    /// Enough despite all looks. The series had `seen` points when it became enough.
     Found {
         /// Number of points of the series at that look.
         seen: usize,
@@ -56,9 +57,9 @@ pub enum ChangeEvidence {
 pub struct DetectedChange {
     /// Index of the last searchable point before the border.
     pub before: usize,
-    /// Index of the first searchable point after it.
+    /// Index of the first searchable point after the border.
     pub after: usize,
-    /// Number of searchable points when it was first suspected.
+    /// Number of searchable points when the change was first suspected.
     pub seen: usize,
     /// Strength of the evidence.
     pub evidence: ChangeEvidence,
@@ -104,8 +105,7 @@ impl Default for ChangeDetector {
 }
 
 impl ChangeDetector {
-    /// Looks at every number of points up to all of `series`, which must start with the points seen
-    /// before.
+    /// Takes a look after every new point of `series`, which must start with the points seen before.
     pub fn process_series(&mut self, series: &TrendSeries) {
         let mut scan = RankScan::default();
         while self.next <= series.len() {
@@ -212,7 +212,7 @@ impl ChangeDetector {
     /// the medians of its machines, and on the cost of dependence. `None` below eight
     /// points, and where zeros are among other values.
     ///
-    /// From the normal approximation of the rank test, whose efficiency is .955 under normal noise.
+    /// Follows from the normal approximation of the rank test, whose efficiency is .955 under normal noise.
     /// The evidence is large enough in nine of ten cases; in one of those, the border is elsewhere
     /// (simulated in `crates/stats/benches/trend.md`).
     pub fn smallest_visible(&self, series: &TrendSeries, after: usize) -> Option<f64> {

@@ -1,5 +1,5 @@
-//! Statistics of levels: variance between sessions beyond that of their runs, the level with its
-//! band, and the newest point.
+//! Computes statistics of levels: the variance between sessions beyond that of their runs, the
+//! level with its band, and the newest point.
 //!
 //! Describes a level without searching; nothing here is an alarm. Start at [`between_sessions`].
 
@@ -68,8 +68,8 @@ pub fn weighted_level(
 const RECENT_POINTS: usize = 40;
 const FAR_DEVIATIONS: f64 = 4.0;
 
-/// The newest point over the median of the last 40 of its machine, if it lies beyond all of them
-/// and beyond 4 robust deviations from their median.
+/// The newest point divided by the median of the last 40 points of its machine, if it lies beyond
+/// all of them and beyond 4 robust deviations from their median.
 ///
 /// A hint to measure again, never an alarm: under heavy-tailed noise it occurs for 30 in 1000
 /// points.

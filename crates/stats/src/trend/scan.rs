@@ -1,7 +1,7 @@
-//! The best border of one stretch of points.
+//! Finds the best border (the place of a change) in one stretch of points.
 //!
-//! Finds where the evidence of a change is largest, with machines as strata. Independent of limits
-//! and of other stretches. Start at [`RankScan::best_border`].
+//! The best border has the largest evidence, with machines as strata. Independent of limits and of
+//! other stretches. Start at [`RankScan::best_border`].
 
 use super::series::TrendSeries;
 use super::{EXACT_SIDE, exact_deviate};
@@ -89,7 +89,7 @@ impl RankScan {
         best
     }
 
-    /// Ranks within machines, as deviations from their means.
+    /// Computes ranks within machines, as deviations from their means.
     fn rank_points(&mut self, series: &TrendSeries, stretch: Range<usize>, is_one_machine: bool) {
         let points = series.machines()[stretch.clone()]
             .iter()

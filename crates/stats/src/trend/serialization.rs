@@ -1,7 +1,7 @@
-//! Serialization of a walk, so that another process can continue it: where its borders were placed,
-//! how they were described, and the walk as bytes.
+//! Serialization of a walk, so that another process can continue it: where its borders (the places
+//! of changes) were put, how they were described, and the state of the walk.
 //!
-//! Decides whether cached results are still valid; computes none. Start at
+//! Decides whether a stored walk is still valid; computes nothing itself. Start at
 //! [`ChangeDetector::to_bytes`].
 
 use super::detector::{ChangeDetector, LevelBorder};

@@ -7,15 +7,15 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 
-/// The figure of one session for one case, variant and metric.
+/// The value of one session for one case, variant and metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredPoint {
-    /// The figure, in the unit of the metric.
+    /// The value, in the unit of the metric.
     pub value: f64,
-    /// Number that identifies the machine that measured it.
+    /// Number that identifies the machine that measured the value.
     pub machine: u32,
-    /// Index of its revision in the history. No change is placed between points with the same
-    /// index.
+    /// Index of the measured revision in the history. No change is placed between points with the
+    /// same index.
     pub position: u32,
 }
 
@@ -46,7 +46,7 @@ impl std::error::Error for TooManyNonPositive {}
 /// change from zero then has an infinite ratio, and a change to zero the ratio 0.
 const LOG_OF_ZERO: f64 = -10_000.0;
 
-/// Points in the order of the revisions, as logarithms; those without one are left out.
+/// Points in the order of the revisions, as logarithms; points without one are left out.
 #[derive(Debug, Clone, Default)]
 pub struct TrendSeries {
     logs: Vec<f64>,

@@ -1,4 +1,5 @@
-//! Describes a change: step or slope, its size, and whether the machines can show it at all.
+//! Describes a change: step or slope, its size, and whether it can be told apart from a change of
+//! machines.
 //!
 //! Does not decide whether there is a change. Start at [`estimate_size`].
 
@@ -9,7 +10,7 @@ use crate::effect::{ShiftEstimate, hodges_lehmann};
 use crate::interval::Interval;
 use std::ops::Range;
 
-/// A step between two levels, or a slope without a border.
+/// A step between two levels, or a gradual slope with no single change point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeShape {
     /// Two levels fit.
@@ -18,14 +19,14 @@ pub enum ChangeShape {
     Drift,
 }
 
-/// Levels with fewer points are not compared with a line.
+/// Levels with fewer points than this are not compared with a line.
 const MIN_LEVEL_POINTS: usize = 8;
 /// Residuals are clipped at this many robust deviations, so that no single point decides the shape.
 const CLIP: f64 = 3.0;
 
 /// Calls a change a drift if a line through the levels left and right of `at` leaves less
-/// unexplained than a step, by more than two variances. Both are fitted with an offset for every
-/// machine.
+/// unexplained than a step does, by more than two variances. Line and step are fitted with an
+/// offset for every machine.
 pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeShape {
     let sides = [levels.start..at, at..levels.end];
     if sides.iter().any(|side| side.len() < MIN_LEVEL_POINTS) {
@@ -94,7 +95,7 @@ fn without_offsets(values: &[f64], machines: &[u32]) -> Vec<f64> {
         .collect()
 }
 
-/// The new level over the old one.
+/// The new level divided by the old one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangeSize {
     /// 1.05 for a new level 5 % above the old one. NaN if no machine has points on both sides.
@@ -103,7 +104,7 @@ pub struct ChangeSize {
     pub interval: Interval,
 }
 
-/// Number of points of a side used to estimate a size, those nearest to the border.
+/// Sizes are estimated from at most this many points on each side, those nearest to the change.
 const SIZED_POINTS: usize = 64;
 const CONFIDENCE: f64 = 0.95;
 
@@ -132,15 +133,15 @@ pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usiz
             interval,
         };
     }
-    // Constant figures have an interval of width zero; this minimum is below the last digit of a
-    // logarithm.
+    // Constant values give an interval of width zero; this minimum, below the precision of the
+    // logarithms, avoids a division by zero.
     let weight = |shift: &ShiftEstimate| shift.interval.half_width().max(1e-12).powi(-2);
     let weights: f64 = bounded.iter().map(|shift| weight(shift)).sum();
     let estimate = bounded
         .iter()
         .map(|shift| weight(shift) / weights * shift.estimate)
         .sum::<f64>();
-    // Distances from the estimate to an end combine like standard deviations.
+    // Distances from the estimate to one end are combined like standard deviations.
     let distance = |end: fn(&Interval) -> f64| {
         let square = |shift: &&ShiftEstimate| {
             (weight(shift) / weights * (end(&shift.interval) - shift.estimate)).powi(2)
@@ -157,12 +158,12 @@ pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usiz
     }
 }
 
-/// Where the machine changed together with the code, so that the two cannot be separated: the first
-/// point after the latest border for which more than half of the points on each side are from
-/// machines that the other side lacks.
+/// Returns where the machine changed together with the code, so that the two effects cannot be
+/// separated: the first point after the latest place where more than half of the points on each
+/// side are from machines that the other side lacks. To separate them, measure an older revision on
+/// the new machine.
 ///
-/// As an index into the given points. Measuring an older revision on the new machine separates
-/// them.
+/// The result is an index into the points given to [`TrendSeries::new`].
 pub fn machine_swap(series: &TrendSeries) -> Option<usize> {
     let machines = series.machines();
     let (mut old, mut new) = (

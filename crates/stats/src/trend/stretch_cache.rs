@@ -3,8 +3,8 @@
 use super::shape::{ChangeShape, ChangeSize};
 use std::ops::Range;
 
-/// Results about stretches of a series that only grows, so that they stay valid for the same
-/// stretch.
+/// Results about stretches of a series. They stay valid when points are added, because a stretch
+/// keeps its points.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct WalkCache {
     /// Place of the border in a stretch.
@@ -30,7 +30,7 @@ impl<T> Default for StretchCache<T> {
 }
 
 impl<T: Copy> StretchCache<T> {
-    /// Starts another pass: entries that it does not request are dropped after it.
+    /// Starts another pass; at its end, entries that it did not request are dropped.
     pub fn start_pass(&mut self) {
         self.earlier = std::mem::take(&mut self.now);
     }

@@ -6,8 +6,9 @@
 //! renders blocks, `gallery.rs` the charts of all cases, `table.rs` tables; `page_layout.rs` has the
 //! frame that a server adds, `chart_pages.rs` the charts on separate pages.
 
-// Circular on purpose: the page calls `page_layout.rs` and the blocks, which use `TopOfPage` and the
-// helpers of `writer.rs`, which names a `RowChoice` of the frame. Other code uses only this module.
+// These files use each other on purpose: the page calls `page_layout.rs` and the blocks, which use
+// `TopOfPage` and the helpers of `writer.rs`, which names a `RowChoice` of the frame. Other code
+// uses only this module.
 mod blocks;
 mod chart_pages;
 mod gallery;

@@ -53,11 +53,11 @@ pub struct ServedFrame {
 /// Addresses of the files that every page needs.
 #[derive(Debug, Clone, Default)]
 pub struct AssetPaths {
-    /// [`STYLE`](super::SERVED_STYLE).
+    /// Address of [`SERVED_STYLE`](super::SERVED_STYLE).
     pub style: String,
-    /// [`EARLY_SCRIPT`](super::EARLY_SCRIPT).
+    /// Address of [`EARLY_SCRIPT`](super::EARLY_SCRIPT).
     pub early_script: String,
-    /// [`SCRIPT`](super::SERVED_SCRIPT).
+    /// Address of [`SERVED_SCRIPT`](super::SERVED_SCRIPT).
     pub script: String,
 }
 
@@ -108,7 +108,7 @@ pub struct PageForm {
     pub button: String,
     /// The fields.
     pub fields: Vec<FormField>,
-    /// Active filters, each as the address without it.
+    /// Active filters, each with the address of the page without that filter.
     pub set: Vec<PageLink>,
 }
 
@@ -228,7 +228,7 @@ fn link_markup(link: &PageLink) -> String {
     )
 }
 
-/// Renders the breadcrumbs, which replace the kind of report.
+/// Renders the breadcrumbs, shown where a page that stands alone names the kind of report.
 pub(super) fn breadcrumbs_markup(frame: &ServedFrame) -> String {
     let mut out = String::from("<nav class=\"kind\" aria-label=\"Breadcrumb\"><ol>");
     for link in &frame.breadcrumbs {
@@ -253,7 +253,8 @@ pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
     out
 }
 
-/// Renders a form that changes something: always open, and always submitted, never a plain address.
+/// Renders a form that changes something: always open, and submitted with POST, never as an
+/// address.
 fn change_form(form: &PageForm) -> String {
     let title = escape_html(&form.title);
     let mut out = format!(

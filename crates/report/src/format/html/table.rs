@@ -73,7 +73,7 @@ impl<'t> TableView<'t> {
     }
 }
 
-/// Draws the drawings of a column on a common axis.
+/// Renders the drawings of a column on a common axis.
 fn draw_strips(
     table: &ReportTable,
     column: usize,
@@ -103,7 +103,7 @@ fn draw_strips(
     }
 }
 
-/// Writes the captions except for the page title; returns whether there were any.
+/// Writes the caption lines, without one that the page title repeats; returns whether there are any.
 fn write_captions(table: &ReportTable, id: &str, writer: &mut HtmlWriter) -> bool {
     let lines = &table.caption[..];
     let lines = match lines.split_first() {
@@ -430,7 +430,8 @@ fn unbroken_options(text: &str) -> String {
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// The sort key of a row, if it is not the cell's text. Served pages link to all digits instead.
+/// The attribute with a cell's sort key, if that is not its text. Rounded on served pages, which link
+/// to all digits.
 fn sort_value(cell: &ReportCell, is_served: bool) -> String {
     match &cell.value {
         Some(Datum::Number(number)) if is_served && number.is_f64() => {

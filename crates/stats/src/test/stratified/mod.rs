@@ -142,8 +142,8 @@ fn estimate_shift(blocks: &RankedBlocks, resolution: f64) -> f64 {
     0.5 * (middle(&|z| z > 0.0) + middle(&|z| z >= 0.0))
 }
 
-/// The thetas that the two-sided test does not reject at `p_limit`; infinite ends if it rejects
-/// none on that side.
+/// The thetas that the two-sided test does not reject at `p_limit`; an end is infinite if the test rejects no theta on
+/// that side.
 fn shift_interval(blocks: &RankedBlocks, p_limit: f64) -> Interval {
     let limit = 0.5 * p_limit;
     let is_below = |theta: f64| tail_probabilities(blocks, theta).upper <= limit;
@@ -230,8 +230,8 @@ impl ShiftSteps {
 /// Brackets the theta at which `is_below` turns from true to false: true at the first end, false at
 /// the second.
 ///
-/// Both ends are minus infinity if it is false for every theta, and plus infinity if it is true for
-/// every theta.
+/// Both ends are minus infinity if `is_below` is false for every theta, and plus infinity if it is true for every
+/// theta.
 fn bracket_crossing(resolution: f64, is_below: impl Fn(f64) -> bool) -> (f64, f64) {
     let (mut low, mut high) = (-INITIAL_BRACKET, INITIAL_BRACKET);
     while !is_below(low) {
