@@ -11,7 +11,7 @@ use std::iter::repeat_n;
 pub struct TrialResult {
     /// Numbers of passed and failed cases, by file name.
     pub files: BTreeMap<String, (usize, usize)>,
-    /// Failures, starting with files that could not be described.
+    /// Failures: first files that could not be described, then runs in the order of their slots.
     pub failures: Vec<StepFailure>,
     /// Lifetime of each slot's process.
     pub lived_ns: Vec<Option<u64>>,
@@ -40,6 +40,8 @@ pub fn try_cases(
         fail_fast,
         &mut [&mut result, listener],
     )?;
+    // Several cases are tried at a time, and the fastest ends first.
+    result.failures.sort_by_key(|failure| failure.slot);
     for job in &plans.plan.jobs {
         result.files.entry(job.source.name.clone()).or_default();
     }

@@ -516,7 +516,7 @@ pub(crate) struct RunLine<'a> {
     pub samples: Vec<SampleLine<'a>>,
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
     pub notes: Cow<'a, [String]>,
-    /// Details of the HTTP load, if the run is one.
+    /// Details of the HTTP load, if the run is one, as they were stored.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub load: Option<&'a RawValue>,
 }

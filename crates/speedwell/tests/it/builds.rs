@@ -433,7 +433,7 @@ fn snippets_of_compiled_languages_have_builds() {
         let answer = with_compiler(&project, &[&words[..], &QUICK[..]].concat());
         answer
             .expect_status(0)
-            .expect_stdout(&["Layout: builds of one source differ by"]);
+            .expect_stdout(&["Layout: the standard deviation between builds of the same source"]);
         assert_eq!(builds_of(&project).len(), 4, "{language}");
     }
 }

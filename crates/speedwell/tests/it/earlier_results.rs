@@ -36,43 +36,17 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(parse).collect()
 }
 
-/// Keys of version 0.1.0 and their names today; old names are still read.
-const RENAMED_KEYS: [(&str, &str); 17] = [
-    ("account", "totals"),
-    ("asked", "requested"),
-    ("books", "outcomes"),
-    ("greatest_body_bytes", "max_body_bytes"),
-    ("greatest_ns", "max_ns"),
-    ("lanes", "streams_per_connection"),
-    ("least_body_bytes", "min_body_bytes"),
-    ("least_lower_bound_ns", "min_lower_bound_ns"),
-    ("least_ns", "min_ns"),
-    ("least_share", "min_share"),
-    ("most_connections", "max_connections"),
-    ("most_ns", "max_ns"),
-    (
-        "most_requests_per_connection",
-        "max_requests_per_connection",
-    ),
-    ("reached_most_connections", "reached_max_connections"),
-    ("replies", "responses"),
-    ("squares", "sum_of_squares"),
-    ("under_way_ns", "in_flight_ns"),
-];
-
-/// Renames the keys that have another name today.
+/// Gives keys of version 0.1.0 their names of today. Details of a load are exported as they were
+/// stored: old names are still read.
 fn rename_keys(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(rename_keys).collect(),
         Value::Object(members) => {
-            let renamed = members.into_iter().map(|(key, value)| {
-                let new_key = match RENAMED_KEYS.iter().find(|(old, _)| *old == key) {
-                    Some((_, new)) => (*new).to_owned(),
-                    // The exit status of a process has the same key; it is a number.
-                    None if key == "code" && value.is_object() => "snippet".to_owned(),
-                    None => key,
-                };
-                (new_key, rename_keys(value))
+            let renamed = members.into_iter().map(|(key, value)| match &*key {
+                "load" => (key, value),
+                // The exit status of a process has the same key; it is a number.
+                "code" if value.is_object() => ("snippet".to_owned(), rename_keys(value)),
+                _ => (key, rename_keys(value)),
             });
             Value::Object(renamed.collect())
         }
