@@ -225,7 +225,15 @@ fn path_holes(path: &str) -> Vec<(String, String)> {
 /// Number of rows in the store.
 fn rows(place: &StorePlace) -> i64 {
     let tables = [
-        "session", "run", "tag", "origin", "token", "project", "upload", "deleted", "change",
+        "session",
+        "run",
+        "tag",
+        "origin",
+        "token",
+        "project",
+        "upload",
+        "deleted_session",
+        "change",
     ];
     let counts = tables.map(|table| format!("(SELECT count(*) FROM {table})"));
     place.number(&format!("SELECT {}", counts.join(" + ")))
