@@ -31,7 +31,8 @@ static CONFIRMATION_DESIGN: LazyLock<SequentialDesign> = LazyLock::new(|| {
 pub enum ConfirmationResult {
     /// The sides differ, in the suspected direction if there was one.
     Confirmed(IntervalEstimate),
-    /// They differ by less than what matters, in the other direction, or not detectably.
+    /// The sides differ by less than what matters, or in the direction opposite to the suspected
+    /// one, or not detectably.
     Refuted(IntervalEstimate),
 }
 
@@ -77,7 +78,7 @@ pub fn evaluate_confirmation(
     }))
 }
 
-/// The tested change as a share, with the interval of ratios that the test does not reject at
+/// The tested change as a share, with the interval of changes that the test does not reject at
 /// `p_limit`. A change from zero is infinite.
 pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEstimate {
     let share = |ratio: f64| {
@@ -95,8 +96,8 @@ pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEsti
     }
 }
 
-/// Whether the values of a case and metric (by name) were larger when a change was suspected;
-/// `None` if no direction was suspected.
+/// Tells, by the names of a case and a metric, whether the candidate's values were larger when the
+/// change was suspected; `None` if no direction was suspected.
 pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
 /// Reads the confirmations of a session: each comparison of a case with its result. If no direction

@@ -85,7 +85,8 @@ pub(super) fn correct_family(family: &mut [FamilyMember<'_>], correction: Testin
     }
 }
 
-/// Fraction of the error rate at which the next change would be significant.
+/// Returns the level at which one more change would be significant after the correction, as a share
+/// of the error rate.
 fn next_alpha_share(correction: TestingCorrection, tests: usize, discoveries: usize) -> f64 {
     let (tests, discoveries) = (tests.max(1), discoveries.min(tests.saturating_sub(1)));
     match correction {
@@ -95,7 +96,8 @@ fn next_alpha_share(correction: TestingCorrection, tests: usize, discoveries: us
     }
 }
 
-/// Marks an open case that cannot have a verdict, and says what it would take to get one.
+/// Marks an open case that cannot have a verdict. If the runs are too few, a note says how many are
+/// enough.
 fn explain_no_verdict(
     row: &mut CaseRow,
     policy: &JudgingPolicy,
@@ -104,7 +106,8 @@ fn explain_no_verdict(
 ) {
     let tests = match correction {
         TestingCorrection::Holm => tests,
-        // Benjamini-Hochberg can find many changes together; without correction each stands alone.
+        // The number of tests does not put a verdict out of reach: Benjamini-Hochberg can find many
+        // changes together, and without correction each test stands alone.
         TestingCorrection::BenjaminiHochberg | TestingCorrection::None => 1,
     };
     let comparison = &row.comparison;
@@ -167,9 +170,9 @@ fn explain_open_verdict(
         .then(|| "There is a change (the interval excludes zero), but within the threshold.".into())
 }
 
-/// Approximate number of additional runs per side after which an unclear case is decided: as
-/// "changed", at the level left by the correction, or as "same", whichever comes first. `None` if
-/// the scatter of the runs so far is unknown.
+/// Approximate number of additional runs per side after which an unclear case is decided: either as
+/// "changed", at the significance level that the correction leaves, or as "same". The smaller of
+/// the two numbers is returned. `None` if the scatter of the runs so far is unknown.
 fn additional_runs(row: &CaseRow, policy: &JudgingPolicy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;

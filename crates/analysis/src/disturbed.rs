@@ -2,8 +2,8 @@
 //! runs that count when disturbed ones are rejected.
 //!
 //! A run is never rejected by its value, only by rules fixed before the first run. The rules are
-//! not applied if one side is disturbed more often than another: that may be caused by the side
-//! itself, and rejecting its runs would hide it. Start at [`DisturbanceExposure::count_runs`].
+//! not applied if one side is disturbed more often than another: the side itself may be the cause,
+//! and rejecting its runs would hide that. Start at [`DisturbanceExposure::count_runs`].
 
 use speedwell_model::{
     DisturbanceFigure, RejectRule, RejectRules, Run, Session, SessionDesign, median,
@@ -14,7 +14,7 @@ use std::collections::HashSet;
 /// p value from which sides count as disturbed equally often.
 const UNEQUAL_P: f64 = 0.05;
 
-/// Share of disturbed runs that is worth showing in the table.
+/// Share of disturbed runs above which the table shows the share.
 const NOTABLE_SHARE: f64 = 0.10;
 
 /// Share of rejected runs above which the machine is too busy: the remaining runs may be a biased
@@ -24,11 +24,11 @@ const MAX_REJECTED_SHARE: f64 = 0.30;
 /// How often one side of a case was disturbed, with the kernel figures of its runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DisturbanceExposure {
-    /// Number of runs, without repetitions.
+    /// Number of runs. A run that repeats a disturbed one does not count.
     pub runs: u32,
     /// Number of disturbed runs.
     pub disturbed: u32,
-    /// Median over the runs of each figure that the kernel reported.
+    /// Each figure that the kernel reported, with its median over the runs.
     pub figures: Vec<(DisturbanceFigure, f64)>,
     /// Whether rules reject disturbed runs, provided both sides are disturbed equally often.
     pub rejects: bool,
@@ -38,7 +38,8 @@ impl DisturbanceExposure {
     /// Counts the runs of one side.
     fn count_runs(design: &SessionDesign, runs: &[&Run]) -> DisturbanceExposure {
         let default_rules = RejectRules::default_rules();
-        // Earlier versions recorded only some of the figures, too few to count disturbed runs.
+        // Runs measured by earlier versions lack these statistics, because those versions recorded
+        // too few figures to tell whether a run was disturbed.
         let is_recorded = |run: &&&Run| run.kernel_stats.is_some();
         let recorded: Vec<&Run> = runs.iter().filter(is_recorded).copied().collect();
         let is_disturbed = |run: &Run| {
@@ -117,8 +118,8 @@ impl DisturbanceExposure {
 /// Keeps one run per slot on each side of a case, in execution order, and returns how often each
 /// side was disturbed.
 ///
-/// If rules are applied, keeps the slot's undisturbed run; a slot without one is lost. Otherwise
-/// keeps the first run.
+/// If rules are applied, this keeps the undisturbed run of each slot and drops slots without one.
+/// Otherwise, it keeps the first run of each slot.
 pub(super) fn select_counted_runs(
     design: &SessionDesign,
     sides: &mut [Vec<&Run>],
@@ -143,7 +144,7 @@ pub(super) fn select_counted_runs(
     exposures
 }
 
-/// Whether all sides of a case were disturbed equally often.
+/// Whether the rules are applied to a case: only if all its sides were disturbed equally often.
 fn are_rules_applied(sides: &[DisturbanceExposure]) -> bool {
     let differs = |(index, side): (usize, &DisturbanceExposure)| {
         sides[..index].iter().any(|other| side.differs_from(other))

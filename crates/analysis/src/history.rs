@@ -1,4 +1,5 @@
-//! All series of a project along one line of revisions, for reporting.
+//! Collects all series of a project along one line of revisions for reports, and finds what several
+//! series have in common.
 
 use crate::environment_facts::FactDifference;
 use crate::trend::{MAX_BORDER_SHIFT, SearchedTrend, SeriesLevel, TrendPoint, verdict_of_change};
@@ -35,14 +36,15 @@ pub struct SeriesTrend {
     pub number: i64,
     /// Current key.
     pub key: SeriesKey,
-    /// Its trend.
+    /// The trend of the series.
     pub trend: SearchedTrend,
     /// Environment facts that changed near each change, in order of the changes.
     pub causes: Vec<Vec<FactDifference>>,
     /// Environment facts that changed between successive points of one machine, by index of the
     /// later point; only when the whole trend is shown.
     pub environment_changes: BTreeMap<usize, Vec<FactDifference>>,
-    /// Sessions in which the case failed, which have no point; only when the whole trend is shown.
+    /// Sessions in which the case failed, so that they have no point; only when the whole trend is
+    /// shown.
     pub failures: Vec<RevisionMarker>,
     /// Points of the parent branch after the fork; their positions continue from the fork.
     pub continuation: Vec<TrendPoint>,
@@ -54,14 +56,15 @@ const AROUND_CHANGE: usize = 10;
 /// Logarithm of the maximum ratio of two levels that may belong to one case under two names.
 const SAME_LEVEL_LOG_RATIO: f64 = 0.1;
 
-/// Minimum number of cases to look for common changes.
+/// Minimum number of changed cases for a common change.
 const MIN_COMMON_CASES: usize = 3;
 
 /// A revision at which nearly all cases changed in one direction, which suggests a common cause
 /// rather than the code of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommonChange<'a> {
-    /// First measured revision of the new levels, by majority of the changes.
+    /// First measured revision of the new levels. If the changes of the cases lie a few revisions
+    /// apart, this is the median of their revisions.
     pub after: &'a str,
     /// Metric name.
     pub metric: &'a str,
@@ -97,7 +100,8 @@ impl ProjectHistory {
         let mut found: Vec<(u32, CommonChange<'_>)> = groups
             .flat_map(|((metric, _, is_rise), cases)| find_common_changes(&cases, metric, is_rise))
             .collect();
-        // Several metrics of the same cases change together.
+        // Several metrics of the same cases change together, so only the first of neighboring
+        // common changes is kept.
         found.sort_by_key(|(position, common)| (*position, usize::MAX - common.changed));
         found.dedup_by(|later, earlier| later.0 - earlier.0 <= MAX_BORDER_SHIFT);
         found.into_iter().map(|(_, common)| common).collect()
@@ -124,8 +128,8 @@ impl ProjectHistory {
         pairs
     }
 
-    /// Cases that end where others begin, at the same level: possible renames, from the first to
-    /// the second.
+    /// Pairs of cases where the second begins right after the first ends, at the same level: the
+    /// first case may have been renamed to the second.
     pub fn possible_renames(&self) -> Vec<(&str, &str)> {
         let position_range = |series: &SeriesTrend| {
             let points = &series.trend.points;
@@ -307,7 +311,8 @@ impl SearchedTrend {
             .collect()
     }
 
-    /// Successive pairs at or near the place of a change, where its cause may lie.
+    /// Index pairs of successive points of one machine at or near a change, where its cause may
+    /// lie.
     pub fn successions_near(&self, change: &RecordedChange) -> Vec<(usize, usize)> {
         let (Some(before), Some(after)) = (
             self.revision_position(&change.before),
@@ -353,8 +358,8 @@ mod tests {
     use crate::trend::{search_trend, tests::points_from};
     use speedwell_model::Metric;
 
-    /// Creates a history with one series per factor, which multiplies its values from position 20
-    /// on.
+    /// Creates a history with one series per factor. The factor multiplies the values of its series
+    /// from position 20 on.
     fn history(factors: &[f64]) -> ProjectHistory {
         let course = |(number, factor): (u32, &f64)| {
             let value = |place: u32| {

@@ -22,7 +22,7 @@ pub struct RequiredSteadiness {
 pub struct VariationSpread {
     /// One per case; NaN for a case without results.
     pub cases: Vec<f64>,
-    /// Their mean; infinite without cases.
+    /// Mean over the cases; infinite without cases.
     pub mean: f64,
 }
 
@@ -60,8 +60,8 @@ pub struct IterationLevel {
     pub names: Vec<String>,
     /// Variation of the results.
     pub spread: VariationSpread,
-    /// Median sample length, in nanoseconds, of the case where it is shortest; `None` if lengths
-    /// are unknown.
+    /// Median sample length, in nanoseconds, of the case with the shortest samples; `None` if
+    /// lengths are unknown.
     pub shortest_ns: Option<u64>,
 }
 
@@ -150,9 +150,9 @@ impl IterationSearch {
         shortest_ns.is_none_or(|shortest_ns| shortest_ns >= self.min_ns)
     }
 
-    /// Skips the numbers that would be too small if time were proportional to the number, given that
-    /// the current one took `shortest_ns`. The fixed cost of a first sample only makes iterations look
-    /// slower, so no sufficient number is skipped.
+    /// Skips the numbers of iterations whose samples would be too short if time were proportional
+    /// to the number; samples of the current number took `shortest_ns`. The fixed cost of a first
+    /// sample only makes iterations look slower, so no sufficient number is skipped.
     pub fn skip_too_small(&mut self, shortest_ns: u64) {
         let mut expected_ns = shortest_ns.max(1);
         while let Some(n) = self.n {

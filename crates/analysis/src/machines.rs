@@ -1,10 +1,10 @@
 //! Draws conclusions about a case measured on several machines.
 //!
 //! Makes three statements, in this order: what holds on these machines (from the test of all
-//! blocks, decided elsewhere), whether it is the same on all of them, and what to expect on similar
-//! machines. Runs are compared only within their machine, and machines of different classes are not
-//! pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several machines", lists
-//! the error rates.
+//! blocks, decided elsewhere), whether the change is the same on all of them, and what to expect on
+//! similar machines. Runs are compared only within their machine, and machines of different classes
+//! are not pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several
+//! machines", lists the error rates.
 
 use crate::CandidateComparison;
 use crate::evidence;
@@ -17,12 +17,12 @@ use speedwell_stats::interval::{mean_t, values_to_halve};
 use speedwell_stats::test::{WelchError, welch_anova};
 use std::collections::{BTreeMap, HashMap};
 
-/// Minimum number of blocks per machine to estimate its scatter for a test of several machines:
-/// with 4 blocks on each of 8 machines the test has 7.8 % false alarms at a level of 5 %; with more
-/// blocks it keeps its level.
+/// Minimum number of blocks on a machine for the test whether machines differ. The test estimates
+/// the scatter of each machine: with 4 blocks on each of 8 machines, it has 7.8 % false alarms at a
+/// level of 5 %; with more blocks, it keeps its level.
 const MIN_BLOCKS: usize = 4;
-/// Minimum number of machines to generalize to their class: Student's interval of two would be
-/// twelve times as wide as their scatter.
+/// Minimum number of machines to generalize to their class: Student's interval from two machines
+/// would be twelve times as wide as the difference between them.
 const MIN_MACHINES: usize = 3;
 /// Level of the test whether machines differ.
 const EQUALITY_LEVEL: f64 = 0.05;
@@ -34,7 +34,7 @@ const ROUNDING: f64 = 1e-9;
 pub struct AcrossMachines {
     /// One entry per machine that measured the case, in session order.
     pub machines: Vec<MachineEffect>,
-    /// Verdict on these machines from all blocks together. Gates use this one.
+    /// Verdict on these machines from all blocks together. Gates use this verdict.
     pub on_these: Verdict,
     /// p value of the hypothesis that the change is the same on all machines; `None` if fewer than
     /// two machines have enough blocks.
@@ -48,7 +48,7 @@ pub struct AcrossMachines {
 /// Change on a single machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineEffect {
-    /// Its name in the fleet.
+    /// Name of the machine in the fleet.
     pub name: String,
     /// Machine class.
     pub class: String,
@@ -91,7 +91,8 @@ impl AcrossMachines {
     }
 }
 
-/// Computes the change on each machine for these cases of a session on several machines.
+/// Computes the changes on each machine, for each of the cases `ids` of a session that several
+/// machines measured.
 pub(super) fn effects_of_cases<'c>(
     session: &Session,
     grid: &RunGrid<'_>,
@@ -121,7 +122,8 @@ pub(super) fn add_machine_results(
     for (comparison, effects) in comparisons.iter_mut().zip(effects) {
         for (row, mut machines) in comparison.rows.iter_mut().zip(effects) {
             if let [only] = &mut machines[..] {
-                // A single machine has the row's change, which may rest on several looks.
+                // The change on a single machine is the row's change, which may rest on several
+                // looks.
                 only.change = row.change;
             }
             let results = conclude_across(machines, row.verdict, policy);
@@ -259,7 +261,8 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
     }
 }
 
-/// Whether the machines individually agree: all change in one direction, or none relevantly.
+/// Whether the machines individually agree: the case changes in the same direction on all of them,
+/// or on none by an amount that matters.
 fn machines_agree(machines: &[MachineEffect], policy: &JudgingPolicy) -> bool {
     let all_changes = |holds: &dyn Fn(&IntervalEstimate) -> bool| {
         let mut changes = machines
@@ -272,7 +275,7 @@ fn machines_agree(machines: &[MachineEffect], policy: &JudgingPolicy) -> bool {
         || all_changes(&|change| change.lies_within(-policy.delta, policy.delta))
 }
 
-/// Generalizes from one value per machine to their class.
+/// Generalizes from one value per machine to the class of these machines.
 fn class_population(class: &str, values: &[f64], confidence: f64) -> Option<MachinePopulation> {
     if values.len() < MIN_MACHINES {
         return None;

@@ -1,10 +1,11 @@
 //! Arranges the values of two variants for one case and metric as the test needs them, and detects
 //! runs that depend on earlier ones.
 //!
-//! Decides which values are compared: with randomized blocks only the values of complete blocks,
-//! since a lost run unbalances its block; otherwise all. A block counts for a pair if both its
-//! sides are complete, whatever happened to a third variant: the order of these two within the
-//! block is random all the same. Does not know which tests are used. Start at [`PairedRuns`].
+//! Decides which values are compared. With randomized blocks, these are only the values of complete
+//! blocks, since a lost run unbalances its block; otherwise, all values are compared. A block is
+//! complete if both sides have all their runs in it, even if a third variant lost a run: the order
+//! of the two sides within the block is random all the same. Does not know which tests are used.
+//! Start at [`PairedRuns`].
 
 use speedwell_model::RunValue;
 use speedwell_stats::BlockObservation;
@@ -19,7 +20,8 @@ pub(super) enum RunMatching {
     Blocks {
         /// Runs of each variant in one block.
         runs: usize,
-        /// Number and runs of the last planned block, if it is shorter than the others.
+        /// Number of the last planned block and its runs per side, if that block is shorter than
+        /// the others.
         short: Option<(u32, usize)>,
     },
     /// In pairs: the runs of slots 2k and 2k + 1.
@@ -30,7 +32,7 @@ pub(super) enum RunMatching {
 
 impl RunMatching {
     /// Matches in blocks of equal length; if `planned` runs of each variant do not fill them, the
-    /// last one is shorter.
+    /// last block is shorter.
     pub fn in_blocks(runs: usize, planned: Option<usize>) -> RunMatching {
         let block_len = runs.max(1);
         let remainder = |planned: usize| ((planned / block_len) as u32, planned % block_len);
@@ -80,6 +82,7 @@ pub(super) struct PairedRuns {
 /// A complete block.
 #[derive(Default)]
 struct CompleteBlock {
+    /// Largest slot of the runs in both sides, with the block of that run.
     completed: (u32, u32),
     baseline: Vec<f64>,
     candidate: Vec<f64>,
@@ -126,9 +129,9 @@ impl ComparedData {
         self.is_never_negative() && median(&self.baseline) == 0.0
     }
 
-    /// Makes all values suitable for logarithms: rank tests only need to know which of two ratios
-    /// is larger, and zero is below every positive number, so the smallest positive number replaces
-    /// it. `None` for negative values.
+    /// Makes all values suitable for logarithms by replacing zero with the smallest positive
+    /// number. Rank tests only need to know which of two ratios is larger, and both zero and its
+    /// replacement are below every other value. `None` for negative values.
     pub fn with_logs(&self) -> Option<Cow<'_, ComparedData>> {
         if !self.is_never_negative() {
             return None;
@@ -257,7 +260,7 @@ impl PairedRuns {
         }
     }
 
-    /// First block in which both sides have a run; `None` if there is none.
+    /// First block at whose end both sides have had a run; `None` if one side has no run.
     pub fn begins_in_block(&self) -> Option<u32> {
         let first = |side: &[RunValue]| side.iter().map(|run| run.block).min();
         Some(first(&self.baseline)?.max(first(&self.candidate)?))
@@ -361,16 +364,17 @@ fn log_range(values: &[f64]) -> f64 {
 /// Minimum number of runs for a meaningful correlation.
 const MIN_CORRELATION_RUNS: usize = 8;
 
-/// Lag-1 autocorrelation of one series in execution order; `None` below 8 runs or for constant
-/// values.
+/// Lag-1 autocorrelation of one series in execution order; `None` for fewer than 8 runs and for
+/// constant values.
 pub(super) fn series_autocorrelation(values: &[f64]) -> Option<f64> {
     let correlation =
         (values.len() >= MIN_CORRELATION_RUNS).then(|| lag1_autocorrelation(values))?;
     correlation.is_finite().then_some(correlation)
 }
 
-/// Whether a lag-1 autocorrelation of `runs` values exceeds that of independent ones in 95 % of
-/// cases (Box and Jenkins, Time Series Analysis, 1970: standard error 1 / sqrt n).
+/// Whether a lag-1 autocorrelation of `runs` values is larger than chance explains: independent
+/// values exceed the limit in 5 % of cases (Box and Jenkins, Time Series Analysis, 1970: standard
+/// error 1 / sqrt n).
 pub(super) fn exceeds_chance(correlation: f64, runs: usize) -> bool {
     correlation.abs() > 2.0 / (runs as f64).sqrt()
 }
@@ -440,8 +444,8 @@ mod tests {
 
     #[test]
     fn a_candidate_is_compared_with_the_runs_of_the_baseline_beside_it() {
-        // Two candidates: pairs 0 and 2 belong to this one, 1 and 3 to the other; in round 2 this
-        // one lost its run.
+        // There are two candidates: pairs 0 and 2 belong to `new`, pairs 1 and 3 to the other one.
+        // In round 2, `new` lost its run.
         let old = side(&[
             (0, 0, 1.0),
             (2, 0, 9.0),

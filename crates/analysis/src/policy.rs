@@ -1,4 +1,5 @@
-//! User settings of an analysis, and the policy by which all pairs of one comparison are judged.
+//! Defines the user settings of an analysis, and the policy by which all cases of one comparison
+//! are judged.
 //!
 //! Derives the test, the error rate, the looks and what counts as "same" from the session's design
 //! and the user's [`AnalysisSettings`]. Whatever the design fixed before measuring takes
@@ -20,7 +21,7 @@ use std::collections::BTreeMap;
 /// Exponent of the spending function alpha t^rho (Kim and DeMets, Biometrika 74, 1987).
 const SPENDING_EXPONENT: f64 = 2.0;
 
-/// How the pairs of one comparison are judged.
+/// How the cases of one comparison are judged.
 #[derive(Debug, Clone)]
 pub(super) struct JudgingPolicy {
     /// The test.
@@ -166,9 +167,9 @@ impl JudgingPolicy {
         }
     }
 
-    /// Creates the policy for different cases of one session that took turns in its blocks: close
-    /// in time, but always in the same order. Drops the looks, which were planned for each case
-    /// separately.
+    /// Creates the policy for different cases of one session. Such cases took turns in its blocks:
+    /// they ran close in time, but always in the same order. The policy has no looks, because those
+    /// were planned for each case separately.
     pub fn for_turns(design: &SessionDesign, settings: &AnalysisSettings) -> JudgingPolicy {
         JudgingPolicy {
             indicative: true,
@@ -204,7 +205,7 @@ impl JudgingPolicy {
         }
     }
 
-    /// How small a p value a number of runs can give in a single look.
+    /// How the smallest p value that a single look can give depends on the number of runs.
     pub fn smallest_p(&self) -> SmallestP {
         match self.method {
             StatisticalMethod::Rank | StatisticalMethod::SignedRank => {
@@ -215,7 +216,7 @@ impl JudgingPolicy {
         }
     }
 
-    /// Seed for one case, independent of which other cases exist.
+    /// Seed for one case, which does not depend on the other cases.
     pub fn seed_for(&self, case_id: &str) -> u64 {
         // FNV-1a (Fowler, Noll and Vo), 64 bits.
         let prime = 0x0100_0000_01b3;
@@ -225,8 +226,8 @@ impl JudgingPolicy {
 }
 
 impl SequentialLooks {
-    /// Places looks at complete blocks, none with fewer runs per side than a p value requires.
-    /// `None` for a fixed number of runs and for invalid looks.
+    /// Rounds looks up to complete blocks, and drops looks with fewer runs per side than a claim
+    /// requires. `None` for a fixed number of runs and for invalid looks.
     fn from_stopping(
         stopping: &StoppingDesign,
         alpha: f64,
@@ -284,12 +285,12 @@ pub struct AnalysisSettings {
     /// How the p values of many cases are adjusted.
     pub correction: TestingCorrection,
     /// Smallest change that matters, as a share: a result is better or worse only if its whole
-    /// interval lies beyond it. `None` reports every proven change, and keeps the design's delta
-    /// for "same".
+    /// interval lies beyond this share. `None` reports every proven change, and keeps the design's
+    /// delta for "same".
     pub threshold: Option<f64>,
     /// Names of the metrics to analyze; empty means the primary one, `all` every one.
     pub metrics: Vec<String>,
-    /// Which direction is better, by metric name, where the user specifies it.
+    /// Preferred direction by metric name, where the user specifies it.
     #[serde(default)]
     pub better: BTreeMap<String, MetricDirection>,
     /// Name of the baseline variant; `None` selects the design's.

@@ -1,8 +1,9 @@
-//! Statistical power: the smallest change that a number of runs can show, and how many runs a
-//! question needs.
+//! Computes statistical power: the smallest change that a number of runs can show, and how many
+//! runs a question needs.
 //!
 //! Both follow from the normal approximation, with the standard error implied by the test's own
-//! interval. Unlike the coefficient of variation, it accounts for blocks and is robust to outliers.
+//! interval. Unlike the coefficient of variation, this error accounts for blocks and is robust to
+//! outliers.
 
 use crate::policy::{JudgingPolicy, planned_units};
 use crate::warnings::to_percent;
@@ -34,7 +35,7 @@ impl AchievedPrecision {
     }
 
     /// Approximate number of runs per side to show, at the error rate `alpha`, that the log ratio
-    /// differs from a limit at `distance`. `None` if hopeless.
+    /// differs from a limit that is `distance` away. `None` if that takes hopelessly many runs.
     pub fn runs_for(&self, distance: f64, alpha: f64) -> Option<usize> {
         let growth = (self.error * power_quantiles(alpha) / distance).powi(2);
         let required_runs = self.runs as f64 * growth;
@@ -58,8 +59,8 @@ pub(super) fn distance_to_same(change: f64, delta: f64) -> f64 {
     delta.ln_1p() - change.ln_1p().abs()
 }
 
-/// How the smallest two-sided p value of a test depends on the number of runs: 2 divided by the
-/// number of ways to assign the labels.
+/// How the smallest two-sided p value of a test depends on the number of runs. This p value is 2
+/// divided by the number of ways to assign the labels "baseline" and "candidate" to the runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SmallestP {
     /// Labels are assigned within blocks of this many runs per side.
@@ -111,8 +112,8 @@ fn label_assignments(baseline: usize, candidate: usize) -> f64 {
     factors.product::<f64>()
 }
 
-/// Maximum number of comparisons among which runs with this smallest p value can still decide one
-/// at the error rate `alpha`, by Holm's correction.
+/// Maximum number of comparisons that Holm's correction may cover if a test with this smallest p
+/// value is to decide at least one of them at the error rate `alpha`.
 pub(super) fn most_comparisons(smallest_p: f64, alpha: f64) -> usize {
     (alpha / smallest_p * (1.0 + 1e-9)).floor() as usize
 }
@@ -161,7 +162,7 @@ pub fn explain_out_of_reach(
         policy.smallest_p().fewest_runs(level)
     };
     let smallest = policy.smallest_p().for_runs([runs; 2]);
-    // With Benjamini-Hochberg, this many changes are found together or not at all.
+    // Benjamini-Hochberg finds changes only if there are at least this many of them.
     let at_once = (smallest * tests as f64 / policy.alpha * (1.0 - 1e-9)).ceil() as usize;
     let reason = match () {
         () if comparisons == 0 => return None,

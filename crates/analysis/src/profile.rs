@@ -20,8 +20,8 @@ pub struct CostExplanation {
     pub tree: CallNode,
 }
 
-/// Compares a candidate's cost with the cost of a baseline that did the same work. Both must use
-/// the same unit of weight.
+/// Compares a candidate's cost with the cost of a baseline that did the same work. Both profiles
+/// must use the same unit of weight.
 pub fn explain_difference(baseline: &StackProfile, candidate: &StackProfile) -> CostExplanation {
     let renamed = find_renamed_thread(baseline, candidate);
     CostExplanation {
@@ -48,7 +48,7 @@ pub struct CaseProfile {
 pub struct ProfiledSides {
     /// Profiles of the baseline and of the candidate.
     pub profiles: [Arc<StackProfile>; 2],
-    /// Their comparison.
+    /// Comparison of the two profiles.
     pub explanation: CostExplanation,
 }
 
@@ -161,9 +161,9 @@ pub struct CostRow {
     pub baseline: f64,
     /// Share of the candidate's cost.
     pub candidate: f64,
-    /// Whether only the costlier side has it.
+    /// Whether only the costlier side has the function, apart from sampling noise.
     pub is_new: bool,
-    /// Smallest number of frames above it.
+    /// Smallest number of frames above the function in a stack.
     pub depth: usize,
 }
 
@@ -278,14 +278,16 @@ const MAX_CALLEES: usize = 5;
 /// Function through which most of the difference enters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostEntry {
-    /// Row of the function. A new function brings the cost; in or below any other, the cost grew.
+    /// Row of the function. A new function brings the cost with it; for any other function, the
+    /// cost grew in the function itself or below it.
     pub row: CostRow,
     /// Direct and indirect callees by share of the difference, largest first.
     pub below: Vec<CostRow>,
 }
 
 /// Finds the entry: the new function nearest to the root that covers most of the difference. If no
-/// new function has a relevant share, the innermost one with at least half of the difference.
+/// new function has a relevant share, the entry is the innermost function with at least half of the
+/// difference.
 fn find_entry(
     rows: &[CostRow],
     sides: &SideWeights,
@@ -318,7 +320,7 @@ fn find_innermost_entry(rows: &[CostRow]) -> Option<&CostRow> {
         .max_by_key(|row| row.depth)
 }
 
-/// Callees of a function, with their shares below it.
+/// Direct and indirect callees of a function, with the cost that they have below it.
 fn callees_of(
     frame: &str,
     sides: &SideWeights,
@@ -344,9 +346,9 @@ fn frames_below<'a>(frame: &str, mut frames: Vec<&'a str>) -> Vec<&'a str> {
 /// Cost of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FunctionCost {
-    /// Weight of the stacks that contain it; recursion counts once.
+    /// Weight of the stacks that contain the function; recursion counts once.
     pub inclusive: u64,
-    /// Smallest number of frames above it.
+    /// Smallest number of frames above the function in a stack.
     pub depth: usize,
 }
 
@@ -377,8 +379,9 @@ pub fn function_costs<'a>(
     costs
 }
 
-/// Maximum depth of the tree; deeper frames count for the one at this depth. Readable trees are
-/// never deeper, and recursion stays safe.
+/// Maximum depth of the tree; the cost of deeper frames counts for the frame at this depth.
+/// Readable trees are never deeper, and the limit keeps recursion over the tree from exhausting the
+/// stack.
 const MAX_DEPTH: usize = 400;
 
 /// A function called from one place, with the costs of both sides.
@@ -453,7 +456,7 @@ impl CallNode {
     }
 }
 
-/// An outermost frame is that of the main thread if it has more than this share of its side's cost.
+/// Share of its side's cost above which an outermost frame belongs to the main thread.
 const MAIN_THREAD: f64 = 0.5;
 
 /// An outermost frame of the candidate, with the matching one of the baseline.
@@ -599,7 +602,7 @@ mod tests {
         }
     }
 
-    /// Checks that no function costs less than what it called.
+    /// Checks that no function costs less than its callees together.
     fn check(node: &CallNode) {
         let sum = |of: fn(&CallNode) -> u64| node.children.iter().map(of).sum::<u64>();
         assert!(sum(|child| child.baseline) <= node.baseline);

@@ -1,8 +1,9 @@
-//! How throughput depends on concurrency: where it stops growing, and the law it follows.
+//! Evaluates how throughput depends on concurrency: where throughput stops growing, and which law
+//! it follows.
 //!
-//! Combines the decision and the fit of `speedwell_stats`: the curve is fitted to the means of the
-//! levels that the decision accepted. Does not know what a worker does, so that loads and snippets
-//! can share it. Start at [`evaluate_scaling`].
+//! Combines two parts of `speedwell_stats`: the decision where throughput stops growing, and the
+//! fit of a curve to the means of the levels that this decision accepted. Does not know what a
+//! worker does, so that loads and snippets can share it. Start at [`evaluate_scaling`].
 
 use speedwell_stats::usl::{self, UslPoint};
 
@@ -24,7 +25,7 @@ pub struct ScalingFindings {
     pub curve: Result<UslFit, UslError>,
     /// Concurrency at which the law peaks, if known.
     pub peak: Option<f64>,
-    /// Data behind the answer: concurrency and throughput of each visit.
+    /// Data behind the answer: concurrency and throughput of each measurement ("visit") of a level.
     pub visits: Vec<(u32, f64)>,
 }
 

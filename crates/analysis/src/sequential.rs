@@ -1,6 +1,6 @@
-//! Sequential decisions, for measuring and analyzing alike: the interim analyses ("looks") of all
-//! cases are taken in the order in which they were measured, and a case ends as different only if
-//! its p value survives the correction for all cases.
+//! Makes sequential decisions, in the same way while measuring and while analyzing. The interim
+//! analyses ("looks") of all cases are taken in the order in which their runs were measured, and a
+//! case ends as different only if its p value survives the correction for all cases.
 //!
 //! Decides at which look a case ends and with which result: the smallest p value of its looks, and
 //! the intersection of their intervals, since p values and intervals hold simultaneously over all
@@ -56,9 +56,9 @@ pub(super) struct SequentialOutcome {
 pub(super) struct ReplayMember<'a> {
     /// Index of the comparison, from [`SequentialDecision::add_comparison`].
     pub index: usize,
-    /// Its runs so far.
+    /// Runs of the comparison so far.
     pub pair: &'a PairedRuns,
-    /// How it is judged.
+    /// How the comparison is judged.
     pub policy: &'a JudgingPolicy,
     /// Seed of bootstraps.
     pub seed: u64,
@@ -74,15 +74,16 @@ pub(super) struct SequentialDecision {
 /// Progress of one comparison.
 #[derive(Debug, Clone, Default)]
 struct MemberProgress {
-    /// Its index in the family, once both sides have a run.
+    /// Index of the comparison in the family, once both sides have a run.
     member: Option<usize>,
     /// Number of looks taken.
     looks: usize,
     /// The latest look.
     latest: Option<TakenLook>,
-    /// The look with the smallest p value among those with a direction; without any, the latest.
+    /// The look with the smallest p value among the looks with a direction; if none has a
+    /// direction, the latest look.
     strongest: Option<TakenLook>,
-    /// Whether it ended as different or the same.
+    /// Whether the comparison ended as different or the same.
     is_decided: bool,
 }
 
@@ -353,7 +354,7 @@ fn take_look(member: &ReplayMember<'_>, index: usize) -> TakenLook {
     }
 }
 
-/// The change in `data`, not decided yet.
+/// Outcome with the change in `data`, but without a decision.
 fn evidence_at(
     data: ComparedData,
     member: &ReplayMember<'_>,

@@ -1,5 +1,5 @@
-//! Computes the findings of one session: the summaries by case and variant, and the baseline
-//! against every candidate.
+//! Computes the findings of one session: the summaries by case and variant, and the comparison of
+//! the baseline with every candidate.
 //!
 //! Decides which metrics and pairs of variants are analyzed, and which values need all cases
 //! together. A session is read in parts, each with all runs of its cases. Only a fraction of the
@@ -45,9 +45,10 @@ pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> Analys
 }
 
 /// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
-/// session, with or without runs; `parts` passes on the session with some of the runs at a time:
-/// all runs of a case in one part, and cases by first appearance. `parts` is called once, and once
-/// more if runs seem to be copies of others. See [`can_be_divided`].
+/// session, with or without runs; `parts` calls its argument with one part after the other: the
+/// session with all runs of some of its cases. Cases come in the order in which they first appear.
+/// `parts` is called once, and once more if runs seem to be copies of others. See
+/// [`can_be_divided`].
 ///
 /// # Errors
 /// Passes on errors of `parts`.
@@ -96,7 +97,7 @@ struct SessionCollector<'a> {
     checked: PartChecker,
     summaries: Vec<CaseSummary>,
     spreads: Vec<LayoutSpread>,
-    /// Sides of cases that the compiler has probably optimized away.
+    /// Cases and variants whose code the compiler has probably optimized away.
     folded: Vec<(Arc<Case>, Arc<str>)>,
     /// One entry per metric and candidate.
     matched: Vec<MatchedCases<'a>>,
@@ -339,7 +340,7 @@ pub(super) fn requested_metrics<'s>(
     (metrics, unknown)
 }
 
-/// Reports metrics that do not exist, also to a gate.
+/// Reports metrics that do not exist, as warnings and as obstacles of a gate.
 pub(super) fn report_unknown_metrics(
     session: &Session,
     unknown: &[String],
@@ -355,7 +356,7 @@ pub(super) fn report_unknown_metrics(
     }
 }
 
-/// Message that a metric does not exist, with the existing ones.
+/// Message that a metric does not exist, with the names of the existing metrics.
 pub(super) fn unknown_metric_message(session: &Session, name: &str) -> String {
     format!(
         "Unknown metric '{name}'; the session has {}.",
@@ -380,7 +381,7 @@ fn baseline_index(
     index.or((!variants.is_empty()).then_some(0))
 }
 
-/// Warns if another variant than the requested one is the baseline.
+/// Warns if the requested baseline does not exist, so that another variant takes its place.
 fn warn_other_baseline(
     session: &Session,
     variants: &[Arc<str>],

@@ -19,28 +19,29 @@ pub const MAX_DISTURBANCE: f64 = 1.1;
 /// Results of one snippet at one number of workers.
 #[derive(Debug, Clone)]
 pub struct SnippetFigures {
-    /// Label: the case's snippet, or the variant.
+    /// Label: the text of the snippet, or the name of the variant.
     pub label: String,
     /// Number of workers, if it is a parameter.
     pub concurrency: Option<u32>,
     /// Number of runs.
     pub runs: usize,
-    /// Time per iteration and worker in the median batch, in nanoseconds, with the interval of its
-    /// median over runs; without interval (low = high) below 6 runs.
+    /// Time per iteration and worker in the median batch, in nanoseconds: the median over runs with
+    /// its interval. For fewer than 6 runs there is no interval: `low` and `high` equal `value`.
     pub time_median_ns: Option<IntervalEstimate>,
-    /// The same at the 5th percentile of batches.
+    /// Time per iteration and worker at the 5th percentile of batches, in nanoseconds.
     pub time_p5_ns: Option<f64>,
-    /// Mean time per iteration and worker.
+    /// Mean time per iteration and worker, in nanoseconds.
     pub time_ns: Option<f64>,
     /// Iterations per second over all workers.
     pub per_s: Option<f64>,
-    /// Mean divided by median: 1 on a quiet machine.
+    /// Mean time divided by the time in the median batch: 1 on a quiet machine.
     pub disturbance: Option<f64>,
     /// User and kernel processor time per iteration in nanoseconds, if an iteration is a process.
     pub cpu_ns: Option<(f64, f64)>,
     /// Processor time per iteration in nanoseconds, without the shell, if known.
     pub own_cpu_ns: Option<f64>,
-    /// Time of each execution spent in the shell, in nanoseconds, if a shell executes the command.
+    /// Time that each execution spends in the shell, in nanoseconds, if a shell executes the
+    /// command.
     pub shell_ns: Option<f64>,
     /// Whether the compiler has probably optimized the snippet away.
     pub is_folded: bool,
@@ -64,7 +65,7 @@ pub fn has_only_snippets(session: &Session) -> bool {
     !session.runs.is_empty() && session.runs.iter().all(|run| is_snippet(&run.case))
 }
 
-/// Results of each snippet and number of workers, in the order typed.
+/// Results of each snippet and number of workers, in the order in which the snippets were typed.
 pub fn snippet_figures(session: &Session, confidence: f64) -> Vec<SnippetFigures> {
     ordered_groups(session)
         .iter()
@@ -109,7 +110,7 @@ fn language_of(case: &Case) -> &str {
     benchmark.strip_prefix("eval/").unwrap_or(benchmark)
 }
 
-/// Windows of one snippet at one number of workers.
+/// Time windows of one snippet at one number of workers.
 #[derive(Debug, Clone)]
 pub struct SnippetWindows {
     /// Label of the snippet.
@@ -118,12 +119,13 @@ pub struct SnippetWindows {
     pub concurrency: Option<u32>,
     /// Iterations per second in each window, in execution order over all runs.
     pub per_s: Vec<f64>,
-    /// Time per iteration and worker over all windows, in nanoseconds; `None` if none was
+    /// Time per iteration and worker over all windows, in nanoseconds; `None` if no iteration was
     /// completed.
     pub time_ns: Option<f64>,
 }
 
-/// Windows of each snippet and number of workers, in the order typed.
+/// Time windows of each snippet and number of workers, in the order in which the snippets were
+/// typed.
 pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
     let of_group = |(label, case, runs): SnippetGroup<'_>| {
         let samples = runs.iter().flat_map(|run| &run.samples);
@@ -146,10 +148,10 @@ pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
     ordered_groups(session).into_iter().map(of_group).collect()
 }
 
-/// Two-sided p value of Welch's test of the logarithms of two snippets' samples, because rates
-/// differ by factors and a disturbed one is a fraction of the others. `None` with fewer than two
-/// samples on either side or without any spread; 0 if one snippet completed nothing in every sample
-/// and the other something in every sample.
+/// Two-sided p value of Welch's test of the logarithms of two snippets' samples. Logarithms suit
+/// rates, which differ by factors: a disturbed rate is a fraction of the others. `None` if a side
+/// has fewer than two samples or nothing varies; 0 if one snippet completed no iteration in any
+/// sample and the other completed some in every sample.
 pub fn p_of_difference(first: &[f64], second: &[f64]) -> Option<f64> {
     let is_done = |samples: &[f64]| samples.iter().all(|sample| *sample > 0.0);
     let logs = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|sample| sample.ln()).collect() };
@@ -162,7 +164,7 @@ pub fn p_of_difference(first: &[f64], second: &[f64]) -> Option<f64> {
     }
 }
 
-/// Warnings about threats to the figures and about misreadings of them.
+/// Warnings about what may distort the figures and how they may be misread.
 pub fn snippet_warnings(
     session: &Session,
     figures: &[SnippetFigures],
@@ -178,7 +180,7 @@ pub fn snippet_warnings(
         .filter(has_own_processors)
         .filter_map(|snippet| Some((snippet, snippet.disturbance?)));
     let worst = disturbed.max_by(|a, b| a.1.total_cmp(&b.1));
-    // On a busy machine this is expected, and the user was warned before measuring.
+    // On a busy machine, disturbance is expected, and the user was warned before measuring.
     let worst =
         worst.filter(|(_, worst)| *worst > MAX_DISTURBANCE && !session.environment.was_busy());
     warnings.extend(worst.map(|(snippet, disturbance)| {
@@ -279,8 +281,8 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> Snipp
     }
 }
 
-/// Iterations per second of all workers over the whole run, which is less biased than the mean of
-/// its windows, because windows end when an iteration does.
+/// Iterations per second of all workers over the whole run, which is less biased than the mean over
+/// time windows, because windows end when an iteration does.
 fn per_s(run: &Run, case: &Case) -> Option<f64> {
     let workers = case.workers().unwrap_or(1);
     Some(f64::from(workers) / run.value_of(Metric::TIME)? * 1e9)
@@ -292,7 +294,7 @@ mod tests {
     use speedwell_fixtures::FakeSession;
     use speedwell_model::Environment;
 
-    /// Two snippets, the first of which may have been optimized away.
+    /// Two snippets; the compiler may have optimized the first one away.
     fn half_folded() -> Session {
         let values =
             |side: &str, run: u32| f64::from(run) + if side == "malloc(16)" { 99.0 } else { 1.0 };

@@ -1,7 +1,7 @@
 //! Decides when a case needs no more runs.
 //!
-//! Uses the same interim analyses as the analysis of the finished session, so that what ended the
-//! measuring is what will be reported. Does not know what a run costs. Start at
+//! Uses the same interim analyses as the analysis of the finished session, so that the result that
+//! ended the measuring is the one that will be reported. Does not know what a run costs. Start at
 //! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;
@@ -23,7 +23,8 @@ const MIN_PRECISION_RUNS: usize = 4;
 pub struct StopRule {
     question: StopQuestion,
     metrics: Vec<String>,
-    /// Whether metrics that do not decide are shown, and so take part in the correction.
+    /// Whether reports also show metrics that do not decide when to stop, so that these take part
+    /// in the correction.
     all_metrics: bool,
 }
 
@@ -63,8 +64,9 @@ struct PendingComparison {
     seed: u64,
 }
 
-/// Metrics that decide when to stop; none named means the primary one. If all metrics are wanted,
-/// only the primary one decides, because another that never settles would prolong the session.
+/// Metrics that decide when to stop; an empty list means the primary metric. If all metrics are
+/// wanted, only the primary one decides, because another metric that never settles would prolong
+/// the session.
 fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
     if settings.wants_all_metrics() {
         Vec::new()
@@ -101,11 +103,11 @@ impl StopRule {
         }
     }
 
-    /// Creates a rule for a session of one variant, which is settled when half of the interval of
-    /// the mean is at most `share` of the mean, after at least 4 runs.
+    /// Creates a rule for a session of one variant, which is settled after at least 4 runs, when
+    /// half the width of the interval of the mean is at most `share` of the mean.
     ///
-    /// Stopping at the first narrow interval makes it slightly too narrow; such a session claims
-    /// precision, not a difference.
+    /// Stopping at the first narrow interval makes the interval slightly too narrow. This is
+    /// acceptable, because such a session claims precision, not a difference.
     pub fn for_precision(
         share: f64,
         design: &SessionDesign,
@@ -206,7 +208,7 @@ impl ChangeQuestion {
             for metric in metrics {
                 let key = [id.clone(), (*name).to_owned(), metric.clone()];
                 let index = self.comparison_indices.get(&key).copied();
-                // Answers change only at looks, and most calls come between them.
+                // Answers change only at looks, and most calls come between two looks.
                 if index.is_some_and(|index| !self.is_due(index, comparable)) {
                     continue;
                 }
@@ -263,7 +265,7 @@ fn metrics_of(runs: &[Run]) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// Comparable runs per side, counted without their values.
+/// Number of comparable runs per side, counted without reading their values.
 fn comparable_runs(old: &[&Run], new: &[&Run], matching: RunMatching) -> usize {
     let Some(per_block) = matching.runs_together() else {
         return old.len().min(new.len());

@@ -83,8 +83,8 @@ pub fn study_parameter(
     })
 }
 
-/// Parameters with several values that are neither x nor line, with the share of the variance
-/// within points that each explains.
+/// Parameters with several values that are neither the x axis nor what separates lines, each with
+/// the share of the variance within points that it explains.
 fn aggregated_parameters(
     grid: &RunGrid<'_>,
     axes: &StudyAxes,
@@ -358,13 +358,14 @@ pub(super) fn explained_share(
     eta_squared(&points.iter().map(groups).collect::<Vec<_>>())
 }
 
-/// Number of resamples; each end of a 95 % interval then rests on 50 values.
+/// Number of resamples; each end of a 95 % interval then has 50 values beyond it.
 const DRAWS: usize = 2_000;
 /// Skewness above which a mean is a doubtful summary, as in the scatter analysis of Node.js core.
 const MAX_SKEWNESS: f64 = 1.0;
 
-/// Mean over cases of the mean over runs, with a percentile interval that resamples the runs of
-/// each case; without interval (low = high = mean) if no case has two runs.
+/// Summarizes a point. Its mean is the mean over cases of the mean over runs, with a percentile
+/// interval from resampling the runs of each case. If no case has two runs, there is no interval:
+/// `low` and `high` equal the mean.
 pub(super) fn summarize_point(point: &PointCells<'_>, confidence: f64, seed: u64) -> StudyPoint {
     let pooled = point.pooled_values();
     let mean = mean_interval(point, confidence, seed);

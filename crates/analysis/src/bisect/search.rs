@@ -1,4 +1,5 @@
-//! Replays the search from the start over the measured runs, until something is missing.
+//! Replays a search from its start over the runs measured so far, until a build or a run is
+//! missing.
 //!
 //! Decides which revisions a block holds and when a phase ends: comparing the ends, searching
 //! between them, and confirming the result. Start at [`replay_search`], then
@@ -39,7 +40,7 @@ pub fn bisect_state(state: &BisectObservations) -> BisectState {
     replay_search(state).1
 }
 
-/// Replays the search: the next step and the progress.
+/// Replays the search and returns the next step and the progress.
 pub(super) fn replay_search(state: &BisectObservations) -> (BisectStep, BisectState) {
     let mut replay = BisectReplay {
         state,
@@ -191,8 +192,8 @@ impl BisectReplay<'_> {
         let [mut good, mut bad] = pair.values;
         let hangs = *ends == EndsComparison::Hangs;
         bad.extend((0..pair.hung[1]).map(|_| self.worst_value()));
-        // Values of revisions between the ends; revisions are numbered from the first after the
-        // good end.
+        // Revisions between the ends with their measured values. Revisions are numbered here from
+        // 0, the first one after the good end.
         let mut observed: Vec<(usize, f64)> = Vec::new();
         loop {
             let Some(bins) = PosteriorBins::new(&good, &bad) else {
@@ -328,7 +329,8 @@ impl BisectReplay<'_> {
     }
 
     /// Whether two revisions measured at different times differ by an amount that matters, which
-    /// suggests another change between them. Only measuring both in common blocks can confirm it.
+    /// suggests another change between them. Only measuring both revisions in common blocks can
+    /// confirm that change.
     fn medians_differ(&self, old: &[f64], new: &[f64]) -> bool {
         let (Some(before), Some(after)) = (median(&mut old.to_vec()), median(&mut new.to_vec()))
         else {
@@ -340,7 +342,8 @@ impl BisectReplay<'_> {
         matters && mann_whitney(old, new, PValueMethod::Auto).p <= CONFIRMATION_ALPHA
     }
 
-    /// Outcomes of the next block if it holds these revisions, else the missing step.
+    /// Returns the outcomes of the next block, which holds these revisions. If some are missing,
+    /// returns as an error the step that is needed first: a build or the block.
     fn block_outcomes(
         &mut self,
         phase: BisectPhase,

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 pub struct GroupFindings {
     /// Name of the group.
     pub name: String,
-    /// Metrics, the headline first.
+    /// Metrics, the headline metric first.
     pub metrics: Vec<MetricFindings>,
     /// Latency by percentile: one curve per case and variant.
     pub curves: Vec<LatencyCurve>,
@@ -26,7 +26,7 @@ pub struct MetricFindings {
     pub metric: Metric,
     /// Summaries of each case and variant, and one comparison per pair, the control last.
     pub findings: AnalysisFindings,
-    /// Change of the control compared with itself over all cases; smaller changes are noise.
+    /// Change over all cases when the control is compared with itself; smaller changes are noise.
     pub floor: Option<IntervalEstimate>,
 }
 
@@ -57,8 +57,8 @@ fn group_session(session: &Session, experiment: &Experiment, group: &BenchmarkGr
         if group.files.is_empty() {
             group.cases.contains(case)
         } else {
-            // Cases of benchmark files are not known in advance; a file belongs to the group that
-            // names it.
+            // The cases of benchmark files are not known in advance. Groups of files get the cases
+            // that belong to no other group.
             experiment.group_of(case).is_none()
         }
     };
@@ -139,7 +139,7 @@ fn analyze_metric(
     }
 }
 
-/// Overall change of a comparison, or that of its only case.
+/// Change of the only case of a comparison, or the overall change if there are several cases.
 fn noise_floor(comparison: &CandidateComparison) -> Option<IntervalEstimate> {
     match &comparison.rows[..] {
         [only] => only.change,

@@ -1,4 +1,4 @@
-//! Limits for a load: `p99>200ms` fails a load whose 99th percentile is above 200 ms.
+//! Checks loads against conditions: `p99>200ms` fails a load whose 99th percentile is above 200 ms.
 //!
 //! A condition describes a failure: `[QUANTITY] FIGURE OPERATOR LIMIT`, such as
 //! `response p99.9 >= 1s`, `lag-p99>5ms`, `errors>0.1%`, `ok<100%`, `throughput<5000`. Syntax
@@ -48,9 +48,9 @@ pub enum ConditionAnswer {
 pub enum UnknownReason {
     /// The figure is refused, because the measurement does not support it.
     Refused(TimeRefusal),
-    /// A closed load has no such time.
+    /// The figure is a time since a request was due, which a closed load does not have.
     ClosedLoad,
-    /// No request has this time.
+    /// There is no request from which the figure can be computed.
     NoRequests,
     /// Only a lower bound of the figure is known.
     LowerBound,
@@ -75,8 +75,8 @@ pub fn judge_conditions<'a>(
     loads.iter().flat_map(judge_load).collect()
 }
 
-/// Combines the results into a gate; `None` without any. A refused or unknown figure is an
-/// obstacle, since it cannot be shown to be good.
+/// Combines the results into a gate; `None` if there are no results. A refused or unknown figure is
+/// an obstacle, since it cannot be shown to be good.
 pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
     let several = judged.iter().any(|row| row.load != judged[0].load);
     let describe = |row: &JudgedCondition<'_>| {
@@ -156,8 +156,8 @@ fn judge_one<'a>(condition: &'a LoadCondition, load: &'a LoadFindings<'a>) -> Ju
     }
 }
 
-/// Judges a figure. A range is decided if both ends agree, a lower bound if every larger figure
-/// agrees.
+/// Judges a figure. A range is decided only if both its ends give the same answer, and a lower
+/// bound only if every larger figure gives the same answer.
 fn answer_condition(condition: &LoadCondition, figure: FigureValue) -> ConditionAnswer {
     let holds = |value: f64| condition.operator.holds(value, condition.limit);
     let is_bad = holds(figure.value);
@@ -468,7 +468,8 @@ fn quantity_names() -> Vec<&'static str> {
     TimedQuantity::ALL.map(TimedQuantity::name).to_vec()
 }
 
-/// `mean`, `max`, or `p` and a percentage above 0 and at most 100 with at most four decimals.
+/// Parses a statistic: `mean`, `max`, or `p` followed by a percentage above 0 and at most 100 with
+/// at most four decimals.
 fn parse_statistic(word: &str) -> Option<TimeStatistic> {
     match word {
         "mean" => return Some(TimeStatistic::Mean),

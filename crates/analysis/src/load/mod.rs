@@ -184,7 +184,8 @@ fn requests_in_flight(run: &LoadRun) -> RequestsInFlight {
     let measured = &run.measured;
     let latency = &measured.totals.latency;
     let requested = match run.requested.pace {
-        // Clients that pause have nothing in flight between requests, by design.
+        // Clients that pause have nothing in flight between requests, so no number is expected for
+        // them.
         PaceFacts::Closed {
             concurrency,
             think_ns: 0,
@@ -264,8 +265,8 @@ fn drift_metric(run: &LoadRun) -> Option<DriftMetric> {
     }
 }
 
-/// Share of affected requests from which a preempted generator counts as disturbed: they are then
-/// enough to determine the 99th percentile.
+/// Share of requests affected by preemption above which the generator counts as disturbed: this
+/// share is enough to determine the 99th percentile.
 const DISTURBED_SHARE: f64 = 0.01;
 
 /// All remarks, most severe first.
@@ -359,7 +360,7 @@ fn remarks_on_requests(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
 fn remarks_on_generator(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let generator = &findings.generator;
     let mut remarks = Vec::new();
-    // A generator that polls is always busy, as requested.
+    // A generator that polls on request is always busy.
     if generator.bottlenecks > 0 && !findings.run.requested.busy_polls {
         remarks.push(LoadRemark::GeneratorBound {
             bottlenecks: generator.bottlenecks,
@@ -377,7 +378,8 @@ fn remarks_on_generator(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     remarks
 }
 
-/// Share of the requests that context switches can have affected: each affects those in flight.
+/// Share of the requests that context switches can have affected: each switch affects the requests
+/// in flight.
 fn disturbed_share(findings: &LoadFindings<'_>) -> f64 {
     let rate = findings.throughput_per_s.unwrap_or(0.0);
     let in_flight = findings.concurrency.effective.unwrap_or(0.0).max(1.0);

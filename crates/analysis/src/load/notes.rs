@@ -1,4 +1,4 @@
-//! Remarks for readers of a load's figures, as plain data; `report` formats them.
+//! Defines the remarks for readers of a load's figures as plain data, which `report` formats.
 //!
 //! Also decides whether a load was steady. A server that warms up, fills a cache, leaks or
 //! throttles performs differently in each half, and the overall figure then describes neither. A
@@ -22,9 +22,10 @@ pub enum RemarkSeverity {
 /// Why a machine may have been the bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MachineLimit {
-    /// One of its threads was saturated; contains the share of the time that the thread was busy.
+    /// A thread of the machine was saturated; contains the share of the time that the thread was
+    /// busy.
     Busy(f64),
-    /// It sent late; contains the 99th percentile of its own lateness, and the limit, in
+    /// The machine sent late; contains the 99th percentile of its own lateness, and the limit, in
     /// nanoseconds.
     Late(u64, u64),
     /// A network device was saturated; contains the share of its speed that was used.
@@ -38,7 +39,7 @@ pub enum LoadRemark {
     Imbalance(Vec<CountImbalance>),
     /// The counts of the machines do not add up to the total.
     PartsUnlike {
-        /// The sum of their counts.
+        /// The sum over the machines.
         parts: u64,
         /// The total.
         whole: u64,
@@ -47,7 +48,7 @@ pub enum LoadRemark {
     MachineLost {
         /// Name of the machine.
         machine: String,
-        /// How it ended.
+        /// How the machine was lost.
         why: String,
         /// Requests attempted at its last report.
         attempted: u64,
@@ -233,9 +234,9 @@ pub struct LoadHalves {
     pub second: f64,
 }
 
-/// Compares the halves of a load; returns them if they differ. The schedule of an open load
-/// determines its throughput, so the median is compared instead; with a varying schedule, nothing
-/// is compared.
+/// Compares the halves of a load; returns them if they differ. `course` is the quantity to compare.
+/// The schedule of an open load determines its throughput, so its median time is compared instead;
+/// a load with a varying schedule is not compared at all.
 pub(super) fn compare_halves(
     measured: &LoadMeasurement,
     course: DriftMetric,

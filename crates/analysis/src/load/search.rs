@@ -1,6 +1,6 @@
-//! Groups loads at several rates or levels of concurrency, and decides which rates the server
-//! sustained, what each level showed besides throughput, and what to load next. Start at
-//! [`group_by_rate`] and [`group_by_level`].
+//! Groups loads at several rates or levels of concurrency. Decides which rates the server
+//! sustained, summarizes each level, and chooses the next rate or level. Start at [`group_by_rate`]
+//! and [`group_by_level`].
 
 pub use rate_search::{NextRate, RateSearchAnswer as RateAnswer, RateSearchRules as RateRules};
 
@@ -27,12 +27,12 @@ pub struct RateSeries {
     pub tries: Vec<RateAttempt>,
     /// Highest rate sustained and lowest rate missed, ignoring attempts with a late generator.
     pub answer: RateAnswer,
-    /// Lowest rate that the generator repeatedly failed to send in time. The server may sustain it
-    /// and more, so the highest sustained rate is unknown.
+    /// Lowest rate that the generator repeatedly failed to send in time. The server may sustain
+    /// this rate and more, so the highest sustained rate is unknown.
     pub refused_at: Option<f64>,
     /// Whether other programs preempted the generator in every attempt at the two rates that bound
     /// the answer. A server on the same machine was affected, too, and may sustain more without
-    /// them.
+    /// those programs.
     pub is_disturbed: bool,
 }
 
@@ -121,9 +121,9 @@ fn is_late(attempt: &RateAttempt) -> bool {
     attempt.missed == Some(MissedReason::Generator)
 }
 
-/// Whether the rates that bound an answer were disturbed. At a missed rate many requests are in
-/// flight, so any preemption affects many of them; at a sustained rate only frequent preemptions
-/// do.
+/// Whether every attempt at the rates that bound an answer was disturbed. At a missed rate, many
+/// requests are in flight, so any preemption affects many of them; at a sustained rate, only
+/// frequent preemptions affect many.
 fn is_disturbed(tries: &[RateAttempt], answer: RateAnswer) -> bool {
     let bounds = [answer.kept.or(answer.missed), answer.missed];
     bounds.iter().all(|bound| {
@@ -159,8 +159,8 @@ fn constant_rate(run: &LoadRun) -> Option<f64> {
     }
 }
 
-/// Converts an open load at a constant rate to an attempt; `None` for other loads, and if it ended
-/// early.
+/// Converts an open load at a constant rate to an attempt; `None` for other loads and for loads
+/// that ended early.
 fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option<RateAttempt> {
     let rate = constant_rate(load.run)?;
     let verdict = load.open?;
@@ -197,8 +197,9 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
 }
 
 /// Share of the due requests that succeeded in time. Even if the server keeps up, some requests are
-/// still in flight when a load ends: the last one, and those that became due so late that even the
-/// shortest service time (which does not include queueing) reaches past the end.
+/// still in flight when a load ends: the last one, and the requests that became due so late that
+/// even the shortest service time (which does not include queueing) reaches past the end. These
+/// requests count as answered.
 fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
     let service_times = load.spread_of(TimedQuantity::Service, RequestGroup::Ok);
     let fastest_s = service_times.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
@@ -258,7 +259,7 @@ pub struct LevelVisits {
     pub visits: usize,
     /// Successful requests per second, averaged over visits.
     pub throughput_per_s: f64,
-    /// Median over visits of the median and 99th percentile of service time, in nanoseconds.
+    /// 50th and 99th percentiles of service time in nanoseconds, each as the median over visits.
     pub p50_ns: Option<f64>,
     /// See [`LevelVisits::p50_ns`].
     pub p99_ns: Option<f64>,
@@ -351,8 +352,8 @@ fn is_spoilt(measured: &LoadMeasurement) -> bool {
     counts.all_errors() as f64 > MAX_FAILED_SHARE * counts.attempts() as f64
 }
 
-/// Successful requests per second in windows of equal length after the warm-up; the whole load if
-/// it is too short.
+/// Successful requests per second in windows of equal length after the warm-up; the throughput of
+/// the whole load if it is too short for windows.
 fn window_throughputs(measured: &LoadMeasurement) -> Vec<f64> {
     let ticks = complete_ticks(measured);
     let length = ticks.len() / WINDOW_COUNT;

@@ -13,7 +13,7 @@ use speedwell_load::latency::{
 use speedwell_load::measurement::LoadLatency;
 use speedwell_model::load_run::LoadRun;
 
-/// Reported percentiles in millionths: as in ab, plus two more nines before the maximum.
+/// Reported percentiles in millionths: the percentiles of ab, and in addition 99.9 % and 99.99 %.
 pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [
     500_000, 660_000, 750_000, 800_000, 900_000, 950_000, 980_000, 990_000, 999_000, 999_900,
     1_000_000,
@@ -91,9 +91,9 @@ pub enum ReportedTime {
     Time(TimeQuantile),
     /// The time lies between two bounds: only the upper one includes the generator's own lateness.
     Range {
-        /// With the generator's lateness subtracted for each request.
+        /// The time with the generator's lateness subtracted for each request.
         low: TimeQuantile,
-        /// Since each request was due.
+        /// The time since each request was due.
         high: TimeQuantile,
     },
     /// Measured, but untrustworthy.
@@ -128,13 +128,13 @@ pub struct QuantityPercentiles {
     pub curve: Vec<(f64, u64)>,
 }
 
-/// Number of points of a curve, and the maximum number of nines if there are enough values:
-/// 99.999 %.
+/// Number of points of a curve. With enough values, a curve ends at five nines: 99.999 %.
 const CURVE_POINTS: u32 = 60;
 const MOST_NINES: f64 = 5.0;
 
-/// Shares in millionths, evenly spaced on a scale of nines. They end at the last but one value;
-/// beyond it there is only the maximum, not a percentile.
+/// Shares of the points of a curve in millionths, evenly spaced on a scale of nines (90 %, 99 %,
+/// 99.9 %). The curve ends at the second largest value at the latest; beyond it, there is only the
+/// maximum, which is not a percentile.
 fn curve_ppm(count: u64) -> Vec<u32> {
     let nines = (count as f64).log10().min(MOST_NINES);
     let nines_at = |point: u32| nines * f64::from(point) / f64::from(CURVE_POINTS);
@@ -182,8 +182,9 @@ struct QuantityTimes<'a> {
     low: LowerTimes<'a>,
 }
 
-/// Visits all times of a load, the principal ones first. For an open load, these are the waits that
-/// users would have had, whatever the outcome; else the service times of successful requests.
+/// Visits all times of a load, the principal ones first. The principal times of an open load are
+/// the waits that users would have had, whatever the outcome; for a closed load, they are the
+/// service times of successful requests.
 fn visit_times(run: &LoadRun, mut see: impl FnMut(QuantityTimes)) {
     let mut see = |quantity, group, values: &TimeValues, low: LowerTimes| {
         see(QuantityTimes {
@@ -335,7 +336,7 @@ pub(super) fn quantile_of_group(
     with_times(run, requested, quantile_of).flatten()
 }
 
-/// Percentile from which the tail begins, which a load that missed its rate cannot determine.
+/// Percentile at which the tail begins. A load that missed its rate cannot determine the tail.
 const TAIL_PPM: u32 = 990_000;
 
 /// How far the generator's own lateness affects the times of a load.
@@ -378,9 +379,9 @@ impl GeneratorTrust {
             .collect()
     }
 
-    /// Why quantiles of a quantity are not reported, whatever their values. A late generator sent
-    /// its requests at the wrong times, so service times are refused along with the response times
-    /// that contain them.
+    /// Tells for each share in `ppm` why the quantile of a quantity is not reported, whatever its
+    /// value. A late generator sent its requests at the wrong times, so service times are refused
+    /// along with the response times that contain them.
     fn quantile_refusals(&self, quantity: TimedQuantity, ppm: &[u32]) -> Vec<Option<TimeRefusal>> {
         let (Some(verdict), Some(all_times)) = (self.verdict, &self.all_times) else {
             return vec![None; ppm.len()];
@@ -426,7 +427,7 @@ fn bounded_time(high: TimeQuantile, low: Option<TimeQuantile>) -> ReportedTime {
         () if is_range_too_wide(low_ns, high_ns) => {
             ReportedTime::Refused(TimeRefusal::GeneratorLimited)
         }
-        // The true time may exceed either bound.
+        // The true time may exceed both bounds, so only the lower one is certain.
         () if high.is_lower_bound => ReportedTime::Time(TimeQuantile {
             is_lower_bound: true,
             ..low
