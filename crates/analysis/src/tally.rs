@@ -1,4 +1,5 @@
-//! Counters over all runs of a session, so that no run needs to stay in memory.
+//! Counts runs and collects their notes over a whole session, so that no run needs to stay in
+//! memory.
 //!
 //! Decides which threats to a session deserve a warning. Start at [`SessionTally::add_part`], then
 //! [`SessionTally::warnings`].
@@ -8,10 +9,10 @@ use crate::snippet_runs::{self, FoldedGroup};
 use crate::warnings::{format_count, quote_list};
 use speedwell_model::{Environment, Run, Session, SessionState, SessionStep, Snippet, StepFailure};
 
-/// Share of failed runs from which the rest may be a biased selection.
+/// From this share of failed runs on, a warning says that the other runs may be a biased selection.
 const MAX_FAILED_RUNS: f64 = 0.05;
 
-/// Counters so far.
+/// Counts over the runs that were added so far.
 #[derive(Debug, Default)]
 pub(super) struct SessionTally {
     /// Number of runs.
@@ -25,7 +26,7 @@ pub(super) struct SessionTally {
 }
 
 impl SessionTally {
-    /// Counts a session in one piece.
+    /// Counts a whole session at once.
     pub fn from_session(session: &Session) -> SessionTally {
         let mut tally = SessionTally::default();
         tally.add_part(session);
@@ -39,7 +40,8 @@ impl SessionTally {
         let mut runs = part.runs.iter();
         if self.runs == 0 {
             let notes = runs.next().into_iter().flat_map(|first| &first.notes);
-            // Notes about a snippet are reported with its name.
+            // The note about an optimized-away snippet is left out, because it is reported with the
+            // name of the snippet.
             let reported = notes.filter(|note| *note != Snippet::FOLDED);
             self.shared = reported.cloned().collect();
         }
@@ -69,7 +71,7 @@ impl SessionTally {
         warn_too_busy(&session.design, self.rejected, self.runs)
     }
 
-    /// Why a gate cannot judge the session: it is incomplete.
+    /// Why a gate cannot judge the session; `None` if the session is complete or imported.
     pub fn gate_obstacle(&self, session: &Session, label: Option<&str>) -> Option<String> {
         let name = label.map_or("the session".to_owned(), |label| format!("'{label}'"));
         match session.state {

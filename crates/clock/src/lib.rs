@@ -1,4 +1,5 @@
-//! Time for everything that only waits: timeouts, grace periods, pauses. Tests can move it by hand.
+//! Provides the time for everything that only waits: timeouts, grace periods, pauses. Tests can
+//! move this time by hand.
 //!
 //! Measurements read the machine's clock directly. A [`WaitClock`] is for decisions such as "this
 //! took too long" and "try again later". It is `Copy` and the size of a pointer; the real clock
@@ -11,7 +12,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Interval at which a wait for something real checks a clock that may have been moved.
+/// While something real is awaited, a clock that may be moved is checked again at this interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The clock that timeouts and pauses use. The default is the real one.
@@ -29,8 +30,9 @@ impl WaitClock {
     /// The monotonic clock of the machine.
     pub const REAL: WaitClock = WaitClock(None);
 
-    /// A clock that stands still until [`WaitClock::advance`] or [`WaitClock::pause`] moves it. For
-    /// tests: its few bytes are leaked, so that it can be copied into threads like a real one.
+    /// A clock for tests, which stands still until [`WaitClock::advance`] or [`WaitClock::pause`]
+    /// moves it. Its few bytes are leaked, so that it can be copied into threads like the real
+    /// clock.
     pub fn movable() -> WaitClock {
         WaitClock(Some(Box::leak(Box::new(ManualTime {
             begin: Instant::now(),
@@ -55,13 +57,13 @@ impl WaitClock {
         }
     }
 
-    /// Time since an earlier moment of this clock; zero if it lies ahead.
+    /// Time since an earlier moment of this clock; zero if the moment is still ahead.
     #[inline]
     pub fn elapsed_since(self, moment: Instant) -> Duration {
         self.now().saturating_duration_since(moment)
     }
 
-    /// Time until a later moment of this clock; zero if it has passed.
+    /// Time until a later moment of this clock; zero if the moment has passed.
     pub fn time_until(self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.now())
     }
@@ -84,8 +86,8 @@ impl WaitClock {
     }
 
     /// Longest single wait for something real, such as a process or a socket, if the whole wait may
-    /// last `longest` by this clock. A movable clock may be moved during the wait, so it is checked
-    /// again soon.
+    /// last `longest` by this clock. A movable clock may be moved during the wait, so each single
+    /// wait for it is short.
     #[inline]
     pub fn max_wait(self, longest: Duration) -> Duration {
         match self.0 {

@@ -1,16 +1,20 @@
 //! Splits the command lines of the original tools by tables of options.
 //!
-//! Classifies each word as an option, a value, or neither, by three grammars: that of getopt for ab
-//! and erlperf ([`parse_getopt`]), that of Node.js core's scripts ([`parse_node`]), and that of its
-//! R scripts ([`parse_r`]); `compare.py` uses that of argparse (`compare_py/arguments.rs`). Does
-//! not know what options mean. All reject unknown options; the originals of Node.js silently
-//! swallow the argument after one. A crate such as lexopt would suit only ab: erlperf names whole
-//! clusters in messages and has the option `-pa`; in R and Node.js one dash equals two.
+//! Classifies each word as an option, a value, or neither. Each of the three functions has its own
+//! grammar: [`parse_getopt`] that of getopt, for ab and erlperf; [`parse_node`] that of the scripts
+//! of Node.js core; and [`parse_r`] that of the R scripts of Node.js core. For `compare.py`,
+//! `compare_py/arguments.rs` has the grammar of argparse.
+//!
+//! The functions do not know what options mean. They reject unknown options, although the original
+//! scripts of Node.js silently swallow the argument after an unknown option.
+//!
+//! A crate such as lexopt would suit only ab: erlperf names whole clusters in messages and has the
+//! option `-pa`; in R and Node.js one dash equals two.
 
 /// Command line split into options and other arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParsedArguments<'a> {
-    /// Options by the first of their names, with their values.
+    /// Options with their values, each under its canonical name.
     pub options: Vec<(&'a str, Option<&'a str>)>,
     /// Arguments that are neither options nor values.
     pub others: Vec<&'a str>,
@@ -52,7 +56,7 @@ impl<'a> ParsedArguments<'a> {
 /// option, dashes included, to its canonical name and whether it takes a value.
 ///
 /// # Errors
-/// Fails if an option is unknown, lacks its value, or has one that it does not take.
+/// Fails if an option is unknown, lacks its value, or has a value although it takes none.
 pub fn parse_getopt<'a>(
     arguments: &'a [String],
     find: impl Fn(&str) -> Option<(&'static str, bool)>,
@@ -82,7 +86,8 @@ pub fn parse_getopt<'a>(
         } else if name.starts_with("--") {
             return Err(ArgumentError::UnknownName(name));
         } else {
-            // Flags up to a letter with a value, which is the rest of the argument or the next one.
+            // A cluster of letters, which ends with the first letter that takes a value. The value
+            // is the rest of the argument or, if nothing is left, the next argument.
             for (start, letter) in argument.char_indices().skip(1) {
                 let (letter_text, remainder) = argument[start..].split_at(letter.len_utf8());
                 let unknown = ArgumentError::UnknownLetter(letter_text, argument);
@@ -102,9 +107,9 @@ pub fn parse_getopt<'a>(
     Ok(parsed)
 }
 
-/// Splits a command line as Node.js core's scripts do. Options come first; everything after the
-/// first other argument or after `--` is an argument, even if it looks like an option. `-x` equals
-/// `--x`. The word `test`, unless it is a value, is an option.
+/// Splits a command line as Node.js core's scripts do. Options come first. After `--`, or after the
+/// first word that is not an option, every word is an argument, even if it looks like an option.
+/// `-x` equals `--x`. Only the word `test` is an option in any place, unless it is a value.
 ///
 /// # Errors
 /// Fails if an option is in neither list, or lacks its value.

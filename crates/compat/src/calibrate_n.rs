@@ -1,10 +1,11 @@
-//! Drop-in for `calibrate-n.js`: finds how many iterations a script needs for stable results.
+//! Replaces `calibrate-n.js` as a drop-in: finds how many iterations a script needs for stable
+//! results.
 //!
 //! Parses the options (`--name=value` and the path of a script) and prints the output;
-//! `analysis::iterations` decides when results are stable. Labels and figures are where the
-//! original has them, for programs that parse them; sentences are our own. A value that is not a
-//! number is an error; the original uses a default, but its warning is long forgotten when hours of
-//! measuring end. Start at [`run`].
+//! `analysis::iterations` decides when results are stable. Labels and figures are in the same
+//! places as in the original script, for programs that parse its output; sentences are our own. A
+//! value that is not a number is an error. The original script warns and uses a default, but a
+//! warning at the start is long forgotten when hours of measuring end. Start at [`run`].
 
 use crate::console::{self, DropInConsole};
 use crate::node::driver::{self, NodeDriver};
@@ -312,7 +313,7 @@ fn print_overall(
     Ok(())
 }
 
-/// Prints the best number so far.
+/// Prints the best number of iterations so far.
 fn print_best(out: &mut dyn Write, is_new: bool, level: &IterationLevel) -> io::Result<()> {
     let begin = if is_new {
         "New best n:"
@@ -327,7 +328,7 @@ fn print_best(out: &mut dyn Write, is_new: bool, level: &IterationLevel) -> io::
     )
 }
 
-/// Prints the number that suffices.
+/// Prints the number of iterations that suffices.
 fn print_found(
     out: &mut dyn Write,
     level: &IterationLevel,
@@ -345,7 +346,7 @@ fn print_found(
     print_variations(out, level, None)
 }
 
-/// Prints the best number after none sufficed.
+/// Prints the best number of iterations if no number sufficed.
 fn print_given_up(
     out: &mut dyn Write,
     level: &IterationLevel,

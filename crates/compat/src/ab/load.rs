@@ -14,7 +14,8 @@ use speedwell_load::load::{
 };
 use speedwell_load::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 
-/// User agent of requests with `--http1.0`, on which some servers' responses depend.
+/// User agent of requests with `--http1.0`. It is that of ab, because the responses of some servers
+/// depend on it.
 const AB_USER_AGENT: &str = "ApacheBench/2.3";
 
 /// Builds the load.
@@ -37,11 +38,11 @@ pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Re
             after_ns: request.time_s.map(to_nanoseconds),
         },
         warmup_ns: 0,
-        // When the time is up, ab stops without waiting for responses; with a number of requests it
-        // waits.
+        // If only a time is given, ab stops when the time is up, without waiting for responses. If
+        // a number of requests is given, ab waits for their responses.
         drain_ns: match request.requests {
-            // Longer than any request can take: to connect, to be answered, and for the timeouts to
-            // be checked.
+            // Longer than any request can take: one timeout to connect, one to be answered, and a
+            // second for the checks that notice timeouts.
             Some(_) => to_nanoseconds(2.0 * request.timeout_s + 1.0),
             None => 0,
         },
@@ -64,7 +65,7 @@ pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Re
 }
 
 fn to_nanoseconds(seconds: f64) -> u64 {
-    // At most a year, so it fits.
+    // The command line accepts at most a year, so the nanoseconds fit.
     (seconds * 1e9) as u64
 }
 
@@ -76,7 +77,7 @@ fn connection_rules(request: &AbRequest) -> ConnectionRules {
             first_byte_ns: None,
             total_ns: limit_ns,
         },
-        // Every response has its own time in the report, so none waits for another.
+        // Responses are not handled in batches, because the report has a time for each of them.
         batching: BatchingMode::Off,
         ..ConnectionRules::default()
     }
@@ -119,7 +120,7 @@ fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
 fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(String, Vec<u8>)> {
     let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let mut headers = Vec::new();
-    // Redundant in HTTP/1.1, but servers that respond with 1.0 require it.
+    // This field is redundant in HTTP/1.1, but servers that respond with HTTP/1.0 require it.
     let keep_alive = request
         .keeps_alive
         .then(|| header("Connection", "Keep-Alive"));

@@ -1,8 +1,10 @@
-//! Runs a test: the first request alone, then the load, with progress and the output of `-v`.
+//! Runs a test: sends first one request alone and then the load, shows progress, and prints the
+//! output of `-v`.
 //!
-//! Decides when a test is aborted and the output during it; `report.rs` prints the results.
-//! ab prints every response as it arrives, which would be part of the measurement. So `-v` shows
-//! responses after the test, and only the first one's body. Start at [`AbTest::run_test`].
+//! Decides when a test is aborted, and what is printed during the test; `report/mod.rs` has the
+//! results. ab prints every response as it arrives, so printing affects the measurement. Here, `-v`
+//! shows responses after the test, and the body only of the first response. Start at
+//! [`AbTest::run_test`].
 
 use crate::DropInConsole;
 use crate::ab::arguments::{AbRequest, TOOL, TlsVersion};
@@ -140,7 +142,8 @@ impl<'a> AbTest<'a> {
         ends_test.then_some(CutShort::Failed(class))
     }
 
-    /// Rejects a negotiated version other than that of `-f`, which cannot restrict the handshake.
+    /// Rejects a negotiated TLS version other than the one that `-f` requires. The handshake itself
+    /// cannot be restricted to that version.
     fn check_version(&self, probe: Option<&ProbeResponse>) -> Result<()> {
         let negotiated = probe.and_then(|probe| probe.tls.as_ref());
         let (Some(tls), Some(required)) = (negotiated, self.request.security.version) else {
@@ -176,7 +179,8 @@ impl<'a> AbTest<'a> {
             } else {
                 failed.filter_map(|class| self.abort_reason(class)).next()
             };
-            // With -n and -t the load waits for its last responses, but not beyond its time.
+            // With -n and -t, the load waits for its last responses, but not after the time of -t
+            // is up.
             let is_over = self
                 .request
                 .time_s
@@ -236,8 +240,8 @@ const PROGRESS_MIN_REQUESTS: u64 = 150;
 /// Minimum number of requests between two progress lines.
 const MIN_PROGRESS_STEP: u64 = 100;
 
-/// Requests between two lines of a test limited by time: a tenth of the 50 000 that ab assumes with
-/// `-t`.
+/// Number of requests between two progress lines if only time limits the test: a tenth of the
+/// 50,000 requests that ab assumes with `-t`.
 const TIMED_PROGRESS_STEP: u64 = 5000;
 
 /// Progress shown so far.
@@ -248,7 +252,8 @@ struct AbProgress {
 }
 
 impl AbProgress {
-    /// Creates the progress of a test limited to `requests`, or by time if `None`.
+    /// Creates the progress of a test that ends after `requests`, or that only time limits if this
+    /// is `None`.
     pub fn new(requests: Option<u64>, is_wanted: bool) -> AbProgress {
         let step = match requests {
             Some(count) => {
@@ -296,7 +301,7 @@ const EXCHANGE_VERBOSITY: u32 = 2;
 /// Verbosity that shows statuses.
 const STATUS_VERBOSITY: u32 = 3;
 
-/// Prints the request before the test.
+/// Prints the request before the test, if `-v` asks for it.
 ///
 /// # Errors
 /// Fails if `out` is closed.
@@ -314,8 +319,8 @@ fn trace_request(
     writeln!(out, "INFO: {method} header == \n---\n{text}\n---")
 }
 
-/// Prints the responses after the test. On a terminal, control characters of the server are
-/// escaped; a file or a pipe gets the response unchanged.
+/// Prints the responses after the test, if `-v` asks for them. On a terminal, control characters
+/// from the server are escaped; a file or a pipe gets the response unchanged.
 ///
 /// # Errors
 /// Fails if `out` is closed.

@@ -13,14 +13,14 @@ pub type KeyValues = Vec<String>;
 #[derive(Debug, Clone)]
 struct ProjectionField {
     name: String,
-    /// Index of the part of the projection it belongs to.
+    /// Index of the part of the projection that the field belongs to.
     part: usize,
     order: FieldOrder,
 }
 
 #[derive(Debug, Clone)]
 enum FieldOrder {
-    /// Order of first appearance, by recorded position.
+    /// In the order of first appearance. Holds the position of each value.
     First(HashMap<String, usize>),
     Alpha,
     Number,
@@ -35,8 +35,8 @@ pub struct KeyProjection {
     has_unit: bool,
 }
 
-/// Keys used by any projection of the command line; the projection of all remaining keys excludes
-/// them.
+/// Keys that the projections of the command line use. The projection of all remaining keys excludes
+/// these keys.
 #[derive(Debug, Clone, Default)]
 pub struct UsedKeys {
     settings: Vec<String>,
@@ -46,8 +46,8 @@ pub struct UsedKeys {
 }
 
 impl UsedKeys {
-    /// Creates a projection of these parts. The projection into tables has the unit as its last
-    /// field.
+    /// Creates a projection of these parts, and marks its keys as used. `has_unit` is for the
+    /// projection into tables: the unit becomes the last field.
     pub fn add_projection(
         &mut self,
         parts: Vec<ProjectionPart>,
@@ -157,7 +157,8 @@ impl KeyProjection {
         self.fields.len() - 1
     }
 
-    /// Returns the key of a result; in the projection of tables, for one of its units.
+    /// Returns the key of a result. In the projection into tables, a result has one key for each of
+    /// its units.
     pub fn key(
         &mut self,
         record: &BenchmarkRecord,
@@ -282,7 +283,7 @@ impl KeyProjection {
             .collect()
     }
 
-    /// Whether the values of a result are listed in all fixed orders.
+    /// Whether a result is kept: every fixed order must list the value that the result has.
     pub fn admits(&self, record: &BenchmarkRecord) -> bool {
         self.parts.iter().all(|part| match &part.order {
             PartOrder::Fixed(values) => values.contains(&key_value(&part.key, record)),
@@ -320,7 +321,7 @@ impl FieldOrder {
     }
 }
 
-/// Parses a number with a prefix and a byte suffix: `4k`, `1Mi`, `16KiB`.
+/// Parses a number that may have a prefix and a byte suffix: `4k`, `1Mi`, `16KiB`.
 fn parse_number(text: &str) -> Option<f64> {
     const PREFIXES: &str = "KMGTPEZY";
     if let Ok(number) = text.parse() {

@@ -1,6 +1,6 @@
 //! Parses the two expression languages of benchstat's options: filters (`key:value`, AND, OR, `-`,
-//! parentheses, patterns between slashes) and projections (`key@order,...`). `keys.rs` gives them
-//! their meaning. Start at [`parse_filter`] and [`parse_projection`].
+//! parentheses, patterns between slashes) and projections (`key@order,...`). `keys.rs` applies the
+//! parsed expressions to results. Start at [`parse_filter`] and [`parse_projection`].
 
 use regex::Regex;
 
@@ -96,8 +96,8 @@ impl<'a> QueryLexer<'a> {
         self.position += remaining.len() - remaining.trim_start().len();
     }
 
-    /// Returns the next token and the remaining tokens. Patterns are recognized only where a value
-    /// may appear.
+    /// Returns the next token and the remaining tokens. A pattern is recognized only if `is_value`
+    /// says that a value may appear here.
     fn next_token(mut self, is_value: bool) -> Result<(QueryToken, QueryLexer<'a>), String> {
         self.skip_blanks();
         let remaining = &self.text[self.position..];

@@ -1,8 +1,8 @@
-//! Reads the lines of Go's benchmark format, with the configuration that applies to each.
+//! Reads results in Go's benchmark format, each with the configuration that applies to it.
 //!
-//! The importer of such files (`results/formats/go_bench`) builds sessions; our benchstat needs the
-//! lines as written, every configuration key, and the same complaints as Go's benchstat. Start at
-//! [`BenchmarkRecords::read_file`].
+//! The importer of such files (`results/formats/go_bench`) builds sessions. Our benchstat does not
+//! use the importer, because it needs the lines as written, every configuration key, and the same
+//! complaints as Go's benchstat. Start at [`BenchmarkRecords::read_file`].
 
 use crate::benchstat::samples::ValueAssumption;
 use crate::benchstat::units::tidy_unit;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub struct ConfigurationEntry {
     pub key: String,
     pub value: String,
-    /// Whether it comes from a line of the file; the file's own name does not.
+    /// Whether the entry comes from a line of the file. The file's own name (`.file`) does not.
     pub is_in_file: bool,
 }
 
@@ -55,8 +55,8 @@ impl BenchmarkRecord {
         }
     }
 
-    /// Returns the first part of the name, then the others, each with its slash; last the number of
-    /// processors with its dash.
+    /// Returns the first part of the name, and a list of the other parts, each with its slash. The
+    /// number of processors, with its dash, is last in the list.
     pub fn name_parts(&self) -> (&str, Vec<&str>) {
         let (name, processors) = split_processors(&self.name);
         let mut cuts: Vec<usize> = name.match_indices('/').map(|(index, _)| index).collect();
@@ -90,7 +90,7 @@ pub struct BenchmarkRecords {
     pub results: Vec<BenchmarkRecord>,
     /// Complaints about lines, in order, each with path and line number.
     pub complaints: Vec<String>,
-    /// Contents of `Unit` lines: unit and key, value.
+    /// Values from `Unit` lines, by unit and key.
     units: HashMap<(String, String), String>,
 }
 
@@ -162,7 +162,8 @@ impl BenchmarkRecords {
     }
 }
 
-/// Sets a key. An empty value removes it; as in Go's benchstat, the last key takes its position.
+/// Sets the value of a key. An empty value removes the key; the last key then takes its position,
+/// as in Go's benchstat.
 fn set_entry(settings: &mut Vec<ConfigurationEntry>, key: &str, value: &str) {
     let index = settings.iter().position(|setting| setting.key == key);
     match (index, value) {

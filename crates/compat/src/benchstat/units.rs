@@ -1,7 +1,8 @@
 //! Chooses units for results of Go benchmarks: the unit in which a figure is stored, and the prefix
 //! and number of digits with which it is written. Start at [`tidy_unit`] and [`UnitScale`].
 
-/// Factor, its prefix, and the values from which one, two and three decimals are shown.
+/// A unit prefix with its factor. `min_values` are the smallest values that are shown with one, two
+/// and three decimals.
 struct PrefixStep {
     factor: f64,
     prefix: &'static str,
@@ -45,7 +46,8 @@ pub fn tidy_unit(unit: &str) -> (String, f64) {
         !is_denominator && matches!(*word, "ns" | "MB")
     };
     let untidy: Vec<(usize, &str, bool)> = unit_words(unit).into_iter().filter(is_untidy).collect();
-    // In the order of the words, for the same rounding as in Go's benchstat.
+    // Factors are applied in the order of the words, so that rounding is the same as in Go's
+    // benchstat.
     let factor = untidy.iter().fold(1.0, |factor, (_, word, _)| match *word {
         "ns" => factor / 1e9,
         _ => factor * 1e6,
@@ -103,7 +105,7 @@ impl UnitScale {
                 };
             }
         }
-        // Less than one of the smallest unit: more digits.
+        // The smallest value is less than one of the smallest unit, so more decimals are shown.
         let (factor, prefix) = steps
             .last()
             .map_or((1.0, ""), |step| (step.factor, step.prefix));
@@ -139,7 +141,7 @@ fn prefix_steps(is_binary: bool) -> Vec<PrefixStep> {
             .map(step)
             .into();
     }
-    // Parsed from decimal digits, because products would be rounded twice.
+    // The factors are parsed from decimal digits, because products would be rounded twice.
     let step = |(prefix, power): (&'static str, i32)| {
         let parse_scaled = |digits: &str| format!("{digits}e{power}").parse().unwrap_or(f64::NAN);
         PrefixStep {

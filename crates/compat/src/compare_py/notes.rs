@@ -1,4 +1,5 @@
-//! Messages that `compare.py` lacks: sentences for standard error and lines below the table.
+//! Words the messages that `compare.py` itself does not have: sentences for standard error, and
+//! lines below the table.
 //!
 //! Decides which facts about a comparison to report, and the wording, but not the table's layout.
 //! Start at [`ComparisonRemarks`].
@@ -55,7 +56,7 @@ impl ComparisonRemarks<'_> {
         warnings
     }
 
-    /// Returns lines about failed or skipped entries: name, side and number, reason.
+    /// Returns lines about failed or skipped entries: name, reason, and how often on which side.
     pub fn resultless_lines(&self) -> Vec<String> {
         let mut counts_by_reason: IndexMap<(&str, String), [usize; 2]> = IndexMap::new();
         for (side, entries) in self.table.without_result.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! The entries of one side, in the order and under the names in which they are compared.
+//! Prepares the entries of one side for the comparison.
 //!
-//! Mirrors what `compare.py` does between reading and comparing: filters and sorts entries, and
+//! Does what `compare.py` does between reading and comparing: filters and sorts entries, and
 //! renames benchmarks so that different ones can be compared. Does not look at the other side.
 //! Start at [`ComparedSide::new`].
 
@@ -77,7 +77,8 @@ fn run_name<'e>(entry: &'e GoogleBenchmarkEntry<'_>) -> &'e str {
     run_name.unwrap_or(&entry.name)
 }
 
-/// Returns the sort key of an entry: family, position within it, aggregates last, repetition.
+/// Returns the sort key of an entry: family, position within the family, whether it is an aggregate
+/// (these come last), and repetition.
 fn sort_key(entry: &GoogleBenchmarkEntry<'_>) -> (f64, f64, bool, f64) {
     (
         entry.family_index.unwrap_or(-1.0),
@@ -108,9 +109,9 @@ impl NameFilter {
         })
     }
 
-    /// Creates a filter from a value of `--benchmark_filter`, which has more syntax in the measured
-    /// programs: a leading `-` inverts it, `all` matches everything (google/benchmark, user guide,
-    /// "Running a subset").
+    /// Creates a filter from a value of `--benchmark_filter`. For the measured programs, such a
+    /// value has more syntax: a leading `-` inverts the filter, and `all` matches everything
+    /// (google/benchmark, user guide, "Running a subset").
     ///
     /// # Errors
     /// Fails like [`NameFilter::new`].
@@ -158,7 +159,8 @@ impl NameFilter {
     }
 }
 
-/// The regex crate draws the position as an arrow below the pattern, four columns to the right.
+/// Explains why a pattern is invalid, with the position of the error. The regex crate shows the
+/// position as an arrow below the pattern, four columns to the right.
 fn explain_regex_error(text: &str, error: &regex::Error) -> anyhow::Error {
     let message = error.to_string();
     let arrow = message
@@ -201,7 +203,7 @@ mod tests {
         side.entries.iter().map(|entry| &*entry.name).collect()
     }
 
-    /// Vector of `compare.py`'s own test: names 99 to 88 are the expected order.
+    /// Data of a test in `compare.py` itself: the expected order of names is 99 to 88.
     #[test]
     fn every_order_of_a_file_gives_the_same_order_of_entries() {
         let mut entries = Vec::new();

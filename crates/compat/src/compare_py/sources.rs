@@ -1,10 +1,11 @@
-//! Resolves the two inputs to result files, which are opened or measured now.
+//! Resolves the two inputs to result files: opens a result file, or runs a program to get one.
 //!
 //! Decides the checks before measuring, and the order of programs: like `compare.py`, first the
-//! baseline completely, then the contender. Does not look into the results. The content of an input
-//! decides whether it is a program (machine code, or an executable file that does not begin like
-//! JSON) or a result file. A program runs as one process with live output, as in `compare.py`.
-//! Start at [`ComparedSources::open_sides`].
+//! baseline completely, then the contender. Does not look into the results.
+//!
+//! The content of an input decides whether it is a program or a result file. A program is machine
+//! code, or an executable file that does not begin like JSON. It runs as one process with live
+//! output, as in `compare.py`. Start at [`ComparedSources::open_sides`].
 
 use crate::compare_py::arguments::{ComparePyRequest, TOOL};
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
@@ -40,13 +41,13 @@ pub struct ComparedSources {
     pub are_programs: [bool; 2],
     /// Result file of the baseline.
     pub first: ResultFile,
-    /// Result file of the contender; `None` if it is the same file.
+    /// Result file of the contender; `None` if both sides use the same file.
     pub second: Option<ResultFile>,
 }
 
 impl ComparedSources {
-    /// Opens the inputs of a request and measures programs. Returns the exit status if a side has
-    /// no results for a reason already reported.
+    /// Opens the inputs of a request and measures programs. If a side has no results and the reason
+    /// was already reported, returns the exit status.
     ///
     /// # Errors
     /// Fails if an input cannot be used, or a stream is closed.
@@ -75,7 +76,8 @@ impl ComparedSources {
                 labels[0]
             );
         }
-        // The same program runs once for each side; the same file is read once.
+        // If both sides are the same program, it runs once for each side. If both sides are the
+        // same file, it is read once.
         let mut measured = [None, None];
         for (side, input) in sides.into_iter().enumerate() {
             if let Kind::Program(path) = &input.kind {
@@ -156,7 +158,7 @@ fn check_outputs(
 ) -> Result<()> {
     let is_measured = sides.iter().any(|input| input.is_program());
     let dump = request.dump.as_deref().map(|file| ("-d ", file));
-    // Only programs write it.
+    // Only a program that is measured writes this file.
     let program_output = request
         .passed_value(OUT_FLAG)
         .filter(|_| is_measured)
@@ -305,7 +307,7 @@ impl SideInput {
     }
 }
 
-/// Reads a file; of machine code only the first bytes.
+/// Reads a file. If it is machine code, only its first bytes are read.
 fn read_input(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
     let mut bytes = Vec::new();
@@ -342,8 +344,8 @@ fn is_executable(metadata: &fs::Metadata) -> bool {
 /// Option for the result file.
 pub const OUT_FLAG: &str = "--benchmark_out=";
 
-/// Runs `program` and reads its results; `filter` is the filter of the mode. If the program did not
-/// exit with status 0, or was interrupted by the user, returns the exit status.
+/// Runs `program` and reads its results; `filter` is the filter of the mode. If the user
+/// interrupted the program, or it did not exit with status 0, returns the exit status of this tool.
 ///
 /// # Errors
 /// Fails if the program cannot be started, or wrote no results.
@@ -389,8 +391,8 @@ fn run_program(
     Ok(Err(EXIT_FAILED))
 }
 
-/// Returns a shell command that repeats the run; results that would go to a temporary file are
-/// discarded.
+/// Returns a shell command that repeats the run. The command discards results that would go to a
+/// temporary file.
 fn replay_command(program: &Path, arguments: &[String], scratch: Option<&ScratchFolder>) -> String {
     let name = program.to_string_lossy();
     let mut words = vec![speedwell_model::quote(&name)];
@@ -405,8 +407,8 @@ fn replay_command(program: &Path, arguments: &[String], scratch: Option<&Scratch
     words.join(" ")
 }
 
-/// Returns the arguments in the order of `compare.py`: the user's, then its own, which take
-/// precedence.
+/// Returns the arguments in the order of `compare.py`: first the user's arguments, then those that
+/// `compare.py` adds. The later ones take precedence.
 fn program_arguments(request: &ComparePyRequest, filter: Option<&str>) -> Vec<String> {
     let mut arguments = request.passed.clone();
     if !request.strict {
@@ -420,8 +422,8 @@ fn program_arguments(request: &ComparePyRequest, filter: Option<&str>) -> Vec<St
     arguments
 }
 
-/// Reads the results that a program wrote. The library leaves the file empty if no benchmark
-/// matches the filter; programs without the library create none.
+/// Reads the results that a program wrote. The google/benchmark library leaves the file empty if no
+/// benchmark matches the filter; programs without this library create no file.
 fn read_results(
     out: &Path,
     label: &str,

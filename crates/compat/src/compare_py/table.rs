@@ -29,7 +29,7 @@ const HEADINGS: &str =
 /// Changes above this are colored as losses.
 const LOSS_ABOVE: f64 = 0.05;
 
-/// Changes down to this are colored as gains.
+/// Changes of this or below are colored as gains.
 const GAIN_UP_TO: f64 = -0.07;
 
 const NAME: &str = "\x1b[92m";
@@ -54,7 +54,7 @@ pub struct ComparisonTable<'t> {
 }
 
 impl ComparisonTable<'_> {
-    /// Writes heading and rows; returns the number of rows without the geometric means.
+    /// Writes heading and rows; returns the number of rows, not counting the geometric means.
     ///
     /// # Errors
     /// Fails if the output is closed.
@@ -182,7 +182,8 @@ impl ComparisonTable<'_> {
         )
     }
 
-    /// Returns the color of a change. NaN is neither gain nor loss, but a gain in `compare.py`.
+    /// Returns the color of a change. A change of NaN has the color of neither gain nor loss; in
+    /// `compare.py` it has that of a gain.
     fn change_color(&self, change: Option<f64>) -> &'static str {
         match change {
             Some(change) if change > LOSS_ABOVE => RED,
@@ -192,7 +193,8 @@ impl ComparisonTable<'_> {
         }
     }
 
-    /// Returns the color of a p value. NaN shows nothing; `compare.py` treats it as significant.
+    /// Returns the color of a p value. NaN counts as not significant; in `compare.py` it counts as
+    /// significant.
     fn p_color(&self, p: f64) -> &'static str {
         if p >= self.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
             RED
@@ -303,7 +305,7 @@ pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()>
         &mut Serializer::with_formatter(&mut json, formatter),
         elements,
     )?;
-    // Python escapes all characters except printable ASCII; only strings contain others.
+    // Python escapes all characters except printable ASCII. Only strings contain such characters.
     for character in String::from_utf8_lossy(&json).chars() {
         match character {
             '\n' | ' '..='~' => out.write_all(&[character as u8])?,
@@ -317,8 +319,8 @@ pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()>
     out.flush()
 }
 
-/// A number as Python writes it; null unless finite: `compare.py` writes bare `NaN`, which is
-/// invalid JSON.
+/// A number as Python writes it, or null if it is not finite: `compare.py` writes a bare `NaN`,
+/// which is invalid JSON.
 struct PythonNumber(f64);
 
 impl Serialize for PythonNumber {
@@ -334,7 +336,7 @@ impl Serialize for PythonNumber {
     }
 }
 
-/// Formats like `{:WIDTH.DIGITSf}`.
+/// Formats a number like Python's `{:WIDTH.DIGITSf}`.
 pub fn format_fixed(number: f64, width: usize, digits: usize) -> String {
     if number.is_nan() {
         format!("{:>width$}", "nan")
@@ -343,7 +345,7 @@ pub fn format_fixed(number: f64, width: usize, digits: usize) -> String {
     }
 }
 
-/// Formats like `{:+WIDTH.DIGITSf}`.
+/// Formats a number like Python's `{:+WIDTH.DIGITSf}`.
 pub fn format_signed(number: f64, width: usize, digits: usize) -> String {
     if number.is_nan() {
         format!("{:>width$}", "+nan")
@@ -352,7 +354,8 @@ pub fn format_signed(number: f64, width: usize, digits: usize) -> String {
     }
 }
 
-/// Formats like `repr`: below 1e-4 and from 1e16 on with an exponent, of at least two digits.
+/// Formats a number like Python's `repr`: below 1e-4 and from 1e16 on with an exponent, which has
+/// at least two digits.
 pub fn format_repr(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {

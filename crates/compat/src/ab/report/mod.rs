@@ -155,8 +155,9 @@ fn field_line(name: &'static str, value: impl ToString) -> ReportLine {
     ReportLine::Field(name, value.to_string())
 }
 
-/// Returns the lines (name, text) that Speedwell adds at the end. They do not break parsers of the
-/// report, which find lines by name or by their position: the lines have new names and come last.
+/// Returns the lines (name, text) that Speedwell adds at the end. Parsers of ab's report find lines
+/// by name or by position. The added lines do not break them, because they have new names and come
+/// last.
 pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     let figures = &report.figures;
     let mut lines = vec![("Account", format_account(report))];
@@ -243,8 +244,8 @@ fn format_temporary_key(group: &str) -> String {
     }
 }
 
-/// Returns OpenSSL's name of a cipher suite: as in RFC 8446, appendix B.4 for TLS 1.3, without
-/// underscores for older ones.
+/// Returns OpenSSL's name of a cipher suite. For TLS 1.3 it is the name in RFC 8446, appendix B.4.
+/// For older versions it has hyphens instead of underscores, as in `ECDHE-RSA-AES128-GCM-SHA256`.
 fn openssl_cipher(name: &str) -> String {
     if let Some(rest) = name.strip_prefix("TLS13_") {
         return format!("TLS_{rest}");
@@ -270,10 +271,10 @@ fn cipher_bits(cipher: &str) -> Option<u32> {
     contains_any(&["AES_256", "AES256", "CHACHA20"]).then_some(256)
 }
 
-/// Times below this are shown with decimals, in nanoseconds.
+/// Times below this number of nanoseconds are shown with decimals.
 const FINE_BELOW_NS: u64 = 10_000_000;
 
-/// Formats a time in milliseconds: without decimals from 10 ms on, else with three. Zero is `0`.
+/// Formats a time in milliseconds: with three decimals below 10 ms, else with none. Zero is `0`.
 pub fn format_ms(ns: u64) -> String {
     match ns {
         0 => "0".to_owned(),
@@ -282,7 +283,8 @@ pub fn format_ms(ns: u64) -> String {
     }
 }
 
-/// Formats a standard deviation in milliseconds: one decimal as in ab, three if it is small.
+/// Formats a standard deviation in milliseconds: with three decimals if it is above zero and below
+/// 10 ms, else with one decimal as in ab.
 pub fn format_deviation(ns: f64) -> String {
     let is_small = ns > 0.0 && ns < FINE_BELOW_NS as f64;
     let decimals = if is_small { 3 } else { 1 };
