@@ -1,7 +1,7 @@
 //! Records the files of the user's checkout from which Python and Node.js processes load modules.
 //!
-//! Decides how a process records them: environment variables make the interpreters execute one of
-//! two scripts first. Any process can be observed, whatever its purpose; measured runs are not.
+//! Environment variables make the interpreter execute one of two scripts before its program, and
+//! the script records the files. Any process can be observed like this, but measured runs are not.
 //! Start at [`ModuleLog::new`].
 
 use crate::sources::MODULES;

@@ -1,4 +1,4 @@
-//! Embeds the harnesses in other languages in the program, and unpacks them on first use. Also
+//! Embeds the harnesses that are written in other languages, and unpacks them on first use. Also
 //! finds the path of this program itself, which is the harness of shell snippets and experiments.
 //!
 //! Only files that a harness needs at run time are embedded, not its tests or build outputs.
@@ -15,8 +15,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Returns `$SPEEDWELL_PROGRAM`, which embedders of the library set, else the running program; the
-/// bare name if the system does not report it.
+/// Returns the path of this program: `$SPEEDWELL_PROGRAM`, which programs that embed this library
+/// set; otherwise the running program; or just its name if the system does not report its path.
 pub fn own_program() -> PathBuf {
     let variable = std::env::var_os("SPEEDWELL_PROGRAM").filter(|value| !value.is_empty());
     variable
@@ -34,11 +34,12 @@ pub struct HarnessSources {
     folders: &'static [(&'static str, Dir<'static>)],
     /// Folders whose scripts are bundled; the empty name stands for scripts outside all folders.
     bundled_folders: &'static [&'static str],
-    // Held while unpacking: several threads describe files at once.
+    // Locked while unpacking, because several threads describe files at once.
     unpacked: Mutex<Option<PathBuf>>,
 }
 
-/// A file of a harness, which may be outside of this crate, with its name.
+/// Embeds a file of a harness, under its name. The file is outside of this crate: `languages` is a
+/// link.
 macro_rules! file {
     ($folder:literal, $name:literal) => {
         (
@@ -48,7 +49,7 @@ macro_rules! file {
     };
 }
 
-/// A folder of a harness with its contents, and its name where it is unpacked.
+/// Embeds a folder of a harness. `$name` is the name of the folder where it is unpacked.
 macro_rules! folder {
     ($name:literal, $path:tt) => {
         ($name, include_dir!($path))

@@ -1,9 +1,9 @@
 //! Runs unmodified Node.js core benchmark scripts with their folder's own, untouched `common.js`.
 //!
 //! [`super::enumerate_cases`] enumerates the cases. Each sample is one process, started directly in
-//! the role that Node.js core's runner gives to its grandchildren, so that it costs one start of
-//! Node.js instead of two or three. Scripts that start their cases in their own ways are executed
-//! whole.
+//! the role that Node.js core's runner gives to its grandchildren, so that a sample costs one start
+//! of Node.js instead of two or three. A script that starts its cases in its own way is executed as
+//! a whole.
 
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
@@ -55,7 +55,7 @@ impl LanguageHarness for NodeCoreHarness {
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        // Replay commands omit port and search path, which are ours to choose.
+        // A replay command omits the port and the search path, because Speedwell chooses them.
         let bare = bare_spec(job, setting);
         let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
         let bare = with_shim_path(bare, shim.as_ref());
@@ -77,8 +77,9 @@ impl LanguageHarness for NodeCoreHarness {
                     fault = skipped.or(fault);
                 }
                 let mut results = reports.observations;
-                // We cannot read a clock inside the folder's library, so this is the time of the
-                // whole process; with an HTTP tool, most of it would be the tool's.
+                // We cannot read a clock inside the folder's library, so the processor time is that
+                // of the whole process. With an HTTP tool, it is left out, because the tool would
+                // use most of it.
                 if let (Some(_), [result], None) = (expected, &mut results[..], &job.http_tool) {
                     let usage = &outcome.usage;
                     result.add_cpu_times(&[usage.cpu_ns() as f64]);
@@ -93,7 +94,7 @@ impl LanguageHarness for NodeCoreHarness {
     }
 }
 
-/// Returns why the program cannot measure such a folder.
+/// Returns why the program cannot measure a folder with its own `common.js`, if so.
 fn refuse_runtime(program: &Path) -> Option<&'static str> {
     (JsRuntime::from_program(program) == JsRuntime::Deno).then_some(
         "a folder with its own common.js reports over a channel of Node.js and cannot be measured \
@@ -108,7 +109,7 @@ fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcom
 
 /// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
 /// that the file uses for trials. Node.js core's own trial runs one case per file, so that broken
-/// ones go unnoticed, and ignores the user's values.
+/// cases go unnoticed, and ignores the user's values.
 fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
     let trial = |extra_arguments: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
@@ -149,8 +150,8 @@ fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> Probe
     ProbeOutcome::Cases(found)
 }
 
-/// Returns `name=value` for non-numeric values that the full cases have and the file's own trial
-/// lacks, unless the file or the user chose a special value for that parameter.
+/// Returns `name=value` for every non-numeric value that the full cases use and the file's own
+/// trial omits. Leaves out each parameter for which the file or the user chose a special value.
 fn missing_words(
     full: &EnumeratedCases,
     small: &EnumeratedCases,
@@ -178,7 +179,7 @@ fn missing_words(
         .collect()
 }
 
-/// Whether two cases differ at most in numbers.
+/// Whether two cases have the same values, apart from numbers.
 fn same_words(case: &ObservedCase, other: &ObservedCase) -> bool {
     let values = parse_values(&case.args);
     let others = parse_values(&other.args);
@@ -247,8 +248,9 @@ fn to_description(
     description
 }
 
-/// Returns the parameters that the file declares. If they could not be observed and the user set
-/// values, the cases also carry names unknown to the file, so enumerates again without the values.
+/// Returns the parameters that the file declares. If they could not be observed, collects them from
+/// the cases. If the user set values, the cases may have names that the file does not declare, so
+/// the cases are first enumerated again without these values.
 fn declared_parameters(
     source: &BenchmarkSource,
     request: &DescribeRequest,
@@ -310,7 +312,8 @@ pub(super) fn with_tool(mut job: BenchmarkJob, tool: &ToolChoice) -> BenchmarkJo
     job
 }
 
-/// Parses `name=value` words; value kinds are guessed until a report gives them.
+/// Parses words of the form `name=value`. The kind of each value is a guess until a report gives
+/// it.
 fn parse_values(arguments: &[String]) -> Vec<(String, ParameterValue)> {
     let pair = |word: &String| {
         let (name, value) = word.split_once('=')?;
@@ -334,7 +337,7 @@ fn collect_parameters(cases: &[ObservedCase]) -> Vec<DeclaredParameter> {
     found
 }
 
-/// The process that gives one sample.
+/// Returns the process that gives one sample, before an HTTP tool is made available to it.
 fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     let mut spec = ProcessSpec::new(&setting.program);
     spec.arguments
@@ -362,8 +365,8 @@ fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     spec
 }
 
-/// Translates an argument for the folder's own library, which does not support our generator: it is
-/// replaced by the name of a known tool.
+/// Translates an argument for the folder's own library. The library does not support our load
+/// generator, so the name of the generator is replaced by that of a tool that the library knows.
 fn argument_text(word: &str, job: &BenchmarkJob) -> String {
     match (word.strip_prefix("benchmarker="), &job.http_tool) {
         (Some(OWN_TOOL), Some(tool)) => format!("benchmarker={}", tool_alias(tool)),
@@ -386,7 +389,7 @@ fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option
     (spec, Some(shim))
 }
 
-/// Makes our generator available to the replay command as it was to the process.
+/// Puts our load generator on the search path of the replay command, as on that of the process.
 fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
     let own_shim = shim.filter(|shim| shim.tool() == OWN_TOOL);
     match (own_shim, std::env::var("PATH")) {

@@ -74,7 +74,7 @@ pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<Reporte
 /// Parses the listed cases: lines that match the adapter's pattern, or the names of results.
 ///
 /// # Errors
-/// As for [`parse_results`], or parameters of a case cannot be parsed.
+/// Fails as [`parse_results`] does, or if the parameters of a case cannot be parsed.
 pub fn parse_cases(adapter: &SuiteAdapter, output: &[u8]) -> Result<Vec<ListedCase>> {
     let Some(pattern) = &adapter.keys.case else {
         return Ok(parse_results(adapter, output)?
@@ -102,7 +102,7 @@ pub fn parse_cases(adapter: &SuiteAdapter, output: &[u8]) -> Result<Vec<ListedCa
     Ok(found)
 }
 
-/// The case of a result.
+/// Returns the case to which a result belongs; `None` if the result has no name.
 pub fn to_listed(reported: ReportedResult) -> Option<ListedCase> {
     let name = reported.name?;
     let case = reported
@@ -129,8 +129,8 @@ pub fn extract_observation(
             return failure(format!("wrote unreadable results: {reason}"));
         }
     };
-    // Go appends the number of processors to a name, unless that number is one; a single result is
-    // always the requested one.
+    // Go appends the number of processors to a name, unless that number is one, so the names may
+    // differ. However, a single result is always the requested one.
     let is_only = results.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
     let is_requested = |reported: &ReportedResult| {
         is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
@@ -144,7 +144,8 @@ pub fn extract_observation(
             Some(all_skipped(&others).unwrap_or_else(|| invalid_cause(reason))),
         );
     }
-    // If one name selects several cases, such as the benchmarks of one test, drops the others.
+    // One name may select several cases, such as the benchmarks of one test. Only the results of
+    // the requested case are kept.
     if matching.iter().any(|reported| is_case(reported, case)) {
         matching.retain(|reported| is_case(reported, case));
     }
@@ -176,9 +177,11 @@ pub fn extract_observation(
     (Some(observation), cause)
 }
 
-/// Returns the number of benchmarks of one name with results for the same metric, if there are
-/// several. In most formats, a benchmark's name occurs once: the reader merges repetitions, or the
-/// framework writes one result for each name. Formats that an adapter describes may repeat names.
+/// Returns how many benchmarks share one name, if several do. `results` are all results with this
+/// name. Several results for one metric come from several benchmarks: in most formats, the name of
+/// a benchmark occurs once, because the reader merges repetitions, or the framework writes one
+/// result for each name. Pyperf's format, and those that an adapter describes, are not checked,
+/// because one benchmark may repeat its name there.
 fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
     let may_repeat = matches!(
         read,
@@ -231,7 +234,8 @@ fn is_case(reported: &ReportedResult, case: &Case) -> bool {
     })
 }
 
-/// Sets the placeholders of the command as a user would type it, with results on the terminal.
+/// Sets the placeholders of the command that a user would type, which prints results on the
+/// terminal.
 pub fn for_terminal(filling: PlaceholderValues) -> PlaceholderValues {
     let terminal = "/dev/stdout";
     filling.text("pipe", terminal).text("output", terminal)
