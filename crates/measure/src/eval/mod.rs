@@ -1,5 +1,5 @@
-//! Snippets: decides which become variants of one case and which become separate cases. Start at
-//! [`plan_snippets`].
+//! Plans to measure snippets of code: decides which become variants of one case and which become
+//! separate cases. Start at [`plan_snippets`].
 
 pub mod parameters;
 mod search;
@@ -14,9 +14,9 @@ use speedwell_model::{
     Case, ParameterValue, SampleDivision, SampleLength, Snippet, SnippetLanguage, Variant,
 };
 
-/// One run of a command: as many executions as fit into the time, at least one. No warm-up: a new
-/// process is not warmed up by earlier executions, and slow commands should not be executed for
-/// nothing.
+/// Samples in one run of a command: a single one, with as many executions as fit into the time, but
+/// at least one. There is no warm-up, because earlier executions do not warm up a new process, and
+/// slow commands should not be executed for nothing.
 const COMMAND_SAMPLES: SampleDivision = SampleDivision {
     count: 1,
     length: SampleLength::TimeNs(300_000_000),
@@ -43,7 +43,8 @@ pub struct EvalRequest {
     pub parameters: Vec<(String, Vec<ParameterValue>)>,
     /// Cases to measure, by ID.
     pub selection: BenchmarkSelection,
-    /// Numbers of workers; empty if not requested, because concurrency is then not a parameter.
+    /// Numbers of workers to measure with. Empty if the user gave none; concurrency is then not a
+    /// parameter of the cases.
     pub levels: Vec<u32>,
     /// Programs to compare.
     pub variants: VariantRequest,
@@ -51,7 +52,7 @@ pub struct EvalRequest {
     pub plan: PlanRequest,
     /// Whether all snippets run in one process.
     pub shares_process: bool,
-    /// Whether to only try the snippets.
+    /// Whether the snippets are only tried, not measured.
     pub is_trial: bool,
 }
 
@@ -109,12 +110,12 @@ fn snippets_as_variants(snippets: &[NamedSnippet]) -> Vec<Variant> {
     snippets.iter().map(variant).collect()
 }
 
-/// Builds the cases: every snippet, or all compared ones together, with every combination of values
-/// and every number of workers.
+/// Builds the cases. Every snippet has cases of its own, except that snippets that are compared
+/// share them. There is one case for every combination of values and every number of workers.
 ///
 /// # Errors
 /// Fails if the current folder is gone, there are too many combinations, or the selection matches
-/// none.
+/// no case.
 fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<Vec<BenchmarkJob>> {
     let levels: Vec<Option<u32>> = match request.levels.as_slice() {
         [] => vec![None],
@@ -143,8 +144,8 @@ fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<
     Ok(jobs)
 }
 
-/// Builds the case of a snippet, or of all compared ones together, with these values and
-/// concurrency.
+/// Builds the case of a snippet with these values and this concurrency. If `snippet` is `None`, all
+/// snippets share the case, because they are compared.
 ///
 /// # Errors
 /// Fails if the current folder is gone.

@@ -1,4 +1,4 @@
-//! Adds workers until throughput stops growing.
+//! Adds workers to a snippet until throughput stops growing.
 //!
 //! A level is a number of workers. Each snippet has its own process for the whole search; its
 //! workers persist from level to level. `analysis` picks the next level; this module measures,
@@ -58,7 +58,7 @@ pub fn plan_search(
     Ok(plans)
 }
 
-/// Searches snippet after snippet; returns the session and how the search ended.
+/// Searches with one snippet after the other. Returns the session and how the search ended.
 ///
 /// # Errors
 /// Fails if the store cannot be written.
