@@ -1,5 +1,5 @@
-//! Load tests in words: the answer in a sentence, formatted times and rates, and the remarks, with
-//! what they mean for the figures.
+//! Describes load tests in words: the answer in a sentence, formatted times and rates, and
+//! sentences for remarks, which say what a remark means for the figures.
 //!
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
@@ -62,7 +62,7 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
     )
 }
 
-/// The clause about the times.
+/// The clause of the headline about times.
 fn latency_part(load: &LoadFindings<'_>) -> String {
     let (principal, group) = load.principal_quantity();
     let name = match principal {
@@ -89,7 +89,8 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
     }
 }
 
-/// The clause about connections, if the server closed most of them after a response.
+/// The clause of the headline about connections; empty unless the server closed most of them after
+/// a response.
 fn connections_part(load: &LoadFindings<'_>) -> &'static str {
     let replies = &load.run.measured.totals.responses;
     let closed = replies.count - replies.reusable.min(replies.count);
@@ -141,7 +142,7 @@ pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
     }
 }
 
-/// Formats a time, a range, or a note that it is withheld.
+/// Formats a time or a range of times; a time that is withheld becomes `refused`.
 pub fn format_reported_time(reported: ReportedTime) -> String {
     match reported {
         ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
@@ -342,7 +343,8 @@ fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     }
 }
 
-/// Formats a number of events per second; a rare event must not read as 0.
+/// Formats a number of events per second, with more decimals for rare events, so that they do not
+/// read as 0.
 fn format_few(rate: f64) -> String {
     let decimals = match rate {
         10.0.. => 0,
@@ -386,7 +388,8 @@ fn rate_missed(verdict: &OpenVerdict) -> String {
     )
 }
 
-/// Formats a percentage below 98 so that it does not read as 98.
+/// Formats a share below 0.98 in percent, with as many decimals as are needed for it not to read as
+/// 98.
 fn short_of_98(share: f64) -> String {
     let percent = share * 100.0;
     let decimals = (1..6).find(|decimals| {
@@ -398,7 +401,7 @@ fn short_of_98(share: f64) -> String {
 
 fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String {
     let missing = f64::from(requested) - effective;
-    // Connecting is the explanation if it accounts for most of the gap.
+    // Waiting for connections is the explanation if it accounts for most of the missing requests.
     let reason = if connecting > missing / 2.0 {
         format!(
             " On average {connecting:.1} were still waiting for their connection, which does not \
