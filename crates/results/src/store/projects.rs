@@ -1,8 +1,8 @@
-//! The projects of a server. Each has its own tables, in a separate file or schema, so that no
-//! statement can access another project.
+//! Manages the projects of a server. Each project has its own tables, in a separate file or schema,
+//! so that no statement can access another project.
 //!
-//! The first project has no name and uses the tables the server was started with; a local file has
-//! only this one.
+//! The first project has no name and uses the tables that the server was started with. A local file
+//! has only this project.
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
@@ -23,7 +23,7 @@ pub struct StoredProject {
 /// Maximum length of a name.
 const MAX_NAME_LENGTH: usize = 64;
 
-/// Names that would clash with other paths.
+/// Names that would clash with other paths of the server.
 const RESERVED_NAMES: [&str; 7] = [
     "api", "static", "login", "logout", "settings", "health", "metrics",
 ];
@@ -139,8 +139,8 @@ fn project_file(path: &Path, name: &str) -> PathBuf {
     Store::projects_folder(path).join(format!("{name}.db"))
 }
 
-/// Returns the address with a search path of `schema`. The server uses the last of several such
-/// options.
+/// Returns the address with an option that makes `schema` the search path. The option comes after
+/// all others, because the server uses the last search path that is given.
 fn address_of_schema(address: &str, schema: &str) -> String {
     let option = format!("-csearch_path%3D{schema}");
     let Some((base, options)) = address.split_once('?') else {
