@@ -1,13 +1,13 @@
-//! Prints `-h`: the most useful options, on one screen. `--help` prints all of them under their
-//! headings.
+//! Builds the text of `-h`: the most useful options of a command, on one screen. `--help` prints
+//! all options under their headings.
 //!
-//! Decides which options are shown. The text of an option is the first line of its help. Start at
-//! [`short_help`].
+//! This module decides which options are shown. The text of an option is the first line of its
+//! help. Start at [`short_help`].
 
 use clap::Command;
 use clap::builder::StyledStr;
 
-/// Lines of the examples, including the heading.
+/// Maximum number of lines of the examples, including their heading.
 const EXAMPLE_LINES: usize = 3;
 
 /// Options in a command's short help. A command that is not listed shows all of its options.

@@ -1,10 +1,10 @@
 //! Searches for the highest sustainable rate, when a trial shows only whether a rate was kept or
 //! missed.
 //!
-//! Decides which rate to try next and what the answer is: doubles the rate until one is missed,
-//! then bisects between the highest kept and the lowest missed one. Near the limit a rate may be
-//! kept by chance, so the rates that bound the answer are repeated until two trials agree.
-//! Knows nothing about how requests are sent. Start at [`next_rate`].
+//! This module decides which rate to try next and what the answer is. It doubles the rate until a
+//! rate is missed, then bisects between the highest kept and the lowest missed rate. Near the
+//! limit, a rate may be kept by chance, so the rates that bound the answer are repeated until two
+//! trials agree. The module does not know how requests are sent. Start at [`next_rate`].
 
 /// A trial of a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -129,7 +129,7 @@ fn rate_verdicts(trials: &[RateTrial]) -> Vec<(f64, ProbeVerdict)> {
     rates.into_iter().map(with_verdict).collect()
 }
 
-/// Rounds to three digits, so that people can type the rate.
+/// Rounds to three significant digits, so that people can type the rate.
 fn round_rate(rate: f64) -> f64 {
     let step = 10f64.powf(rate.log10().floor() - 2.0);
     (rate / step).round() * step

@@ -1,7 +1,7 @@
-//! Fieller's interval of a ratio of means.
+//! Computes Fieller's interval of a ratio of means.
 //!
-//! Interval of mean(candidate) / mean(baseline) for two independent groups with unequal variances.
-//! Ignores blocks; [`bootstrap`](crate::bootstrap) takes them into account. Start at
+//! The ratio is mean(candidate) / mean(baseline) of two independent groups with unequal variances.
+//! This module ignores blocks; [`bootstrap`](crate::bootstrap) takes them into account. Start at
 //! [`fieller_interval`].
 
 use crate::describe::{mean, variance};

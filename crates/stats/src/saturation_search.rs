@@ -26,8 +26,8 @@ pub struct ConcurrencyLevel {
 pub struct SaturationRules {
     /// The lowest level.
     pub first: u32,
-    /// Levels are successive multiples of this number. With `None`, each is twice the one before, and the search
-    /// refines around the best level afterwards.
+    /// Levels are successive multiples of this number. With `None`, each level is twice the
+    /// previous one, and the search refines around the best level afterwards.
     pub step: Option<u32>,
     /// The highest level.
     pub limit: u32,
@@ -64,7 +64,8 @@ pub enum NextLevel {
 /// Maximum ratio between the best level and its neighbors: a wider gap could hide a peak.
 const MAX_RATIO_AT_BEST: f64 = 1.5;
 
-/// The answer is resolved to an eighth of its value, finer than throughputs near the knee can usually be told apart.
+/// The search locates the knee to an eighth of its concurrency. Levels that are closer together
+/// usually have throughputs that cannot be told apart.
 const RESOLUTION: u32 = 8;
 
 /// Returns the level to visit next.
@@ -162,8 +163,8 @@ fn middle_level(low: u32, high: u32, rules: &SaturationRules) -> Option<u32> {
     (low < middle && middle < high).then_some(middle)
 }
 
-/// Compares the lowest level that may be as good as the best with the best itself; returns the one
-/// with fewer visits.
+/// Finds the lowest level that may be as good as the best level. If that is still unclear, returns
+/// the one of these two levels that has fewer visits.
 fn unclear_level(standings: &[LevelState], best: usize, rules: &SaturationRules) -> Option<u32> {
     let level = standings[..best]
         .iter()

@@ -56,8 +56,8 @@ pub fn run(args: &ProjectArgs) -> anyhow::Result<CommandStatus> {
     }
 }
 
-/// Returns the project of that name, creating it if needed. The first project is selected by the
-/// name that it has in URLs.
+/// Returns the project called `name`, and creates it if there is none. The first project is
+/// selected by the name that it has in URLs.
 ///
 /// # Errors
 /// Fails if the name is not valid, or the store cannot be written.

@@ -1,8 +1,8 @@
-//! Statistical tests of two or more groups of values, one per file, and the rank helpers that most
-//! of them share.
+//! Contains statistical tests of two or more groups of values, each test in its own file, and the
+//! helper functions for ranks that most tests share.
 //!
 //! A test decides whether groups differ by more than chance allows, not what to do about it. Start
-//! at [`stratified`], the one for randomised blocks; [`mod@signed_rank`] is for pairs,
+//! at [`stratified`], the test for randomised blocks; [`mod@signed_rank`] is for pairs,
 //! [`mod@mann_whitney`] and [`mod@welch`] are for data without blocks, [`fisher_exact`] is for
 //! counts, and [`mod@welch_anova`] is for more than two groups.
 
@@ -80,7 +80,8 @@ pub fn tie_term(values: &[f64]) -> f64 {
         .sum()
 }
 
-/// Maximal runs of equal values in ascending order, each with the index of its first member.
+/// The groups of equal values in ascending order, each with the position of its first member in
+/// `order`.
 fn runs_of_equals<'a>(
     order: &'a [usize],
     values: &'a [f64],

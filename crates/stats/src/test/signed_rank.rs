@@ -1,21 +1,22 @@
-//! Wilcoxon's signed-rank test of pairs, each of one value per side, measured under the same
-//! conditions.
+//! Implements Wilcoxon's signed-rank test of pairs. A pair has one value of each side, both
+//! measured under the same conditions.
 //!
-//! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
-//! out. Which member of a pair is the candidate was drawn at random, so that under equal sides
-//! every log ratio has either sign with the same probability: the null distribution follows from
-//! the randomisation and assumes nothing about the noise. Does not decide when to stop measuring.
-//! Start at [`signed_rank`].
+//! The test decides whether the sides differ, by how large a ratio, and which ratios the data do
+//! not rule out. For every pair, it was drawn at random which member is the candidate. So if the
+//! sides are equal, every log ratio has either sign with the same probability: the null
+//! distribution follows from the randomisation and assumes nothing about the noise. This module
+//! does not decide when to stop measuring. Start at [`signed_rank`].
 
 use crate::distribution::normal;
 use crate::interval::Interval;
 use crate::test::TailProbabilities;
 use std::fmt;
 
-/// Maximum number of pairs for the exact distribution: 200 take 4 million additions.
+/// Maximum number of pairs for the exact distribution: 200 pairs take 4 million additions.
 const MAX_EXACT_PAIRS: usize = 200;
 
-/// Logarithms this close count as equal: they differ only by rounding of a shift or a unit.
+/// Logarithms this close count as equal: they differ only because a shift or a change of unit was
+/// rounded.
 const TIE: f64 = 1e-13;
 
 /// Why the test is undefined.
@@ -98,12 +99,12 @@ impl SignedRank {
 
     /// Interval of the ratio: every ratio that this test would not reject at a p-value of at most `p_limit`.
     ///
-    /// Too few pairs cannot reject any ratio: the ends are then 0 and infinity.
+    /// With too few pairs, the test cannot reject any ratio: the ends are then 0 and infinity.
     pub fn interval_at(&self, p_limit: f64) -> Interval {
         let level = 0.5 * p_limit;
         let steps = &self.averages;
-        // The test is constant between two adjacent averages, and its tails are monotone from gap
-        // to gap.
+        // The tails are the same for all shifts in the gap between two adjacent averages, and they
+        // are monotone from gap to gap.
         let gap = |index: usize| match (index.checked_sub(1), steps.get(index)) {
             (None, _) => steps[0] - 1.0,
             (Some(before), None) => steps[before] + 1.0,

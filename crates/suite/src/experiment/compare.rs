@@ -1,4 +1,4 @@
-//! `[compare]`: which variants are compared, and what counts as a difference.
+//! Reads `[compare]`, which defines which variants are compared, and what counts as a difference.
 
 use super::group::BenchmarkGroup;
 use super::plan::check_variant;
@@ -178,7 +178,8 @@ pub fn check_pairs(
     Ok(found)
 }
 
-/// Parses `gate = "time < +5%"`, or a table with a string for each group.
+/// Parses the gates: one string for all groups, as in `gate = "time < +5%"`, or a table with a
+/// string for each group.
 pub fn resolve_gates(
     keys: &CompareKeys,
     top: &FilePart,
