@@ -1,5 +1,6 @@
-//! Warnings that erlperf lacks: differences without significance, disturbed measurements, code
-//! that the compiler has optimized away, samples that never became steady.
+//! Creates the warnings below a table. erlperf itself warns only of late timers. We also warn of
+//! differences without significance, disturbed measurements, code that the compiler has optimized
+//! away, and samples that never became steady.
 
 use super::arguments::{ErlperfRequest, SampleDefinition};
 use super::sampling::{SampledSnippets, SnippetSamples};
@@ -14,8 +15,8 @@ use speedwell_report::snippet::ERLANG_LOCKS;
 /// Differences are significant only if their p value is below this.
 const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
-/// erlperf's warning when a sample ends so late that the next one is due. erlperf then busy-waits
-/// for the end of each sample.
+/// erlperf prints this warning when a sample ends so late that the next one is due. From then on,
+/// it busy-waits for the end of each sample.
 const TIMER_WARNING: &str = "Timer accuracy problem detected, results may be inaccurate";
 
 /// Returns erlperf's warning if a sample of any snippet was late.
@@ -64,8 +65,8 @@ fn remarks_on<'a>(
         .chain(lateness(samples, request))
 }
 
-/// Reports a sample that ended so late that the next one was due, unless a typical iteration takes
-/// that long.
+/// Returns a warning if a sample ended so late that the next one was due. An iteration that usually
+/// takes this long is no reason for a warning.
 fn lateness(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let SampleDefinition::Window(length) = request.sample else {
         return None;
@@ -100,8 +101,9 @@ fn missing_samples_warning(samples: &SnippetSamples, request: &ErlperfRequest) -
     })
 }
 
-/// Warns if the mean iteration took much longer than an iteration of the median batch. Workers that
-/// share processors wait for each other, which is not a disturbance.
+/// Returns a warning if the mean iteration took much longer than an iteration of the median batch.
+/// If there are more workers than processors, the workers wait for each other; this is no
+/// disturbance, so there is no warning.
 fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if samples.workers as usize > processors {
@@ -236,7 +238,7 @@ mod tests {
             sentence.contains("1500 ms late, with samples of 1000 ms") && sentence.contains("lcnt"),
             "{sentence}"
         );
-        // An iteration of two seconds cannot end earlier.
+        // An iteration that takes two seconds must end late.
         let mut slow = late(1.5e9);
         slow.windows[0].iterations = 0.5;
         assert_eq!(warning(&slow), None);

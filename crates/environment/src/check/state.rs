@@ -1,4 +1,4 @@
-//! The result of a check, and its consequence for measuring. Start at [`CheckResult`].
+//! Defines the result of a check, and its consequence for measuring. Start at [`CheckResult`].
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,9 +16,9 @@ pub struct CheckResult {
 /// Consequence of a finding for measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckState {
-    /// As desired.
+    /// The finding is as desired.
     Good,
-    /// Missing or not reported by the system; not a problem in itself.
+    /// Something is missing, or the system does not report it. This is not a problem in itself.
     Unknown,
     /// Results get noisier or less comparable.
     Warning,
