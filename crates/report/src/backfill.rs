@@ -1,5 +1,5 @@
-//! The report of `backfill`: which revisions of a line now have data in the history. Start at
-//! [`report_backfill`].
+//! Builds the report of `backfill`, which says which revisions of a line now have data in the
+//! history. Start at [`report_backfill`].
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
@@ -13,7 +13,7 @@ pub struct BackfillLine {
     pub revision: Revision,
     /// The outcome.
     pub outcome: BackfillOutcome,
-    /// The session that was measured, or the one that recorded an earlier failure.
+    /// The number of the session that measured the revision, or that recorded an earlier failure.
     pub session: Option<i64>,
     /// The number of cases that failed.
     pub failures: usize,

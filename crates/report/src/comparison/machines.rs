@@ -2,8 +2,8 @@
 //! differ, and what to expect of other machines like them. Start at [`withdrawal_remark`],
 //! [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes the findings.
 //!
-//! This file and `rows.rs` use each other on purpose: `rows.rs` adds these columns to its table,
-//! and they read its lines.
+//! This file and `rows.rs` use each other on purpose: `rows.rs` adds the columns of this file to
+//! its table, and these columns read the lines of that table.
 
 use super::rows::VerdictLine;
 use crate::charts::{forest_row, threshold_band};
@@ -152,7 +152,8 @@ fn machines_data(by_machine: &AcrossMachines) -> Value {
     })
 }
 
-/// What to expect of other machines: for one case the expectation, for many cases a pointer to it.
+/// Notes on what to expect of other machines. For a single case they state the expected change; for
+/// several cases they say where to find it.
 pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
     let rows = || {
         comparison
@@ -207,8 +208,8 @@ fn expectation_note(population: &MachinePopulation, comparison: &CandidateCompar
     )
 }
 
-/// The change on each machine, on all of them, and on others like them; `None` for a case measured
-/// on one machine.
+/// Draws the change of a case on each machine, on all of these machines, and as expected on others
+/// like them. `None` if the case was measured on one machine.
 pub fn machines_forest(
     comparison: &CandidateComparison,
     row: &CaseComparison,
@@ -258,7 +259,7 @@ pub fn machines_forest(
     })
 }
 
-/// The mark that an interval justifies on its own.
+/// The mark for a change that has an interval but no verdict.
 fn interval_mark(change: &IntervalEstimate, better: MetricDirection) -> plot::VerdictMark {
     match (change.low > 0.0, change.high < 0.0, better) {
         (true, _, MetricDirection::Higher) | (_, true, MetricDirection::Lower) => {

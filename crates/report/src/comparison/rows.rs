@@ -1,7 +1,8 @@
-//! Rows and columns of the verdict table, for people and for programs.
+//! Builds the rows and columns of the verdict table, for people and for programs.
 //!
-//! Preparing a row decides what concerns several of its cells at once: the common unit of both
-//! sides, the digits shown, the footnote marks. Start at [`prepare_lines`] and [`verdict_columns`].
+//! Start at [`prepare_lines`] and [`verdict_columns`]. The first decides what concerns several
+//! cells of a row at once: the common unit of both sides, the digits shown, the footnote marks. The
+//! second decides what each column shows.
 
 use super::machines;
 use crate::case_labels::add_case_columns;
@@ -152,8 +153,8 @@ const MIN_SIGNIFICANT_DIGITS: i32 = 3;
 const MAX_SIMILAR_RATIO: f64 = 10.0;
 
 /// The last decimal places of both sides. They follow from the interval of the change, so that the
-/// printed figures agree with the printed change: a side alone may be known less well than its
-/// ratio to the other.
+/// printed figures agree with the printed change. The spread of one side would not do: its figure
+/// may be known less well than the ratio of both figures.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     let last_place = |(location, uncertainty): (f64, Uncertainty)| {
         let last_place = scale.rounding_place(location, uncertainty);
@@ -171,7 +172,8 @@ fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     }
 }
 
-/// Both sides with their uncertainty: from the interval of the change, or else from their own runs.
+/// Both sides with their uncertainty, which follows from the interval of the change. Without an
+/// interval, it follows from the runs of each side.
 fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     let half_width = row.change.and_then(|change| log_half_width(&change));
     [&row.baseline, &row.candidate].map(|side| {
@@ -222,8 +224,8 @@ fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
     indicative.into_iter().chain(by_machine).chain(other_notes)
 }
 
-/// Notes that hold for every row of a table with more than two rows: a mark on every row would
-/// carry no information.
+/// Notes that hold for every row of a table with several rows. They are not footnotes, because a
+/// mark on every row would carry no information.
 pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
     let Some(((_, first), others @ [_, ..])) = cases.split_first() else {
         return Vec::new();
@@ -360,7 +362,8 @@ fn add_evidence(columns: &mut ColumnSet<VerdictLine<'_>>) {
     );
 }
 
-/// The keys of both sides' medians of figures reported by the kernel.
+/// The figures that the kernel reports, each with the keys of the columns for the medians of both
+/// sides.
 const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ("baseline_steal", "candidate_steal", Recorded::Steal),
     (
@@ -412,8 +415,8 @@ const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ),
 ];
 
-/// Adds columns on disturbed runs: for people how often each side was disturbed, if that is
-/// frequent; for programs the kernel's figures for the runs.
+/// Adds columns on disturbed runs. People see how often each side was disturbed, if that was often
+/// enough to matter; programs get this share and the kernel's figures for all rows.
 pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
     let column = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
     columns.add_column(column.expendable(6), |line| {
@@ -459,7 +462,7 @@ fn add_spread(columns: &mut ColumnSet<VerdictLine<'_>>, baseline: &str, candidat
     );
 }
 
-/// The key of a machine-readable column, and its figure.
+/// The key of a machine-readable column, and the function that returns its figure.
 type ComparisonFigure = (&'static str, fn(&CaseComparison) -> Option<f64>);
 
 /// Machine-readable figures with all digits.

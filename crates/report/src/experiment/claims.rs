@@ -1,4 +1,4 @@
-//! The claims and gates of an experiment, with their outcomes.
+//! Reports the claims and gates of an experiment, with their outcomes.
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
@@ -61,7 +61,7 @@ fn claim_rows(claim: &ClaimFound) -> Vec<ReportRow> {
         .collect()
 }
 
-/// A comparison with its figures.
+/// Describes one comparison of a claim, with its figures.
 fn comparison_remark(part: &ClaimComparison) -> String {
     let case_prefix = part
         .about
