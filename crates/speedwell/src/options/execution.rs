@@ -1,4 +1,4 @@
-//! Options for how runs are planned, executed, and divided into samples.
+//! Defines the options that control how runs are planned, executed, and divided into samples.
 
 use clap::{Args, ValueEnum};
 use speedwell_harness::TrialMode;
@@ -71,7 +71,7 @@ impl ExecutionArgs {
         names.iter().cloned().chain(cycles_estimate).collect()
     }
 
-    /// Returns how to reduce the cases for a trial with `--test`; without it, there is no trial.
+    /// Returns how `--test` reduces the cases for a trial. Without `--test`, there is no trial.
     pub fn trial_mode(&self) -> TrialMode {
         if self.test {
             TrialMode::EveryWord
@@ -80,7 +80,7 @@ impl ExecutionArgs {
         }
     }
 
-    /// Builds the plan of runs; `metrics` are the requested ones.
+    /// Builds the request for the plan of runs. `metrics` are the metrics that the user requested.
     pub fn plan_request(
         &self,
         sampling: &SamplingArgs,
