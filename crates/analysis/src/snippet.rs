@@ -26,7 +26,7 @@ pub struct SnippetFigures {
     /// Number of runs.
     pub runs: usize,
     /// Time per iteration and worker in the median batch, in nanoseconds, with the interval of its
-    /// median over runs; without interval (low = high) below 6 runs.
+    /// median over runs; with fewer than 6 runs, there is no interval (low = high).
     pub time_median_ns: Option<IntervalEstimate>,
     /// The same at the 5th percentile of batches.
     pub time_p5_ns: Option<f64>,
@@ -55,7 +55,7 @@ pub struct SnippetLevels {
     pub language: String,
     /// Results at each number of workers, ascending.
     pub figures: Vec<SnippetFigures>,
-    /// Joint result; `None` if no level counts.
+    /// Combined result over all levels; `None` if no level is usable.
     pub scaling: Option<ScalingFindings>,
 }
 
@@ -146,10 +146,10 @@ pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
     ordered_groups(session).into_iter().map(of_group).collect()
 }
 
-/// Two-sided p value of Welch's test of the logarithms of two snippets' samples, because rates
-/// differ by factors and a disturbed one is a fraction of the others. `None` with fewer than two
-/// samples on either side or without any spread; 0 if one snippet completed nothing in every sample
-/// and the other something in every sample.
+/// Two-sided p value of Welch's test on the logarithms of two snippets' samples. Logarithms, because
+/// rates differ multiplicatively: a disturbed one is a fraction of the others. `None` with fewer
+/// than two samples on either side or without any spread; 0 if one snippet completed nothing in
+/// every sample and the other something in every sample.
 pub fn p_of_difference(first: &[f64], second: &[f64]) -> Option<f64> {
     let is_done = |samples: &[f64]| samples.iter().all(|sample| *sample > 0.0);
     let logs = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|sample| sample.ln()).collect() };
@@ -207,8 +207,8 @@ fn warn_mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
     let mut affected = figures.iter().filter(is_mostly_shell).peekable();
     affected.peek()?;
     Some(format!(
-        "{}: more than half of an execution is shell startup, so a change of the command itself \
-         looks smaller than it is.",
+        "{}: more than half of an execution is shell startup, so a change in the command's own \
+         time looks smaller than it is.",
         quote_list(affected.map(|snippet| snippet.label.as_str()))
     ))
 }

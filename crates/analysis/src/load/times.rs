@@ -128,9 +128,9 @@ pub struct QuantityPercentiles {
     pub curve: Vec<(f64, u64)>,
 }
 
-/// Number of points of a curve, and the maximum number of nines if there are enough values:
-/// 99.999 %.
+/// Number of points of a curve.
 const CURVE_POINTS: u32 = 60;
+/// Highest percentile of a curve, as a number of nines: 99.999 %. Fewer values allow fewer nines.
 const MOST_NINES: f64 = 5.0;
 
 /// Shares in millionths, evenly spaced on a scale of nines. They end at the last but one value;
@@ -335,7 +335,7 @@ pub(super) fn quantile_of_group(
     with_times(run, requested, quantile_of).flatten()
 }
 
-/// Percentile from which the tail begins, which a load that missed its rate cannot determine.
+/// Percentile at which the tail begins. If a load missed its rate, its tail is unknown.
 const TAIL_PPM: u32 = 990_000;
 
 /// How far the generator's own lateness affects the times of a load.
