@@ -1,11 +1,11 @@
-//! Splits the command lines of the original tools by tables of options.
+//! Splits the command lines of the imitated tools, using tables of options.
 //!
 //! Classifies each word as an option, a value, or neither, by three grammars: that of getopt for ab
 //! and erlperf ([`parse_getopt`]), that of Node.js core's scripts ([`parse_node`]), and that of its
 //! R scripts ([`parse_r`]); `compare.py` uses that of argparse (`compare_py/arguments.rs`). Does
-//! not know what options mean. All reject unknown options; the originals of Node.js silently
-//! swallow the argument after one. A crate such as lexopt would suit only ab: erlperf names whole
-//! clusters in messages and has the option `-pa`; in R and Node.js one dash equals two.
+//! not know what options mean. All reject unknown options, whereas Node.js's own scripts silently
+//! swallow the argument after an unknown option. A crate such as lexopt would suit only ab: erlperf
+//! names whole clusters in messages and has the option `-pa`; in R and Node.js one dash equals two.
 
 /// Command line split into options and other arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,7 +82,8 @@ pub fn parse_getopt<'a>(
         } else if name.starts_with("--") {
             return Err(ArgumentError::UnknownName(name));
         } else {
-            // Flags up to a letter with a value, which is the rest of the argument or the next one.
+            // A cluster of flags, up to the first letter that takes a value, either the rest of
+            // this argument or the next argument.
             for (start, letter) in argument.char_indices().skip(1) {
                 let (letter_text, remainder) = argument[start..].split_at(letter.len_utf8());
                 let unknown = ArgumentError::UnknownLetter(letter_text, argument);

@@ -1,4 +1,4 @@
-//! Resolves the two inputs to result files, which are opened or measured now.
+//! Turns each of the two inputs into a result file: opens it, or runs the program to create one.
 //!
 //! Decides the checks before measuring, and the order of programs: like `compare.py`, first the
 //! baseline completely, then the contender. Does not look into the results. The content of an input
@@ -36,7 +36,7 @@ pub const FILTER_FLAG: &str = "--benchmark_filter=";
 pub struct ComparedSources {
     /// Names of the sides as typed by the user.
     pub labels: [String; 2],
-    /// Which sides are programs that were measured now.
+    /// Which sides are programs that were measured by this command.
     pub are_programs: [bool; 2],
     /// Result file of the baseline.
     pub first: ResultFile,
@@ -305,7 +305,7 @@ impl SideInput {
     }
 }
 
-/// Reads a file; of machine code only the first bytes.
+/// Reads a file, or only the first bytes if it is machine code.
 fn read_input(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
     let mut bytes = Vec::new();

@@ -163,7 +163,7 @@ impl<'a> NodeDriver<'a> {
     }
 }
 
-/// Returns the throughput samples of a run. The originals print each as a row.
+/// Returns the throughput samples of a run. Node.js's own scripts print each as a row.
 pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
     run.samples
         .iter()
