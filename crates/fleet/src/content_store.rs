@@ -89,7 +89,7 @@ impl ContentStore {
         missing
     }
 
-    /// Hard-links programs that [`program::send_program`] has sent before into the object store.
+    /// Hard-links into the object store any programs that [`program::send_program`] sent earlier.
     /// Their content is verified before they become part of a bundle.
     fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {

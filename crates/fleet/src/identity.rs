@@ -20,8 +20,8 @@ pub struct MachineIdentity {
     pub id: String,
     /// Host name.
     pub host: String,
-    /// Processor model and count, memory in GiB and architecture; machines of one class form a
-    /// population.
+    /// Processor model and count, memory in GiB and architecture; results generalize only to
+    /// machines of the same class.
     pub class: String,
     /// Warning if the identity may change or be shared with another machine.
     pub warning: Option<String>,
