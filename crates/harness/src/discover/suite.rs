@@ -98,7 +98,7 @@ pub fn discover_benchmarks(
     if suite.jobs.is_empty() && suite.failures.is_empty() && !unwanted.is_empty() {
         let names: Vec<String> = unwanted.into_iter().collect();
         bail!(
-            "no benchmark matches --filter and --exclude\nhint: the files have {}",
+            "--filter and --exclude leave no benchmarks\nhint: the files contain {}",
             names.join(", ")
         );
     }
@@ -233,7 +233,7 @@ fn invalid_parameter_name(description: &BenchmarkDescription) -> Option<String> 
 }
 
 /// Rejects values that would silently be misinterpreted: an undeclared name, or text where numbers
-/// are declared (with which Node.js core measures NaN iterations).
+/// are declared (from which Node.js core would get NaN iterations).
 fn check_values(
     described: &[&BenchmarkDescription],
     sets: &[(String, String)],

@@ -293,8 +293,8 @@ fn find_in_folder(
     Ok(found)
 }
 
-/// Classifies a single file: the user's adapters take precedence, then our kinds, then built-in
-/// adapters.
+/// Classifies a single file: the user's adapters take precedence, then Speedwell's own formats,
+/// then built-in adapters.
 fn classify_file(
     file: &Path,
     cwd: &Path,
@@ -434,7 +434,7 @@ fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
 }
 
 /// Reads an experiment: its servers and commands, and the benchmark files of its other groups. The
-/// name that the experiment gives itself is read when it is described.
+/// experiment's own name is read later, together with its cases.
 fn experiment_sources(
     file: &Path,
     cwd: &Path,
@@ -553,8 +553,8 @@ pub fn is_text(file: &Path) -> bool {
     read.is_ok() && !beginning.contains(&0)
 }
 
-/// Finds the Node.js core folder of a single file that is in one of its groups, or that requires
-/// its library by a relative path.
+/// Finds the Node.js core folder to which a single file belongs: the file is in one of the folder's
+/// groups, or requires the folder's library by a relative path.
 fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
     let has_library = |folder: &&Path| folder.join("common.js").is_file();
     let group_root = file.ancestors().nth(2).filter(has_library);

@@ -55,7 +55,7 @@ impl LanguageHarness for NodeCoreHarness {
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        // Replay commands omit port and search path, which are ours to choose.
+        // Replay commands omit the port and the search path, which we choose anew for each run.
         let bare = bare_spec(job, setting);
         let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
         let bare = with_shim_path(bare, shim.as_ref());
@@ -93,11 +93,11 @@ impl LanguageHarness for NodeCoreHarness {
     }
 }
 
-/// Returns why the program cannot measure such a folder.
+/// Returns why the program cannot run a folder with its own `common.js`, if it cannot.
 fn refuse_runtime(program: &Path) -> Option<&'static str> {
     (JsRuntime::from_program(program) == JsRuntime::Deno).then_some(
-        "a folder with its own common.js reports over a channel of Node.js and cannot be measured \
-         with Deno; files that use the package 'speedwell' can",
+        "benchmarks in a folder with its own common.js report over a channel that only Node.js \
+         provides, so they cannot be measured with Deno; files that use the package 'speedwell' can",
     )
 }
 
@@ -107,8 +107,8 @@ fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcom
 }
 
 /// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
-/// that the file uses for trials. Node.js core's own trial runs one case per file, so that broken
-/// ones go unnoticed, and ignores the user's values.
+/// that the file uses for trials. Node.js core's own trial ignores the user's values and runs only
+/// one case per file, so other broken cases go unnoticed.
 fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
     let trial = |extra_arguments: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
@@ -248,7 +248,8 @@ fn to_description(
 }
 
 /// Returns the parameters that the file declares. If they could not be observed and the user set
-/// values, the cases also carry names unknown to the file, so enumerates again without the values.
+/// values, the cases also contain names that the file does not declare; the cases are then
+/// enumerated again without those values.
 fn declared_parameters(
     source: &BenchmarkSource,
     request: &DescribeRequest,
@@ -362,8 +363,8 @@ fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     spec
 }
 
-/// Translates an argument for the folder's own library, which does not support our generator: it is
-/// replaced by the name of a known tool.
+/// Translates an argument for the folder's own library: the library does not know our HTTP load
+/// generator, so the generator's name is replaced by that of a tool it knows.
 fn argument_text(word: &str, job: &BenchmarkJob) -> String {
     match (word.strip_prefix("benchmarker="), &job.http_tool) {
         (Some(OWN_TOOL), Some(tool)) => format!("benchmarker={}", tool_alias(tool)),

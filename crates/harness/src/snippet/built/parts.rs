@@ -93,7 +93,7 @@ impl SnippetParts {
     }
 
     /// Passes interpretations to `compile` until one succeeds or none is left, unless `find` knows
-    /// one that was compiled earlier; the compiler rejected those that precede it at that time.
+    /// one that was compiled earlier; the compiler has already rejected those before it.
     ///
     /// # Errors
     /// Returns the failure with the fewest compiler errors.
