@@ -1,5 +1,5 @@
-//! Parameter studies as tables: one group of rows per line, one row per x value, with the step from
-//! the previous value and the scaling exponents.
+//! Parameter studies as tables: one group of rows per line of the chart, one row per x value, with
+//! the step from the previous value and the scaling exponents.
 
 use super::output::OutputOptions;
 use super::unit::FigureScale;
@@ -58,7 +58,7 @@ struct PointLine<'a> {
 }
 
 impl PointLine<'_> {
-    /// Formats `stored` with the digits of the mean, without the unit.
+    /// Formats `stored` to the same precision as the mean, without the unit.
     fn format_shown(&self, stored: f64) -> String {
         let mean = &self.point.mean;
         let place = self.scale.rounding_place(mean.value, uncertainty_of(mean));
@@ -242,7 +242,7 @@ fn study_note(study: &ParameterStudy) -> String {
         "step: mean divided by the mean at the previous {x}; p: Mann-Whitney U test of that step; \
          exponent e: the metric scales with {x}^e{}.",
         exponent_of(study, "")
-            .map(|e| format!(", over all points {}", format_number(e, 2)))
+            .map(|e| format!("; e over all points is {}", format_number(e, 2)))
             .unwrap_or_default()
     )
 }

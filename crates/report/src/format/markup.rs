@@ -1,4 +1,5 @@
-//! Documents in AsciiDoc and Org: the answer first, as in Markdown. Charts are omitted.
+//! Renders documents as AsciiDoc and Org. The answer comes first, as in the Markdown format; charts
+//! are omitted.
 //!
 //! [`MarkupPage`] writes what both languages share, in the same order; [`MarkupLanguage`] has their
 //! syntax.
@@ -135,7 +136,8 @@ impl MarkupPage {
         self.language.escape_markup(text)
     }
 
-    /// Writes text of or for another program: unchanged, except for lines that would end the block.
+    /// Writes the output or command line of another program verbatim, except for lines that would
+    /// end the block.
     fn write_quoted(&mut self, label: &str, text: &str) {
         let text = escape_controls(text.trim_end());
         let label = self.escape_text(label);
