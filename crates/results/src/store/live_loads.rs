@@ -19,13 +19,13 @@ pub struct LoadProgress {
     pub load: usize,
     /// Milliseconds since its start, including warm-up.
     pub elapsed_ms: u64,
-    /// Planned duration including warm-up; `None` if the load does not end by time.
+    /// Planned duration including warm-up; `None` if the load has no time limit.
     pub planned_ms: Option<u64>,
-    /// Planned number of requests; `None` if the load does not end by requests.
+    /// Planned number of requests; `None` if it is not limited.
     pub planned_requests: Option<u64>,
     /// Whether the load is warming up.
     pub is_warmup: bool,
-    /// Requests started since the end of the warm-up, or so far within it.
+    /// Requests started since the end of the warm-up or, during the warm-up, since its beginning.
     pub attempted: u64,
     /// Failed requests among them.
     pub errors: u64,

@@ -113,8 +113,8 @@ fn no_statement_on_a_file_scans_a_large_table() {
         let scan = plan.iter().find(|line| {
             let scan = line.strip_prefix("SCAN ").unwrap_or_default();
             let table = scan.split(' ').next().unwrap_or_default();
-            // Other tables are scanned for rows that reference a changed one, which happens only if
-            // orphans exist.
+            // A plan also lists scans of other tables, for rows that refer to a changed row; they run
+            // only if orphans exist.
             LARGE.contains(&table) && statement.source_text().contains(&format!(" {table}"))
         });
         match scan {
