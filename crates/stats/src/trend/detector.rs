@@ -1,9 +1,9 @@
-//! Sequential change detection along a series: after every point there is a look, and every look
-//! counts.
+//! Sequential change detection along a series: the series is tested after every point (a look), and
+//! the limits account for all of these looks.
 //!
 //! Decides when a border (the place of a change) is suspected, found or withdrawn, and where it
 //! finally lies; `scan` computes the evidence. The state is enough to continue when points are
-//! added, also in another process; starting over gives the same result. Start at
+//! added, even in another process; starting over gives the same result. Start at
 //! [`ChangeDetector::process_series`].
 
 use super::autocorrelation::variance_inflation;
@@ -15,8 +15,8 @@ use crate::describe::{NORMAL_CONSISTENCY, median};
 use crate::distribution::normal;
 use std::ops::RangeInclusive;
 
-/// Evidence from which a change is suspected, from which it is found, and below which a suspicion
-/// is dropped: chosen by simulation, see `crates/stats/benches/trend.md`.
+/// Minimum evidence for suspecting a change and for finding it, and the evidence below which a
+/// suspicion is dropped: chosen by simulation, see `crates/stats/benches/trend.md`.
 const SUSPICION_LIMIT: f64 = 3.3;
 const FINDING_LIMIT: f64 = 4.5;
 const WITHDRAWAL_LIMIT: f64 = 2.5;
@@ -45,14 +45,15 @@ pub enum ChangeEvidence {
     /// Enough to measure again, not for an alarm: occurs about seven times in 1000 points without a
     /// change.
     Suspected,
-    /// Enough despite all looks. The series had `seen` points when it became enough.
+    /// Enough, even allowing for the repeated looks. The series had `seen` points when the evidence
+    /// became enough.
     Found {
         /// Number of points of the series at that look.
         seen: usize,
     },
 }
 
-/// Two levels and the border between them.
+/// Two levels and the border between them. A point is searchable unless it is negative or not finite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DetectedChange {
     /// Index of the last searchable point before the border.
@@ -83,9 +84,9 @@ pub(super) struct LevelBorder {
 /// State of the detection along a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangeDetector {
-    /// The next number of points to look at, and the largest so far: after a new border the walk
-    /// looks back.
+    /// Number of points to examine next. After a new border, this goes back to just behind it.
     pub(super) next: usize,
+    /// Largest number of points examined so far.
     pub(super) front: usize,
     pub(super) raised: usize,
     pub(super) borders: Vec<LevelBorder>,
@@ -209,8 +210,8 @@ impl ChangeDetector {
 
     /// The smallest change, as a ratio above 1, for which `after` points would raise a suspicion
     /// near its place in about four of five cases. Based on the scatter of the newest level about
-    /// the medians of its machines, and on the cost of dependence. `None` below eight
-    /// points, and where zeros are among other values.
+    /// the medians of its machines, and on the cost of dependence. `None` with fewer
+    /// than eight points, or if some but not all values are zero.
     ///
     /// Follows from the normal approximation of the rank test, whose efficiency is .955 under normal noise.
     /// The evidence is large enough in nine of ten cases; in one of those, the border is elsewhere
