@@ -38,8 +38,8 @@ pub struct ProcessSpec {
     pub shutdown: ShutdownPolicy,
     /// Clock of its time limit and grace period; measured times are always real.
     pub clock: WaitClock,
-    /// Whether it gets only the variables of `environment`, and fixed addresses, so that its
-    /// behavior depends on its program alone.
+    /// Whether it gets only the variables of `environment` and runs without randomized memory
+    /// addresses, so that its behavior depends on its program alone.
     pub is_fixed: bool,
 }
 
