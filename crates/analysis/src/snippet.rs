@@ -56,7 +56,7 @@ pub struct SnippetLevels {
     pub language: String,
     /// Results at each number of workers, ascending.
     pub figures: Vec<SnippetFigures>,
-    /// Joint result; `None` if no level counts.
+    /// Combined result over all levels; `None` if no level is usable.
     pub scaling: Option<ScalingFindings>,
 }
 
@@ -209,8 +209,8 @@ fn warn_mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
     let mut affected = figures.iter().filter(is_mostly_shell).peekable();
     affected.peek()?;
     Some(format!(
-        "{}: more than half of an execution is shell startup, so a change of the command itself \
-         looks smaller than it is.",
+        "{}: more than half of an execution is shell startup, so a change in the command's own \
+         time looks smaller than it is.",
         quote_list(affected.map(|snippet| snippet.label.as_str()))
     ))
 }

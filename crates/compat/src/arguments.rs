@@ -1,4 +1,4 @@
-//! Splits the command lines of the original tools by tables of options.
+//! Splits the command lines of the imitated tools, using tables of options.
 //!
 //! Classifies each word as an option, a value, or neither. Each of the three functions has its own
 //! grammar: [`parse_getopt`] that of getopt, for ab and erlperf; [`parse_node`] that of the scripts

@@ -243,7 +243,7 @@ fn study_note(study: &ParameterStudy) -> String {
         "step: mean divided by the mean at the previous {x}; p: Mann-Whitney U test of that step; \
          exponent e: the metric scales with {x}^e{}.",
         exponent_of(study, "")
-            .map(|e| format!(", over all points {}", format_number(e, 2)))
+            .map(|e| format!("; e over all points is {}", format_number(e, 2)))
             .unwrap_or_default()
     )
 }

@@ -1,5 +1,5 @@
-//! Rejects requests that pages of other sites make a browser send. Such a request can change
-//! nothing, and is answered only if the user followed a link.
+//! Rejects requests that a page of another site triggers in the user's browser, except for reads
+//! that result from the user following a link.
 //!
 //! Browsers report the source of a request (`Sec-Fetch-Site`, Fetch Metadata; `Origin`, RFC 6454),
 //! and pages cannot forge these fields. Other programs send neither, but they have no cookies that a

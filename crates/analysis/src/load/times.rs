@@ -130,6 +130,7 @@ pub struct QuantityPercentiles {
 
 /// Number of points of a curve. With enough values, a curve ends at five nines: 99.999 %.
 const CURVE_POINTS: u32 = 60;
+/// Highest percentile of a curve, as a number of nines: 99.999 %. Fewer values allow fewer nines.
 const MOST_NINES: f64 = 5.0;
 
 /// Shares of the points of a curve in millionths, evenly spaced on a scale of nines (90 %, 99 %,

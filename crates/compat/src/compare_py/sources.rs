@@ -37,7 +37,7 @@ pub const FILTER_FLAG: &str = "--benchmark_filter=";
 pub struct ComparedSources {
     /// Names of the sides as typed by the user.
     pub labels: [String; 2],
-    /// Which sides are programs that were measured now.
+    /// Which sides are programs that were measured by this command.
     pub are_programs: [bool; 2],
     /// Result file of the baseline.
     pub first: ResultFile,

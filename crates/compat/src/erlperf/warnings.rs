@@ -41,7 +41,8 @@ pub fn sample_warnings(
     }
     if let (false, Some(until)) = (sampled.is_steady, request.until) {
         warnings.push(format!(
-            "Samples never varied by {} or less, as --cv requires: the last {} are shown.",
+            "The variation of the samples never fell to the {} that --cv requires: the last {} are \
+             shown.",
             until.variation, request.samples
         ));
     }
@@ -79,8 +80,8 @@ fn lateness(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String
     let is_late = samples.late_ns - iteration_ns >= length.as_nanos() as f64;
     (is_late && iteration_ns.is_finite()).then(|| {
         format!(
-            "A sample ended {} late, with samples of {} ms. Workers had to wait, or a few \
-             iterations take much longer than most. Where processes wait for each other, \
+            "A sample ended {} late, although samples should take only {} ms. Workers had to wait, \
+             or a few iterations take much longer than most. Where processes wait for each other, \
              {ERLANG_LOCKS}.",
             format_duration(samples.late_ns),
             length.as_millis()

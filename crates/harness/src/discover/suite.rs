@@ -99,7 +99,7 @@ pub fn discover_benchmarks(
     if suite.jobs.is_empty() && suite.failures.is_empty() && !unwanted.is_empty() {
         let names: Vec<String> = unwanted.into_iter().collect();
         bail!(
-            "no benchmark matches --filter and --exclude\nhint: the files have {}",
+            "--filter and --exclude leave no benchmarks\nhint: the files contain {}",
             names.join(", ")
         );
     }

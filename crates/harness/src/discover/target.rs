@@ -295,8 +295,8 @@ fn find_in_folder(
     Ok(found)
 }
 
-/// Classifies a single file: the user's adapters take precedence, then our kinds, then built-in
-/// adapters.
+/// Classifies a single file: the user's adapters take precedence, then Speedwell's own formats,
+/// then built-in adapters.
 fn classify_file(
     file: &Path,
     cwd: &Path,

@@ -97,8 +97,8 @@ impl LanguageHarness for NodeCoreHarness {
 /// Returns why the program cannot measure a folder with its own `common.js`, if so.
 fn refuse_runtime(program: &Path) -> Option<&'static str> {
     (JsRuntime::from_program(program) == JsRuntime::Deno).then_some(
-        "a folder with its own common.js reports over a channel of Node.js and cannot be measured \
-         with Deno; files that use the package 'speedwell' can",
+        "benchmarks in a folder with its own common.js report over a channel that only Node.js \
+         provides, so they cannot be measured with Deno; files that use the package 'speedwell' can",
     )
 }
 

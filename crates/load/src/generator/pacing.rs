@@ -50,7 +50,7 @@ impl<'a> RequestPacing<'a> {
         }
     }
 
-    /// When the time limit ends sending, in nanoseconds since the start, or [`NEVER`].
+    /// When sending stops because of the time limit, in nanoseconds since the start, or [`NEVER`].
     pub fn window_end_ns(load: &LoadConfig) -> u64 {
         let stop_end_ns = load
             .stop

@@ -58,7 +58,7 @@ pub struct Http2Connection {
     pub(super) peer: PeerSettings,
     pub(super) streams: StreamTable,
     pub(super) output: OutputQueue,
-    /// Bytes of output provoked by the peer since it last accepted some.
+    /// Bytes of output provoked by the peer since the peer last accepted any output.
     pub(super) provoked_bytes: usize,
     pub(super) next_id: u32,
     /// Bytes that the peer accepts over all streams.
@@ -75,7 +75,7 @@ pub struct Http2Connection {
     pub(super) is_acknowledged: bool,
     /// Whether the next header block must announce that we do not use a table.
     pub(super) resets_table: bool,
-    /// A frame that arrived in pieces, from its first byte.
+    /// The beginning of a frame that arrives in pieces: the bytes received so far.
     pub(super) carry: Vec<u8>,
     /// A DATA or unknown frame whose payload is incomplete.
     pub(super) incoming: Option<IncomingFrame>,
@@ -217,7 +217,7 @@ impl Http2Connection {
         }
     }
 
-    /// Processes all of the received data, in any pieces, and reports events.
+    /// Processes all of the received data, however it is split, and reports events.
     ///
     /// # Errors
     /// Fails if the peer violates the protocol. A GOAWAY frame is then appended to the output, and
@@ -395,7 +395,7 @@ impl Http2Connection {
         behind
     }
 
-    /// Checks requirements on a frame that its head alone can violate.
+    /// Checks the requirements on a frame that can be verified from its head alone.
     #[inline]
     fn check_frame_head(
         &self,

@@ -44,7 +44,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) enum WorkerRequest {
     /// Report identity and environment.
     Probe,
-    /// Hold the lock of this machine, where this is the fleet folder.
+    /// Hold the lock of this machine, whose fleet folder is at this path.
     Lock(PathBuf),
     /// Start a service.
     RunService(Box<ServiceRequest>),
@@ -81,7 +81,7 @@ pub(super) enum WorkerEvent {
     Hello(Box<ProbeReport>),
     /// The machine's lock is held, shared with other experiments.
     Locked,
-    /// Someone measures exclusively on the machine; describes the holder of the lock.
+    /// An exclusive measurement is running on the machine; the string describes the lock's holder.
     Queued(String),
     /// The service is ready at this port.
     Ready(u16),
@@ -112,7 +112,7 @@ pub(super) struct RoleOutcome {
 pub(super) struct ProbeReport {
     pub identity: MachineIdentity,
     pub environment: Environment,
-    /// This end's address of the connection, if it is an ssh connection.
+    /// The address of this end of the connection, if it is an ssh connection.
     pub reached_at: Option<IpAddr>,
 }
 
@@ -238,7 +238,7 @@ fn run_target_request(
     run_target(&request.assignment, &site, request.seed, report)
 }
 
-/// Waits until nothing measures exclusively on this machine.
+/// Waits until no exclusive measurement is running on this machine.
 fn share_lock(folder: &Path) -> StageResult<MachineLock> {
     let lock_failure = |reason: String| stage_failure(RunStage::Start, reason);
     let begin = Instant::now();

@@ -218,8 +218,8 @@ pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
 fn machines_sentence(remark: &LoadRemark) -> Option<String> {
     Some(match remark {
         LoadRemark::PartsUnlike { parts, whole } => format!(
-            "ERROR OF SPEEDWELL: the machines counted {}, but their sum says {}, so no figure can \
-             be trusted. Please report this with the JSON of the load.",
+            "BUG IN SPEEDWELL: the machines counted {} in total, but the combined result contains {}, \
+             so no figure can be trusted. Please report this with the JSON of the load.",
             format_requests(*parts),
             format_number(*whole as f64, 0)
         ),
@@ -229,8 +229,8 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
             attempted,
             at_ns,
         } => format!(
-            "{machine} was lost ({why}): it had attempted {} at {}, which no figure includes. The \
-             others were stopped, and their figures are of a smaller load than requested.",
+            "{machine} was lost ({why}): it had attempted {} within {}; no figure includes them. \
+             The others were stopped, so the figures are for a smaller load than requested.",
             format_requests(*attempted),
             format_ns(*at_ns as f64, false)
         ),
@@ -308,8 +308,8 @@ fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             format_number(*greatest as f64, 0)
         ),
         LoadRemark::NotReusable { count, total } => format!(
-            "The server closed the connection after {} of {}: the connect times are part of its \
-             cost.",
+            "The server closed the connection after {} of {}, so the results include the time to \
+             connect again.",
             format_number(*count as f64, 0),
             format_responses(*total)
         ),
@@ -361,7 +361,7 @@ fn format_responses(number: u64) -> String {
 fn imbalance_sentence(imbalances: &[CountImbalance]) -> String {
     let sums: Vec<String> = imbalances.iter().map(ToString::to_string).collect();
     format!(
-        "ERROR OF SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
+        "BUG IN SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
          be trusted: {}. Please report this with the JSON of the load.",
         sums.join("; ")
     )
@@ -370,10 +370,10 @@ fn imbalance_sentence(imbalances: &[CountImbalance]) -> String {
 fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
     format!(
         "The generator itself was late: by {} at the 99th percentile (limit {}). Its lateness is \
-         known for each request, so response times are ranges: from the time without its \
-         lateness to the time from when the request was due. Ranges wider than a factor of two \
-         are refused. For narrower ranges lower the rate, give it more --threads or processors \
-         of its own (--pin), or quiet the machine.",
+         known for each request, so response times are ranges: the lower end excludes the \
+         lateness, the upper end counts from when the request was due. Ranges wider than a factor \
+         of two are refused. For narrower ranges lower the rate, give the generator more --threads \
+         or processors of its own (--pin), or quiet the machine.",
         format_ns(verdict.own_lag_p99_ns as f64, false),
         format_ns(verdict.own_lag_limit_ns as f64, false)
     )

@@ -20,9 +20,9 @@ pub struct LoadProgress {
     pub load: usize,
     /// Milliseconds since the start of the load, including warm-up.
     pub elapsed_ms: u64,
-    /// Planned duration including warm-up; `None` if the load does not end by time.
+    /// Planned duration including warm-up; `None` if the load has no time limit.
     pub planned_ms: Option<u64>,
-    /// Planned number of requests; `None` if the load does not end by requests.
+    /// Planned number of requests; `None` if it is not limited.
     pub planned_requests: Option<u64>,
     /// Whether the load is warming up.
     pub is_warmup: bool,

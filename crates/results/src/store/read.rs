@@ -111,8 +111,8 @@ impl Store {
         self.query_rows(sql, sql_params![number], |row| row.get(0))
     }
 
-    /// Returns the ids of the cases that need no more runs, with the number of planned runs saved
-    /// for each.
+    /// Returns the ids of the cases that need no more runs, with the number of planned runs
+    /// that were skipped for each.
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.

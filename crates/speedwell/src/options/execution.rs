@@ -22,7 +22,7 @@ pub struct ExecutionArgs {
     /// 'alternate' is the order of Node core. 'parallel' is for snippets only.
     #[arg(long, value_name = "ORDER", default_value = "blocks")]
     pub order: OrderName,
-    /// Time to compare: wall, or cpu for code that does not wait
+    /// Which time to compare: wall, or cpu for code that does not wait
     ///
     /// cpu is the processor time, without waiting.
     #[arg(long, value_name = "CLOCK")]

@@ -55,7 +55,7 @@ pub enum ChangeEvidence {
     },
 }
 
-/// Two levels and the border between them.
+/// Two levels and the border between them. A point is searchable unless it is negative or not finite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DetectedChange {
     /// Index of the last searchable point before the border.

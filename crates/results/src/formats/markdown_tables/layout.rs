@@ -176,7 +176,8 @@ impl PrintedNumber {
         is_finite.then_some(PrintedNumber { digits, unit })
     }
 
-    /// Returns the value in the stored unit, as close to the printed digits as a float can be.
+    /// Returns the value in the base unit in which values are stored (such as nanoseconds), as close
+    /// to the printed digits as a float can be.
     pub fn to_stored_unit(&self, unit: MeasuredUnit) -> f64 {
         let value: f64 = format!("{}e{}", self.digits, unit.exponent10)
             .parse()
