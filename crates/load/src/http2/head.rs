@@ -1,5 +1,5 @@
-//! Header blocks: assembles them from HEADERS and CONTINUATION frames (RFC 9113, sections 6.2 and
-//! 6.10) and applies them to the stream (section 8.1).
+//! Assembles header blocks from HEADERS and CONTINUATION frames (RFC 9113, sections 6.2 and 6.10)
+//! and applies them to the stream (section 8.1).
 
 use super::connection::PendingHeaderBlock;
 use super::frame::{FrameHead, HEAD_BYTES, flag};
@@ -93,7 +93,7 @@ impl Http2Connection {
         if block.len() > max_bytes {
             return Err(Http2ConnectionError::Flood);
         }
-        // Blocks of cancelled streams change the table, too.
+        // Decode the blocks of cancelled streams, too, because they change the compression table.
         if let Some(decoder) = &mut self.decoder {
             match decoder.decode(block, &mut self.fields, max_bytes) {
                 DecodeResult::Whole => {}
