@@ -1,5 +1,5 @@
-//! History: one [`HistoryPoint`] per session and [`SeriesKey`], placed on a branch's line of
-//! revisions.
+//! Defines the history of measurements. Every session has one [`HistoryPoint`] per [`SeriesKey`]. The points lie on the
+//! line of revisions of a branch.
 
 use crate::{Machine, Metric, SessionPurpose, SessionState};
 use serde::{Deserialize, Serialize};
@@ -71,8 +71,8 @@ impl PointKind {
         }
     }
 
-    /// Whether change detection uses such points. Points measured because of an observed value are a selected sample, and
-    /// would bias it.
+    /// Whether change detection uses points of this kind. Points that were measured because of an observed value are a
+    /// selected sample, and would bias the detection.
     pub fn is_searched(self) -> bool {
         !matches!(self, PointKind::Confirm | PointKind::Bisect)
     }
@@ -103,7 +103,7 @@ pub struct Revision {
     pub subject: Option<String>,
 }
 
-/// A revision's position on the line, with or without a point.
+/// A revision's position on the line of its branch. There may be no point at this position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionMarker {
     /// Index of the revision on the line.
@@ -112,7 +112,7 @@ pub struct RevisionMarker {
     pub committed_unix_ms: Option<i64>,
     /// The id of the revision.
     pub revision: String,
-    /// The session, if the marker is for one.
+    /// The number of the session, if the marker stands for a session.
     pub session: Option<i64>,
 }
 

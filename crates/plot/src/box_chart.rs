@@ -1,5 +1,5 @@
-//! Distributions side by side: Tukey box plots overlaid with every value as a point. A single box
-//! is drawn in `box_mark`.
+//! Draws distributions side by side: Tukey box plots, with every value as a point on top.
+//! `box_mark` draws a single box.
 
 use crate::banded::BandPlot;
 use crate::box_mark::BoxMark;

@@ -1,5 +1,5 @@
-//! Rasterizes an SVG whose text is outlined, and encodes it as PNG. Independent of charts; reads no
-//! fonts or files of the system.
+//! Rasterizes an SVG whose text is outlined, and encodes it as PNG. Knows nothing about charts, and
+//! reads no fonts or other files of the system.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Values in measurement order, which shows drift, next to a box for each series on the same axis,
-//! for comparison.
+//! Draws values in the order in which they were measured, which shows drift. Next to them is a box
+//! for each series on the same axis, which makes series comparable.
 
 use crate::ChartAxis;
 use crate::axes::PointPlane;
@@ -23,7 +23,7 @@ pub struct RunsChart {
     pub title: String,
     /// Subtitle.
     pub subtitle: Option<String>,
-    /// Order of execution.
+    /// Bottom axis, with positions in the order of execution.
     pub x: ChartAxis,
     /// Value axis.
     pub y: ChartAxis,
@@ -117,8 +117,8 @@ impl RunsChart {
         }
     }
 
-    /// Draws the marks of all runs. A shape is defined once and referenced for every run: a page
-    /// can contain thousands of these charts.
+    /// Draws the marks of all runs. The shape of a series is defined once and referenced for every
+    /// run, which keeps a page with thousands of these charts small.
     fn draw_runs(&self, svg: &mut SvgWriter, plane: &PointPlane) {
         let data = self.data();
         let radius = match data.count_shown() {
@@ -240,7 +240,7 @@ impl<'a> RunsBoxes<'a> {
         let left = plot.right + GAP;
         Self {
             left,
-            // A sheet may be too small for its chart.
+            // On a sheet that is too small for its chart, `right` can be less than `left`.
             slot_px: (right - left).max(0.0) / tukeys.len().max(1) as f64,
             tukeys,
         }
