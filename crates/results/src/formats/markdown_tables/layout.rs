@@ -9,7 +9,7 @@ use crate::foreign::unit::MeasuredUnit;
 /// A table of text cells.
 #[derive(Debug, Default)]
 pub struct MarkdownTable {
-    /// Headings above it, outermost first, without markup.
+    /// Headings above the table, outermost first, without markup.
     pub headings: Vec<String>,
     /// Cells of the header row.
     pub columns: Vec<String>,
@@ -151,7 +151,7 @@ fn strip_markup(text: &str) -> String {
         .to_owned()
 }
 
-/// A number as printed. Keeps its digits until its unit is known.
+/// A number as the text prints it. The digits remain text until the unit is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrintedNumber {
     digits: String,
@@ -193,7 +193,7 @@ impl PrintedNumber {
     }
 }
 
-/// Removes commas, which may only separate thousands.
+/// Removes the commas from a number. Returns `None` if a comma does not separate thousands.
 fn strip_thousands_separators(digits: &str) -> Option<String> {
     let (integer_part, _) = digits.split_once('.').unwrap_or((digits, ""));
     let mut groups = integer_part.split(',');
