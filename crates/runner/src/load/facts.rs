@@ -1,4 +1,5 @@
-//! Describes a load for reports: [`LoadFacts`] and [`ProbeFacts`].
+//! Describes a load for reports: builds the [`LoadFacts`] of its job and the [`ProbeFacts`] of its
+//! probe request.
 
 use super::{LoadJob, format_address};
 use crate::verify::ProbeResult;
