@@ -102,7 +102,7 @@ pub struct SearchedTrend {
     /// lies above or below all of these and is worth measuring again.
     pub first_beyond: Option<f64>,
     /// Index of the first point from another machine, if the machine changed there together with
-    /// the code, so that the two effects cannot be told apart.
+    /// the code, so that the two effects cannot be distinguished.
     pub machine_swap: Option<usize>,
     /// Indexes of points at which the benchmark itself changed.
     pub new_work: Vec<usize>,

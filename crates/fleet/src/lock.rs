@@ -3,7 +3,7 @@
 //! of them can use the machine at once.
 //!
 //! Waiters queue for a second lock, the ticket. A waiter keeps the ticket until it has acquired the
-//! machine lock, so nobody who wants to share the machine can overtake a waiter that wants it
+//! machine lock, so no one who wants to share the machine can overtake a waiter that wants it
 //! exclusively. An experiment queues only once for everything it does on the machine. Start at
 //! [`LockTicket`].
 

@@ -255,7 +255,7 @@ impl ChildConversation for EventLog {
 
     fn observe_output(&mut self, _stream: OutputStream, bytes: &[u8]) {
         if self.shows_output {
-            // Ignore errors: if stderr is closed, nobody wants the output.
+            // Ignore errors: if stderr is closed, no one wants the output.
             let _ = std::io::stderr().write_all(bytes);
         }
     }

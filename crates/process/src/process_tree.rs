@@ -189,7 +189,7 @@ fn is_runnable(stat: &str) -> bool {
 
 fn is_descendant(processes: &BTreeMap<i32, ProcessStat>, pid: i32, root: i32) -> bool {
     let mut current = pid;
-    // The number of steps is limited, because the tree may change meanwhile. No process has more
+    // The number of steps is limited, because the tree may change in the meantime. No process has more
     // ancestors than there are processes.
     for _ in 0..processes.len() {
         if current == root {

@@ -106,7 +106,7 @@ enum StopSource {
     User,
     /// The holder of the other end of this pipe, by closing it.
     Pipe(OwnedFd),
-    /// Nobody, because the end of the child is already decided: it has time until the deadline.
+    /// No one, because the end of the child is already decided: it has time until the deadline.
     Decided,
 }
 

@@ -64,7 +64,7 @@ impl TrendGallery<'_> {
         is_selected: &dyn Fn(&SeriesTrend) -> bool,
         is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
     ) -> Vec<ReportBlock> {
-        // Drawing hundreds of trend charts takes a while, and would be in vain on a terminal, which
+        // Drawing hundreds of trend charts takes a while, and would be useless on a terminal, which
         // shows no charts.
         if self.output.files.is_empty() && self.output.format != Some(ReportFormat::Html) {
             return Vec::new();

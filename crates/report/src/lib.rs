@@ -168,7 +168,7 @@ fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Re
     let summarized = findings.summaries.iter().map(|summary| &summary.metric);
     let compared = findings.comparisons.iter().map(|found| &found.metric);
     let metrics: Vec<_> = summarized.chain(compared).collect();
-    // Without a comparison, the time per iteration is shown beside throughput, so a unit of time
+    // Without a comparison, the time per iteration is shown next to throughput, so a unit of time
     // fits throughput, too.
     let with_time = findings.comparisons.is_empty() && unit.fits("ns");
     let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");

@@ -508,7 +508,7 @@ impl WorktreeEntry {
             self.keep_original(worktree, path)
                 .with_context(|| error_context(path))?;
         }
-        // Record the files before replacing them. If this process is killed meanwhile, the next one
+        // Record the files before replacing them. If this process is killed in the meantime, the next one
         // knows which files may have been replaced.
         let all_replaced: BTreeSet<PathBuf> = already_replaced
             .into_iter()

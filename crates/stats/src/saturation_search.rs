@@ -65,7 +65,7 @@ pub enum NextLevel {
 const MAX_RATIO_AT_BEST: f64 = 1.5;
 
 /// The search locates the knee to an eighth of its concurrency. Levels that are closer together
-/// usually have throughputs that cannot be told apart.
+/// usually have throughputs that cannot be distinguished.
 const RESOLUTION: u32 = 8;
 
 /// Returns the level to visit next.

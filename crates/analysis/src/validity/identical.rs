@@ -1,4 +1,4 @@
-//! Checks for three mistakes in imported results: runs that cannot be told apart, latencies that
+//! Checks for three mistakes in imported results: runs that cannot be distinguished, latencies that
 //! merely restate the throughput, and environment variables that every started process inherits.
 //!
 //! Defines how close figures must be to count as the same. Start at [`check_unnamed`],

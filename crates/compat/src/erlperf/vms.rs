@@ -256,7 +256,7 @@ impl ErlangMachines {
         }
     }
 
-    /// Sends a request to a VM and waits for the answer; meanwhile, the monitor handles the VM's
+    /// Sends a request to a VM and waits for the answer; in the meantime, the monitor handles the VM's
     /// events. Returns `None` if the VM has ended.
     fn ask_machine<T>(
         &mut self,

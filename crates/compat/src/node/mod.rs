@@ -262,7 +262,7 @@ fn passes_filters(arguments: &ParsedArguments<'_>, file: &str) -> bool {
 fn sorted_entries(path: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(path)? {
-        // Names that are not valid Unicode are skipped, because nobody can type them.
+        // Names that are not valid Unicode are skipped, because no one can type them.
         names.extend(entry?.file_name().into_string());
     }
     names.sort();

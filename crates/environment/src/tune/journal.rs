@@ -272,7 +272,7 @@ impl TuneJournal {
         Ok(settings)
     }
 
-    /// Kills the guard. The caller must hold the lock: meanwhile, the guard can only wait, so it is
+    /// Kills the guard. The caller must hold the lock: in the meantime, the guard can only wait, so it is
     /// not killed while it restores settings.
     pub fn dismiss_guard(&self, _lock: &TuneLock<'_>) {
         let guard = Pid::from_raw(self.guard.pid).filter(|_| self.guard.has_ended() == Some(false));

@@ -394,7 +394,7 @@ impl ChildConversation for CommandRelay {
         let complete = self
             .pending
             .is_some_and(|final_verb| is_last(&message, final_verb));
-        // If nobody receives events any more, no command follows either, and the process quits.
+        // If no one receives events any more, no command follows either, and the process quits.
         let _ = self.messages.send(message);
         if !complete {
             return NextStep::Wait;

@@ -222,7 +222,7 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
 }
 
 /// Returns the number of intervals between `begin` and `end` in which some worker was seen. More
-/// windows than these would show rates that nobody observed.
+/// windows than these would show rates that no one observed.
 fn intervals_seen(
     moving: &[&CounterPoints],
     begin: u64,

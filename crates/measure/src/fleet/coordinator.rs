@@ -146,7 +146,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Waits briefly for the jobs to exit and cancels the rest. Jobs exit by themselves unless
-    /// their supervisor has died. Such a job would hold its machine until somebody canceled it.
+    /// their supervisor has died. Such a job would hold its machine until someone canceled it.
     fn free_machines(&mut self) {
         let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
         let begin = Instant::now();

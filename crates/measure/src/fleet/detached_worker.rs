@@ -105,7 +105,7 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
     Ok(detached::has_ended(&job))
 }
 
-/// Interrupts this process when stdin ends, because nobody reads its output any longer. Needed only
+/// Interrupts this process when stdin ends, because no one reads its output any longer. Needed only
 /// with `follows`; otherwise, the process ends by itself.
 fn stop_at_stdin_end() {
     thread::spawn(|| {

@@ -129,7 +129,7 @@ pub fn draw_findings(
     Ok(charts)
 }
 
-/// The error if somebody requests a trend chart for a report that does not cover revisions.
+/// The error if someone requests a trend chart for a report that does not cover revisions.
 pub fn not_a_trend() -> anyhow::Error {
     anyhow!(
         "a trend chart shows results over revisions\nhint: speedwell history trend -o trend.svg"

@@ -87,7 +87,7 @@ fn metric_panel<'a>(
 }
 
 /// The figures of both sides of each comparison, by metric, case and variant. Charts show these
-/// figures, because medians over all runs could contradict the change that is shown beside them.
+/// figures, because medians over all runs could contradict the change that is shown next to them.
 #[derive(Debug, Default)]
 pub struct ComparedSides(HashMap<(String, String, String), IntervalEstimate>);
 

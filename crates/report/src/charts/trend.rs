@@ -378,7 +378,7 @@ fn exclusion_reason(point: &TrendPoint) -> &'static str {
     match point.point.is_dirty {
         _ if point.is_searched() => "",
         true => "uncommitted changes",
-        // Somebody chose to measure this revision again because of its value, so the new value is
+        // Someone chose to measure this revision again because of its value, so the new value is
         // not a random sample.
         false => "measured again",
     }

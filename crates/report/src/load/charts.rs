@@ -10,11 +10,11 @@ use speedwell_plot as plot;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Maximum number of points that can be told apart on a line; if there are more, neighbors are
+/// Maximum number of points that can be distinguished on a line; if there are more, neighbors are
 /// merged.
 const MAX_POINTS: usize = 240;
 
-/// Maximum number of lines that can be told apart in one chart.
+/// Maximum number of lines that can be distinguished in one chart.
 const MAX_LINES: usize = 8;
 
 /// Draws the charts of loads. A single load is drawn in detail; several loads are compared, with

@@ -83,7 +83,7 @@ impl ProfileRecorder {
     }
 
     /// Does the same as [`ProfileRecorder::record`], and holds a conversation with the program
-    /// meanwhile.
+    /// in the meantime.
     ///
     /// # Errors
     /// As for [`ProfileRecorder::record`].

@@ -58,7 +58,7 @@ impl DashboardThread {
     }
 
     /// Keeps serving until the user presses Enter or Ctrl-C, or until a minute has passed without a
-    /// viewer. Returns immediately if there is no terminal and nobody has opened the dashboard.
+    /// viewer. Returns immediately if there is no terminal and no one has opened the dashboard.
     pub fn wait_for_viewers(self) {
         let has_terminal = std::io::stdin().is_terminal();
         if !has_terminal && !self.site.has_responded() {

@@ -113,7 +113,7 @@ impl GeneratorConnection {
         let stderr_reader = stderr.map(|mut stderr| {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
-                // Discard the rest, so that the other end never blocks because nobody reads its
+                // Discard the rest, so that the other end never blocks because no one reads its
                 // stderr.
                 let _ = stderr
                     .by_ref()

@@ -116,7 +116,7 @@ fn send_part(
     stop: &AtomicBool,
 ) -> Result<Option<CombinedResult>> {
     let mut watch = |snapshot: &LoadSnapshot| {
-        // A lost snapshot is harmless. If nobody reads the snapshots any longer, the load is
+        // A lost snapshot is harmless. If no one reads the snapshots any longer, the load is
         // stopped anyway.
         let _ = send_message("at", snapshot);
     };

@@ -1,7 +1,7 @@
 //! Fits a table to the screen width: chooses the columns to show and their widths, and writes the
 //! lines.
 //!
-//! Rows show their full names as long as every important column fits beside them; otherwise they
+//! Rows show their full names as long as every important column fits next to them; otherwise they
 //! show their short names. If then even the required columns do not fit, the names are shortened
 //! further. Expendable columns fill the room that remains, and a line below the table lists the
 //! columns left out. Control characters in text from outside are escaped, so that it cannot steer
@@ -16,7 +16,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Spaces between columns.
 const COLUMN_GAP: usize = 2;
 /// Columns with an `expendable` number up to this are important: rows show their short names if
-/// these columns would not fit beside full names.
+/// these columns would not fit next to full names.
 const MAX_IMPORTANT_ORDER: u8 = 2;
 /// Minimum width to which a name is shortened. If the columns still do not fit, the table becomes
 /// wider than the screen.
