@@ -4,10 +4,10 @@
 //! This file decides the text, the order and the figures of the table; `r/plot.rs` draws the
 //! charts. The reference of a comparison is the program `old`, the candidate is `new`. The table
 //! states an accuracy: half the width of the confidence interval of the difference, divided by the
-//! mean of the reference. The accuracy ignores the uncertainty of this mean. It is therefore no
-//! interval of the ratio, unlike the interval of `analysis`. The table of the original stops at the
-//! first case whose values do not vary. Here, such a case has no p value, and the table goes on.
-//! Start at [`run`].
+//! mean of the reference. The accuracy ignores the uncertainty of this mean. Therefore, it does not
+//! describe a confidence interval of the ratio, whereas `analysis` computes such an interval. The
+//! original table stops at the first case whose values do not vary. Here, such a case has no p
+//! value, and the table continues. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::console::DropInConsole;

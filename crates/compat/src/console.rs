@@ -30,7 +30,7 @@ pub struct DropInConsole<'a> {
     pub directory: PathBuf,
     /// Looks up an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Measures scripts: `measure::execute_scripts`.
+    /// Function that measures scripts, normally `measure::execute_scripts`.
     pub measure: &'a MeasureFn<'a>,
 }
 
@@ -38,7 +38,8 @@ pub struct DropInConsole<'a> {
 pub type MeasureFn<'a> =
     dyn Fn(&ScriptsRequest, &mut dyn SessionObserver) -> anyhow::Result<()> + 'a;
 
-/// Exit status of [`DropInConsole::reject`] and of most errors, as in the originals.
+/// Exit status of [`DropInConsole::reject`] and of most errors. The original tools use the same
+/// status.
 pub const EXIT_REJECTED: i32 = 1;
 
 /// Exit status of [`DropInConsole::reject_with_hint`] and [`DropInConsole::report_failure`]. Only

@@ -2,9 +2,9 @@
 //!
 //! Parses the options of `scatter.js`, and writes its output. With `--analyze`, an option that the
 //! original lacks, it prints an analysis instead of the rows. The analysis shows the pooled
-//! parameters with their shares of the variance, a table of means and medians, the steps along the
-//! x axis, and a chart of the means. This file decides its text and order; `scatter_r.rs` computes
-//! the figures. Start at [`run`].
+//! parameters with the part of the variance that each explains, a table of means and medians, the
+//! steps along the x axis, and a chart of the means. This file decides the text and the order of
+//! the analysis; `scatter_r.rs` computes the figures. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::band_chart::{ChartBand, band_chart};
@@ -130,8 +130,8 @@ impl ScatterPrinter<'_> {
     }
 
     /// Returns the parameter values of a run in the order of the columns. The first run determines
-    /// the columns. If the run has other parameters, returns `None`, because their values would
-    /// appear under wrong names, as in the original.
+    /// the columns. Returns `None` if the run has other parameters. In the original, their values
+    /// appear under wrong names.
     fn in_columns(&mut self, run: &Run) -> Result<Option<Vec<(String, ParameterValue)>>> {
         let values = &run.case.values;
         let Some(parameters) = &self.parameters else {

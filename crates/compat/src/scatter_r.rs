@@ -321,7 +321,7 @@ fn build_point((x, category): PointCodes, rates: Vec<f64>) -> ScatterPoint {
     }
 }
 
-/// Computes which share of the variance within points `column` explains (eta squared).
+/// Computes the fraction of the variance within points that `column` explains (eta squared).
 fn explained_variance(
     point_codes: &[PointCodes],
     column: &frame::TextColumn,

@@ -1,9 +1,9 @@
-//! Measures how busy the machine is: load, pressure and steal time. Measures at the present moment,
-//! over an interval, or since the last snapshot.
+//! Measures how busy the machine is: load, pressure and steal time. A measurement covers the
+//! present moment, an interval, or the time since the last snapshot.
 //!
-//! Also defines the limits of pressure: above them, there is a warning before measuring, and
-//! `speedwell doctor` finds a problem. Start at [`busy_machine`], [`ActivityInterval::start`] and
-//! [`ProcessWatch::take_snapshot`].
+//! Also defines limits of pressure. If pressure exceeds its limit, there is a warning before
+//! measuring, and `speedwell doctor` reports a problem. Start at [`busy_machine`],
+//! [`ActivityInterval::start`] and [`ProcessWatch::take_snapshot`].
 
 use crate::busy_processes::{self, OtherProcess};
 use crate::file_tree::{FileTree, find_field};
@@ -65,8 +65,8 @@ impl PressureResource {
     }
 }
 
-/// Returns the share of the last 10 seconds, in percent, during which some task waited for the
-/// resource (pressure stall information; kernel documentation, `accounting/psi.rst`).
+/// Returns the percentage of the last 10 seconds during which some task waited for the resource
+/// (pressure stall information; kernel documentation, `accounting/psi.rst`).
 pub(super) fn pressure_percent(tree: &FileTree, resource: PressureResource) -> Option<f64> {
     pressure_field(&pressure_text(tree, resource)?, "avg10=")
 }
@@ -113,7 +113,7 @@ pub(super) fn parse_steal_ticks(text: &str) -> Option<(u64, u64)> {
     Some((*ticks.get(7)?, ticks.iter().sum()))
 }
 
-/// Returns the share of an interval during which some task waited. `from_us` and `to_us` are the
+/// Returns the fraction of an interval during which some task waited. `from_us` and `to_us` are the
 /// total waiting times before and after the interval.
 pub(super) fn waited_share(from_us: u64, to_us: u64, elapsed: Duration) -> f64 {
     let waited_ns = to_us.saturating_sub(from_us) as f64 * 1e3;
@@ -123,18 +123,18 @@ pub(super) fn waited_share(from_us: u64, to_us: u64, elapsed: Duration) -> f64 {
     (waited_ns / elapsed_ns).min(1.0)
 }
 
-/// Returns the share of stolen ticks between two results of [`steal_ticks`].
+/// Returns the fraction of ticks that were stolen between two results of [`steal_ticks`].
 pub(super) fn stolen_share(from: (u64, u64), to: (u64, u64)) -> Option<f64> {
     let total_ticks = to.1.saturating_sub(from.1);
     (total_ticks > 0).then(|| to.0.saturating_sub(from.0) as f64 / total_ticks as f64)
 }
 
-/// Returns the share of stolen ticks since boot, in percent.
+/// Returns the percentage of ticks that were stolen since boot.
 pub(super) fn steal_percent(tree: &FileTree) -> Option<f64> {
     Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
 }
 
-/// If other processes use more than this share of the processors, a benchmark must share its
+/// If other processes use more than this fraction of the processors, a benchmark must share its
 /// processor with one of them.
 const LOADED_SHARE: f64 = 0.75;
 
@@ -193,17 +193,17 @@ pub struct ActivityInterval {
     stolen: Option<(u64, u64)>,
 }
 
-/// Resource usage of an interval. Values that the kernel does not report are absent; shares are
-/// fractions of 1.
+/// Resource usage of an interval. Values that the kernel does not report are absent. Fractions are
+/// between 0 and 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct IntervalUsage {
     /// Length in nanoseconds.
     pub elapsed_ns: u64,
     /// CPU time of the processes, in nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// Share of time during which some task of the machine waited for a processor.
+    /// Fraction of the time during which some task of the machine waited for a processor.
     pub pressure: Option<f64>,
-    /// Share of the machine's processor time that its host stole.
+    /// Fraction of the machine's processor time that its host stole.
     pub steal: Option<f64>,
 }
 

@@ -12,7 +12,7 @@ const BACKGROUND_CPUS: f64 = 0.1;
 /// Maximum number of processes that a description names.
 const MAX_NAMED: usize = 3;
 
-/// A process that is neither ours nor a descendant of ours.
+/// A process other than this one and its descendants.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OtherProcess {
     /// Name and process ID.

@@ -85,7 +85,8 @@ pub(super) mod fake {
 
     /// Creates a machine with exactly these files.
     pub(crate) fn machine(files: &[(&str, &str)]) -> FakeMachine {
-        // The files are in memory, like those of a real `/proc`. Syncing them is free there.
+        // The files are kept in memory, like the files of a real `/proc`, because syncing costs
+        // nothing there.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
             tempfile::tempdir_in(memory).unwrap()

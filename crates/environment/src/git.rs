@@ -284,8 +284,8 @@ impl GitRepository {
             .collect()
     }
 
-    /// Returns the tag of each tagged commit, by commit ID. If a commit has several tags, the one
-    /// whose name sorts last is returned.
+    /// Returns the tag of each tagged commit, by commit ID. If a commit has several tags, returns
+    /// the tag whose name sorts last.
     pub fn tags_by_commit(&self) -> HashMap<String, String> {
         let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
         let listing = self

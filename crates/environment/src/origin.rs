@@ -1,5 +1,6 @@
-//! Determines which revision and branch are measured: those in the user's options, else those in
-//! the variables of a CI job, else those of the repository of the folder. Start at [`find_origin`].
+//! Determines which revision and branch are measured. The user's options take precedence over the
+//! variables of a CI job, and these take precedence over the repository of the folder. Start at
+//! [`find_origin`].
 
 use crate::git::GitRepository;
 use speedwell_model::{CodeOrigin, OriginRequest, OriginSource, Revision};

@@ -56,9 +56,9 @@ pub(super) fn online_count(tree: &FileTree) -> Option<u32> {
         .map(|list| parse_cpu_list(&list).len() as u32)
 }
 
-/// Returns the number of processors that we may use: those in our affinity mask that are online, or
-/// fewer if a control group limits CPU time. Rounds down to whole processors, but returns at least
-/// 1.
+/// Returns the number of processors that we may use. These are the online processors in our
+/// affinity mask, or fewer if a control group limits CPU time. Rounds down to whole processors, but
+/// returns at least 1.
 pub(super) fn available_count(tree: &FileTree) -> Option<u32> {
     let online = tree
         .read_text(format!("{CPU}/online"))
@@ -103,8 +103,8 @@ pub(super) struct TurboState {
     pub off_command: String,
 }
 
-/// Returns the turbo state. The file is named `no_turbo` with Intel's driver, and `boost`, with the
-/// opposite meaning, with all other drivers.
+/// Returns the turbo state. Intel's driver has a file `no_turbo`. All other drivers have a file
+/// `boost`, which has the opposite meaning.
 pub(super) fn turbo_state(tree: &FileTree) -> Option<TurboState> {
     let drivers = [
         ("intel_pstate/no_turbo", "0", "echo 1"),

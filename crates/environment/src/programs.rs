@@ -1,5 +1,5 @@
-//! Finds programs, records which file a name refers to, and queries versions. Each program is asked
-//! with the options that it understands, and has a time limit. Start at [`describe_program`] and
+//! Finds programs, records which file a name refers to, and queries versions. A query uses the
+//! options that the program understands, and has a time limit. Start at [`describe_program`] and
 //! [`program_version`].
 
 use crate::file_tree::FileTree;

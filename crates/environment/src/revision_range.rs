@@ -52,8 +52,8 @@ fn longest_path(
     bad: &str,
     along_all_parents: bool,
 ) -> Option<Vec<LineRevision>> {
-    // For each commit: the length of the longest path from `first` to it, and the index of its
-    // predecessor on this path.
+    // Contains, for each commit, the length of the longest path from `first` to the commit, and the
+    // index of the commit's predecessor on this path.
     let mut paths: HashMap<&str, (usize, Option<usize>)> = HashMap::from([(&*first.id, (0, None))]);
     for (index, commit) in commits.iter().enumerate() {
         let parents = commit

@@ -117,7 +117,7 @@ mod tests {
             );
             before.iter().zip(&after).filter(|(a, b)| a != b).count()
         };
-        // About a tenth of the cases has to move at least.
+        // At least about a tenth of the cases must move.
         assert!(share_moved(&machines[..10], &machines) < 150);
         assert!(share_moved(&machines, &machines[1..]) < 150);
         assert_eq!(share_moved(&machines, &machines), 0);

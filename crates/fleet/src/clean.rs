@@ -1,6 +1,6 @@
-//! Removes sessions from a fleet folder: a named session, or those without a write for two weeks.
-//! Bundles that no other session uses are removed as well. Removing the last session removes
-//! everything that we created in the folder. Start at [`clean_folder`].
+//! Removes sessions from a fleet folder: a named session, or all sessions that have not been
+//! written to for two weeks. Bundles that no other session uses are removed as well. Removing the
+//! last session removes everything that we created in the folder. Start at [`clean_folder`].
 
 use crate::content_store::BUNDLE_LINK;
 use anyhow::{Context, Result, ensure};
@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Age since the last write after which a session is removed automatically.
+/// A session is removed automatically if it has not been written to for this long.
 pub const SESSION_MAX_AGE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// A bundle younger than this may belong to a session that is still being sent.
 const BUNDLE_MIN_AGE: Duration = Duration::from_secs(60 * 60);

@@ -89,8 +89,8 @@ impl ContentStore {
         missing
     }
 
-    /// Hard-links into the object store those programs that [`program::send_program`] sent earlier.
-    /// Their content is verified before they become part of a bundle.
+    /// Adds the programs that [`program::send_program`] sent earlier to the object store, as hard
+    /// links. Their content is verified before they become part of a bundle.
     fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
             let (sent_program, object) = (

@@ -132,9 +132,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     /// Creates a folder in which `bin/speedwell` is this script. A separate process copies the
-    /// script to its place. If this process wrote it there, a concurrent test might fork meanwhile:
-    /// the forked child would inherit the open descriptor until it calls execve, and starting the
-    /// script would fail with ETXTBSY (execve(2)).
+    /// script to its place. If this process wrote the script there itself, a concurrent test might
+    /// fork while the file is open. The forked child would inherit the open descriptor until it
+    /// calls execve, and starting the script would fail with ETXTBSY (execve(2)).
     fn script_folder(script: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("bin")).unwrap();

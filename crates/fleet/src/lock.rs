@@ -3,7 +3,7 @@
 //! of them can use the machine at once.
 //!
 //! Waiters queue for a second lock, the ticket. A waiter keeps the ticket until it has acquired the
-//! machine lock, so no one who wants to share the machine can overtake a waiter that wants it
+//! machine lock, so a waiter that wants to share the machine cannot overtake a waiter that wants it
 //! exclusively. An experiment queues only once for everything it does on the machine. Start at
 //! [`LockTicket`].
 
@@ -39,8 +39,8 @@ pub struct LockTicket {
 }
 
 impl MachineLock {
-    /// Shares the machine for a role of an experiment. That experiment already holds the lock, so
-    /// the role does not queue. Returns `None` while another process holds the lock exclusively.
+    /// Shares the machine for a role of an experiment. The experiment already holds the lock, so
+    /// its roles do not queue. Returns `None` while another process holds the lock exclusively.
     /// `folder` is the fleet folder on this machine.
     ///
     /// # Errors

@@ -75,7 +75,8 @@ pub fn send_program(
     Ok(path)
 }
 
-/// Returns the path of a program that was sent without a bundle, relative to the fleet folder.
+/// Returns the path of a program that [`send_program`] sent on its own, not as part of a bundle of
+/// files. The path is relative to the fleet folder.
 pub(crate) fn program_path(digest: &str) -> PathBuf {
     let name = format!("speedwell-{}", &digest[..NAME_DIGITS]);
     Path::new("programs").join(name)

@@ -9,8 +9,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 const INTEGER_STEPS: u32 = 18_000_000;
 /// Words of the memory ring: 32 MiB, more than most processors cache per core.
 const RING_WORDS: usize = 4 << 20;
-/// Steps of the walk through the ring; each step depends on the previous one. All together take
-/// about 50 ms on a Xeon.
+/// Steps of the walk through the ring; each step depends on the previous one. Together, the steps
+/// take about 50 ms on a Xeon.
 const WALK_STEPS: u32 = 400_000;
 
 /// Times both pieces of work on this machine.

@@ -1,5 +1,5 @@
-//! Posts our comment on a pull request: finds an existing one by marker and author, edits it in
-//! place, and never leaves duplicates.
+//! Posts our comment on a pull request: finds an existing comment by its marker and author, edits
+//! it in place, and never leaves duplicates.
 //!
 //! Two parallel jobs may each create a comment before they see the comment of the other. After
 //! creating a comment, a job therefore lists our comments again and keeps only the one with the
@@ -42,7 +42,7 @@ pub enum CommentOutcome {
     Edited(u64),
     /// The comment with this ID was up to date.
     Unchanged(u64),
-    /// The comment with this ID shows a newer result and stays.
+    /// The comment with this ID shows a newer result, so it was kept.
     Outdated(u64),
 }
 

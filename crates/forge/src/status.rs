@@ -50,7 +50,7 @@ pub struct CommitStatus {
 pub enum StatusOutcome {
     /// The status was set.
     Set,
-    /// The commit has the status of a newer result, which stays.
+    /// The commit already has a status from a newer result. That status was kept.
     Outdated,
 }
 
@@ -183,7 +183,7 @@ fn parse_status(entry: &Value, revision: &str) -> Option<CommitStatus> {
     let field = |names: &[&str]| names.iter().find_map(|name| entry[*name].as_str());
     let (description, time) = field(&["description"])?.rsplit_once(MEASURED_PREFIX)?;
     let time: Timestamp = time.strip_suffix(')')?.parse().ok()?;
-    // GitHub calls this field `state`, other forges call it `status`.
+    // GitHub calls this field `state`. Other forges call it `status`.
     let state = field(&["state", "status"])?;
     let is_named = |candidate: &CommitState| {
         [ForgeKind::GitHub, ForgeKind::GitLab]

@@ -1,4 +1,4 @@
-//! Posts a result on a pull request: its comment and the status of its commit.
+//! Posts a result on a pull request, as a comment and as the status of its commit.
 //!
 //! Each of the two is posted even if the other fails, but never in place of a newer result. Start
 //! at [`ForgeClient::post_update`].

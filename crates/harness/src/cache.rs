@@ -101,7 +101,7 @@ fn is_foreign_owned(data: &Metadata, user: u32) -> bool {
     data.uid() != user && data.uid() != 0
 }
 
-/// Whether users other than the owner may write. By convention, a group whose ID equals that of the
+/// Whether users other than the owner may write. By convention, a group with the same ID as the
 /// owner has no other members.
 fn is_writable_by_others(data: &Metadata) -> bool {
     let by_group = data.mode() & 0o020 != 0 && data.gid() != data.uid();

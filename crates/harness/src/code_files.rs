@@ -1,5 +1,5 @@
 //! Finds the files whose content determines a run: the benchmark file, the program that performs
-//! it, and the modules of the project that both load.
+//! it, and the modules of the project that either of them loads.
 //!
 //! Modules are found in the text of scripts without executing them, so computed names are not
 //! followed. Files that are read once per session (definition files) or built once (C++, packages)
@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
 /// Maximum number of files per benchmark. If a project has more files, a change usually affects
-/// some of those that were found as well.
+/// some of the files that were found, too.
 const MAX_FILES: usize = 2_000;
 
 /// Extensions of scripts that are searched for modules.
@@ -99,7 +99,7 @@ fn is_built_once(source: &BenchmarkSource) -> bool {
     }
 }
 
-/// The files found so far, and the list of those that must still be searched for modules.
+/// The files found so far, and the files that must still be searched for modules.
 struct ModuleSearch {
     /// Search path of Python modules, besides the folder of the importing file.
     folders: Vec<PathBuf>,
@@ -108,8 +108,8 @@ struct ModuleSearch {
 }
 
 impl ModuleSearch {
-    /// Adds a file both by its canonical path and by its path through symlinks, because their
-    /// target may change.
+    /// Adds a file both by its canonical path and by its path through symlinks, because the target
+    /// of a symlink may change.
     fn add_file(&mut self, file: &Path) {
         let Ok(path) = fs::canonicalize(file) else {
             return;
@@ -125,7 +125,7 @@ impl ModuleSearch {
     }
 
     fn add_program(&mut self, program: &Path, directory: &Path) {
-        // A bare name is looked up in PATH, a path is relative to the working directory.
+        // A bare name is looked up in PATH. A path is relative to the working directory.
         let candidate = match program.components().count() {
             1 => program.to_owned(),
             _ => directory.join(program),

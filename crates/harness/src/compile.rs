@@ -25,7 +25,7 @@ pub(super) const COMPILER_TIMEOUT: Duration = Duration::from_secs(300);
 /// Number of lines of compiler errors that are kept. The first error matters most.
 const MAX_ERROR_LINES: usize = 20;
 
-/// Age at which unused programs are removed.
+/// Programs that have not been used for this long are removed.
 const MAX_UNUSED_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Everything that determines the program.
@@ -76,7 +76,7 @@ pub(super) fn unpack_harness(sources: &HarnessSources) -> Result<PathBuf, Compil
 }
 
 /// Splits the value of a variable into words as a shell does. The value in `environment`, if there
-/// is one, takes precedence over that of this process.
+/// is one, takes precedence over the value in the environment of this process.
 pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Vec<String> {
     let entry = environment.iter().find(|(variable, _)| variable == name);
     let text = entry
@@ -263,7 +263,7 @@ fn parse_prerequisites(rule: &str, recipe: &BuildRecipe) -> Vec<PathBuf> {
     inputs
 }
 
-/// Removes entries unused for long, and drafts of killed compilations.
+/// Removes entries that have not been used for a long time, and drafts of killed compilations.
 pub(super) fn remove_unused(cache: &Path) {
     cache::remove_drafts(cache);
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
@@ -316,7 +316,7 @@ impl BuildRecipe {
     }
 
     /// Builds the compiler command. Flags follow the file, because a linker searches a library only
-    /// for symbols that the files before it need.
+    /// for symbols that the preceding files need.
     fn compiler_command(&self, output: &Path) -> ProcessSpec {
         let path_text = |path: &Path| path.to_string_lossy().into_owned();
         let mut spec = ProcessSpec::new(&self.compiler).args([path_text(&self.file)]);
@@ -391,10 +391,10 @@ impl GeneratedBuild {
         self.compile_below(&cache_folder().join("code"))
     }
 
-    /// Like [`GeneratedBuild::compile`], but in the cache folder `cache`.
+    /// Does the same as [`GeneratedBuild::compile`], but in the cache folder `cache`.
     ///
     /// # Errors
-    /// As for [`GeneratedBuild::compile`].
+    /// Fails if the compiler cannot be started, or rejects the sources.
     pub fn compile_below(&self, cache: &Path) -> Result<PathBuf, CompileFailure> {
         static DRAFTS: AtomicU32 = AtomicU32::new(0);
         if let Some(folder) = self.find_below(cache) {

@@ -1,9 +1,10 @@
 //! Caches descriptions of files, so that an unchanged file is not described again.
 //!
-//! A description depends on more than the file: on the program that executes it, on the request, on
-//! the files it reads and on environment variables. The describing process reports these
-//! dependencies ([`DescriptionInputs`]), and all of them are compared before a cached description
-//! is used. A description with untraceable dependencies is not cached. Start at [`ask_cached`].
+//! A description depends not only on the file, but also on the program that executes the file, on
+//! the request, on other files that are read, and on environment variables. The describing process
+//! reports these dependencies ([`DescriptionInputs`]), and all of them are compared before a cached
+//! description is used. A description with untraceable dependencies is not cached. Start at
+//! [`ask_cached`].
 
 use super::cache_folder;
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,7 @@ pub(super) struct DescriptionInputs {
 
 /// Origin of a complete description.
 pub(super) struct DescriptionOrigin {
-    /// Program that executed the file, according to itself.
+    /// Program that executed the file, as the program itself reports.
     pub program: PathBuf,
     /// Dependencies of the description.
     pub depends: DescriptionInputs,
@@ -52,9 +53,9 @@ struct CachedDescription {
     lines: Vec<String>,
 }
 
-/// Replays a cached conversation and returns `None`. If there is none in the cache, holds the
-/// conversation with the process of `spec` and returns its outcome. `origin` extracts the
-/// dependencies from the line that completes a successful description.
+/// If the cache contains the conversation, replays it and returns `None`. Otherwise, holds the
+/// conversation with the process of `spec` and returns the outcome of the process. `origin`
+/// extracts the dependencies from the line that completes a successful description.
 pub(super) fn ask_cached<C: ChildConversation>(
     spec: &ProcessSpec,
     conversation: &mut C,

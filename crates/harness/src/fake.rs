@@ -13,7 +13,7 @@
 //! - `exit:N`, `signal:N`, `silent` or `timeout`: the run fails in this way.
 //! - `sleep:MS`: the run waits for this number of milliseconds, then reports 1.
 //! - `VALUE@NS`: the sample takes this number of nanoseconds instead of a million.
-//! - `110,memory=5`: the run has a second metric, of which less is better.
+//! - `110,memory=5`: the run has a second metric, and lower values of it are better.
 //! - `30x80/10x520`: the run is a series of 80 points with 30 ns per iteration, then 520 points
 //!   with 10 ns, where times vary by a few thousandths. If no series is recorded, an iteration
 //!   takes as long as in the last point.
@@ -21,7 +21,8 @@
 //!   idle machine.
 //! - `100~80|101`: the run is like the previous one, but gives 101 when it is retried.
 //!
-//! A line `builds` gives a factor for each build, by which the values are multiplied.
+//! A line `builds` gives one factor for each build. The values of a build are multiplied by its
+//! factor.
 
 use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,

@@ -28,7 +28,8 @@ pub enum SourceKind {
     NodeCore,
     /// A Node.js file that uses our package, driven over the harness protocol.
     Node,
-    /// Benchmarks of another framework, driven by the framework's options as an adapter describes.
+    /// Benchmarks of another framework, driven with the framework's options, which an adapter
+    /// describes.
     Suite,
     /// A C++ source file that uses our header: compiled, then driven over the protocol.
     Cpp,
@@ -123,8 +124,8 @@ impl BenchmarkSource {
         self.is_artifact || self.kind == SourceKind::Program || self.adapter().is_some_and(is_built)
     }
 
-    /// Whether the file is read only once per session, as definition files are, or does not exist,
-    /// as for snippets.
+    /// Whether the file is read only once per session (definition files) or does not exist
+    /// (snippets).
     pub(crate) fn is_read_once(&self) -> bool {
         matches!(
             self.kind,
@@ -269,7 +270,7 @@ pub enum StartMode {
 pub struct BenchmarkJob {
     /// The file.
     pub source: BenchmarkSource,
-    /// The case id as far as known before the first run.
+    /// The case id, as far as it is known before the first run.
     pub label: String,
     /// How the job is started.
     pub route: StartMode,
@@ -277,8 +278,8 @@ pub struct BenchmarkJob {
     pub flags: Vec<String>,
     /// `name=value` for every parameter, in recorded order.
     pub arguments: Vec<String>,
-    /// Names of the case under those variants where the name differs from its own: programs whose
-    /// parts are compared with each other use different names.
+    /// Names of the case under the variants that do not use its own name. Programs whose parts are
+    /// compared with each other use different names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<(String, String)>,
     /// How the framework identifies the case, if the case belongs to a framework.

@@ -3,8 +3,9 @@
 //!
 //! This module decides how to make a linker shuffle, and where builds are kept until the session
 //! ends. Sources are compiled once; only linking is repeated. `.init_array` is never shuffled,
-//! since that would change what a program does. Start at [`RunLayout`]; then at [`ObjectFiles`] for
-//! C and C++, or at [`link_with_first`] for compilers that run the linker themselves.
+//! since shuffling it would change what a program does. Start at [`RunLayout`]; then at
+//! [`ObjectFiles`] for C and C++, or at [`link_with_first`] for compilers that run the linker
+//! themselves.
 
 use crate::cache::{self, cache_folder};
 use crate::compile::{COMPILER_TIMEOUT, CompileFailure, locate_program, run_compiler};
@@ -137,8 +138,9 @@ pub struct LinkRecord {
 }
 
 impl LinkRecord {
-    /// Describes a build by `call`, in which a compiler runs the linker itself. `coarse` is the
-    /// number of objects that have gaps between them, if nothing finer was shuffled.
+    /// Describes a build that was made by `call`, in which a compiler runs the linker itself.
+    /// `coarse` is the number of objects that have gaps between them, if nothing finer was
+    /// shuffled.
     pub(crate) fn by_compiler(
         build: LinkedBuild,
         call: &ProcessSpec,
@@ -271,7 +273,7 @@ impl ObjectFiles<'_> {
     /// Returns the program of the build, or `default_program` if the run has no build.
     ///
     /// # Errors
-    /// As for [`ObjectFiles::link_build`].
+    /// Fails if the linker rejects the files.
     pub fn program_of(
         &self,
         build: Option<LinkedBuild>,
@@ -311,7 +313,7 @@ impl ObjectFiles<'_> {
             _ => path_strings(&self.files),
         };
         // Flags follow the files, because a linker searches a library only for symbols that the
-        // files before it need.
+        // preceding files need.
         arguments.extend(self.flags.iter().cloned());
         arguments.extend(method.linker_arguments(build, names_linker(self.flags)));
         let mut spec = ProcessSpec::new(self.compiler).args(arguments);

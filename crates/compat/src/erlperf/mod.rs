@@ -2,7 +2,8 @@
 //!
 //! Decides the order of steps and the exit status: 0 if every snippet was measured, 2 if something
 //! failed or the command line is invalid, 130 after Ctrl-C. Tables go to standard output, errors to
-//! standard error. Differences from the original: `docs/reference/erlperf.md`. Start at [`run`].
+//! standard error. `docs/reference/erlperf.md` lists the differences from the original. Start at
+//! [`run`].
 
 mod arguments;
 mod monitor;
@@ -61,7 +62,7 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
     process::adopt_orphans();
     process::install_handlers()?;
     // The lines printed while measuring are for people. If the report has a format for programs,
-    // they are discarded.
+    // these lines are discarded.
     let mut nowhere = std::io::sink();
     let out: &mut dyn Write = match request.format {
         ReportFormat::Text => &mut *console.stdout,

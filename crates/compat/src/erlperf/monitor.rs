@@ -2,8 +2,8 @@
 //! every snippet.
 //!
 //! A gauge is a message of a VM about its state. Every VM sends gauges at its own pace. We read
-//! only from the VM that is being measured, so gauges of another VM wait, are stale when we read
-//! them, and are skipped. Start at [`GaugeMonitor::handle_event`].
+//! only from the VM that is being measured. Gauges of the other VMs therefore wait. They are stale
+//! when we read them, and are skipped. Start at [`GaugeMonitor::handle_event`].
 
 use crate::erlperf::table::{format_number, format_size};
 use crate::local_time::iso_time;
@@ -29,7 +29,7 @@ pub struct GaugeMonitor {
     begin: Instant,
     /// Names of the snippets, as gauges state them.
     jobs: Vec<String>,
-    /// Iterations of each snippet up to the last line, by name.
+    /// Iterations of each snippet up to the last printed line, by the name of the snippet.
     counts: HashMap<String, u64>,
     /// For each VM, the smallest difference seen so far between our clock and the VM's clock.
     ahead_ns: HashMap<usize, i128>,

@@ -25,7 +25,7 @@ pub struct SnippetSamples {
     pub workers: u32,
     /// Results of each visit. A visit takes one or more samples without a pause.
     pub visits: Vec<SnippetTiming>,
-    /// How late a sample ended at worst, in nanoseconds.
+    /// Greatest delay with which a sample ended, in nanoseconds.
     pub late_ns: f64,
 }
 
@@ -230,8 +230,8 @@ pub struct SqueezePass {
 /// Results of a search.
 pub struct SqueezeOutcome {
     pub passes: Vec<SqueezePass>,
-    /// Index of the last pass with the best number of workers: the smallest number that no other
-    /// number beats. `None` if there is no pass.
+    /// Index of the last pass with the best number of workers; `None` if there is no pass. The best
+    /// number is the smallest one that no other number beats.
     pub best: Option<usize>,
     /// Scaling over all passes.
     pub scaling: Option<ScalingFindings>,
@@ -289,9 +289,9 @@ pub fn search_workers(
     })
 }
 
-/// Converts the options of a search to the rules of `analysis`. erlperf ends a search after a
-/// number of workers was added without growth; `analysis` ends it after a number of passes without
-/// growth.
+/// Converts the options of a search to the rules of `analysis`. erlperf ends a search when a given
+/// number of added workers have not increased throughput; `analysis` ends it when a given number of
+/// passes have not.
 fn scaling_rules(search: SqueezeOptions, samples: u32) -> SaturationRules {
     let step = search.step;
     let limit = (search.max_workers / step * step).max(search.min_workers);

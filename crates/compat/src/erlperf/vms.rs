@@ -37,7 +37,7 @@ pub struct SnippetJob {
     /// Current number of workers.
     pub workers: u32,
     pub faults: Vec<SnippetFault>,
-    /// Cost of an iteration without code in the snippet's VM, in nanoseconds.
+    /// Time that an empty iteration takes in the snippet's VM, in nanoseconds.
     pub empty_ns: Option<f64>,
     /// The harness's `loaded` event for the snippet.
     pub loaded: Option<ProtocolMessage>,
@@ -56,8 +56,8 @@ pub struct Visit {
     pub job: usize,
     /// Its samples.
     pub timing: SnippetTiming,
-    /// How late a sample ended at worst, in nanoseconds. Covers all snippets that were measured
-    /// together.
+    /// Greatest delay with which a sample ended, in nanoseconds. Covers all snippets that were
+    /// measured together.
     pub late_ns: f64,
 }
 
@@ -256,8 +256,8 @@ impl ErlangMachines {
         }
     }
 
-    /// Sends a request to a VM and waits for the answer; in the meantime, the monitor handles the VM's
-    /// events. Returns `None` if the VM has ended.
+    /// Sends a request to a VM and waits for the answer; in the meantime, the monitor handles the
+    /// VM's events. Returns `None` if the VM has ended.
     fn ask_machine<T>(
         &mut self,
         machine: usize,

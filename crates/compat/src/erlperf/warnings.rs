@@ -66,8 +66,8 @@ fn remarks_on<'a>(
         .chain(lateness(samples, request))
 }
 
-/// Returns a warning if a sample ended so late that the next one was due. An iteration that usually
-/// takes this long is no reason for a warning.
+/// Returns a warning if a sample ended so late that the next one was due. There is no warning if
+/// iterations usually take this long.
 fn lateness(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let SampleDefinition::Window(length) = request.sample else {
         return None;
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_sample_that_ends_when_the_next_one_is_due_is_a_problem_of_the_timer() {
-        // Samples of a second, with iterations of a microsecond.
+        // Each sample takes a second, and each iteration takes a microsecond.
         let late = |late_ns: f64| SnippetSamples {
             late_ns,
             ..taken(1)

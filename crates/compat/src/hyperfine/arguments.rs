@@ -1,5 +1,5 @@
-//! Parses the command line of hyperfine: contains a table of its options, and converts the words of
-//! the user to a request.
+//! Parses the command line of hyperfine according to a table of its options, and converts it to a
+//! request.
 //!
 //! Classifies each word as an option, a value, or a command, and rejects contradictions. Start at
 //! [`HyperfineCommand::parse`].
@@ -31,8 +31,8 @@ pub struct HyperfineRequest {
     pub min_time_s: f64,
     /// `-s`: command that is executed once before the runs of each measured command.
     pub setup: Option<String>,
-    /// `-p`: commands that are executed before every run. There is none, one for all measured
-    /// commands, or one for each.
+    /// `-p`: commands that are executed before every run. The list is empty, or it has one command
+    /// for all measured commands or one for each.
     pub prepare: Vec<String>,
     /// `-C`: the same as `-p`, but executed after every run.
     pub conclude: Vec<String>,
@@ -284,7 +284,8 @@ impl<'a> HyperfineArguments<'a> {
         Ok(parsed)
     }
 
-    /// Parses the letters after a single dash. The first letter that takes a value is the last one.
+    /// Parses the letters after a single dash. The first letter that takes a value ends the
+    /// letters; the rest of the word is its value.
     fn read_letters(
         &mut self,
         letters: &'a str,
@@ -546,8 +547,8 @@ fn run_bounds(parsed: &HyperfineArguments<'_>) -> Result<(u64, Option<u64>), Hyp
     }
 }
 
-/// Returns the commands of the hook `name`, which is executed before or after every run. There is
-/// none, one for all measured commands, or one for each of the `count` measured commands.
+/// Returns the commands of the hook `name`, which is executed before or after every run. The list
+/// is empty, or it has one command for all `count` measured commands or one for each.
 fn hook_commands(
     parsed: &HyperfineArguments<'_>,
     name: &str,

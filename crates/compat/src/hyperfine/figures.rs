@@ -1,5 +1,5 @@
-//! Computes and formats the figures of a command as hyperfine does. Sums add the runs in their
-//! order, so that exports agree with hyperfine's to the last digit. Start at
+//! Computes and formats the figures of a command as hyperfine does. Values are added in the order
+//! of the runs, so that exports agree with hyperfine's to the last digit. Start at
 //! [`CommandFigures::from_runs`].
 
 use std::cmp::Ordering;

@@ -43,7 +43,7 @@ pub trait MeasureObserver {
     fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()>;
 }
 
-/// The shell's share of every run, in seconds.
+/// Time that the shell adds to every run, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct ShellTimes {
     real_s: f64,
@@ -125,7 +125,7 @@ impl<'a> CommandMeasurement<'a> {
         request.strict || prepares_each_command || request.commands.len() < 2
     }
 
-    /// Returns the shell's share of every run, in seconds; 0 without a shell.
+    /// Returns the time that the shell adds to every run, in seconds; 0 without a shell.
     pub fn shell_seconds(&self) -> f64 {
         match &self.request.executor {
             CommandExecutor::Shell(_) => self.shell.real_s,
@@ -401,7 +401,7 @@ impl<'a> CommandMeasurement<'a> {
         Ok(None)
     }
 
-    /// Returns the times of an execution without the shell's share, but at least 0.
+    /// Subtracts the shell's time from the times of an execution. The results are at least 0.
     fn net_timing(&self, timed: &TimedExecution) -> RunTiming {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let shell = &self.shell;

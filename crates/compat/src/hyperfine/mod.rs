@@ -1,8 +1,8 @@
 //! Emulates hyperfine: measures shell commands, with hyperfine's options, output and exports.
 //!
 //! Decides the order of steps and the exit status: 0 if every command was measured, 1 if a command
-//! failed or options contradict each other, 2 if the command line cannot be parsed. Differences
-//! from the original: `docs/reference/hyperfine.md`. Start at [`run`].
+//! failed or options contradict each other, 2 if the command line cannot be parsed.
+//! `docs/reference/hyperfine.md` lists the differences from the original. Start at [`run`].
 
 mod arguments;
 mod commands;
@@ -29,7 +29,7 @@ use std::path::Path;
 const TOOL: &str = "hyperfine";
 const USAGE: &str = include_str!("../usage/hyperfine.txt");
 
-/// Output of `--version`: that of the version of hyperfine that we emulate.
+/// Output of `--version`. It names the version of hyperfine that we emulate.
 const VERSION: &str = "hyperfine 1.20.0\n";
 
 /// Runs the tool; returns the exit status.
@@ -122,7 +122,7 @@ fn check_files(request: &HyperfineRequest) -> Result<()> {
     if let Some(input) = &request.input {
         refuse_file(&outputs, input)?;
     }
-    // Of the hooks, only those before the runs are checked. Those after the runs may read files
+    // Only hooks that are executed before the runs are checked. Hooks after the runs may read files
     // that the runs have written.
     let hooks_before = request.setup.iter().chain(&request.prepare);
     for command in &request.commands {
@@ -136,8 +136,8 @@ fn check_files(request: &HyperfineRequest) -> Result<()> {
     Ok(())
 }
 
-/// Returns how results are shown: as the user requested, or by default as it suits standard output
-/// and the terminal.
+/// Returns the style that the user requested, or by default a style that suits standard output and
+/// the terminal.
 fn output_style(request: &HyperfineRequest, console: &DropInConsole<'_>) -> OutputStyle {
     let variable = |name: &str| (console.variable)(name);
     let is_inherited = request.outputs.contains(&OutputTarget::Inherit);

@@ -1,9 +1,9 @@
 //! Shows results: a paragraph for every command, warnings, and the comparison.
 //!
-//! The paragraphs are those of hyperfine. The comparison is not: hyperfine divides means and
-//! propagates standard deviations, whereas here a test on the blocks decides which commands differ.
-//! With `--strict-compat`, the comparison is also that of hyperfine. Start at [`format_paragraph`]
-//! and [`format_comparison`].
+//! The paragraphs are the same as in hyperfine, but the comparison is not. hyperfine divides means
+//! and propagates standard deviations. Here, a test on the blocks decides which commands differ.
+//! With `--strict-compat`, the comparison is the same as in hyperfine, too. Start at
+//! [`format_paragraph`] and [`format_comparison`].
 
 use crate::hyperfine::arguments::{CommandExecutor, HyperfineRequest, ResultOrder};
 use crate::hyperfine::figures::{
@@ -20,13 +20,13 @@ use std::cmp::Ordering;
 const SHORT_TIME_S: f64 = 5e-3;
 
 /// A run with a higher score is an outlier. Corresponds to ten standard deviations of a normal
-/// distribution, each 1.4826 median absolute deviations.
+/// distribution; one standard deviation is 1.4826 median absolute deviations.
 const OUTLIER_SCORE: f64 = 1.4826 * 10.0;
 
 /// Error rate of the comparison, over all commands together.
 const ALPHA: f64 = 0.05;
 
-/// Two commands count as the same if their ratio differs from 1 by less than this share.
+/// Two commands count as the same if their ratio differs from 1 by less than this.
 const SAME_RATIO_TOLERANCE: f64 = 0.02;
 
 /// Terminal colors and styles.
@@ -398,7 +398,7 @@ fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) 
     format!("{shown_ratio} {range} times {word}, {verdict} {title}\n")
 }
 
-// The following messages are those of hyperfine. Scripts may search for them.
+// The following messages are worded exactly as in hyperfine. Scripts may search for them.
 
 const STRICT_SHORT: &str = "Command took less than 5 ms to complete. Note that the results might be inaccurate because hyperfine can not \
      calibrate the shell startup time much more precise than this limit. You can try to use the `-N`/`--shell=none` option \

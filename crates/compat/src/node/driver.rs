@@ -1,7 +1,7 @@
 //! Provides what the drop-ins for `run.js`, `compare.js` and `scatter.js` have in common while they
 //! measure: they follow a session, assign results to scripts, and report failures.
 //!
-//! Decides the order of messages on standard error and the exit status. Each drop-in owns one
+//! Decides the exit status and the order of messages on standard error. Each drop-in owns one
 //! [`NodeDriver`], and itself decides how to write results.
 
 use crate::arguments::ParsedArguments;
@@ -228,7 +228,7 @@ impl ScriptNames {
     }
 }
 
-/// Exit status after a timeout, the same as that of `timeout(1)`.
+/// Exit status after a timeout. `timeout(1)` uses the same status.
 const TIMED_OUT: i32 = 124;
 
 /// Failures so far.

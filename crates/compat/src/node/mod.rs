@@ -1,9 +1,9 @@
 //! Provides what the drop-ins for `run.js`, `compare.js` and `scatter.js` of Node.js core have in
 //! common before they measure: they parse the command line and find the benchmark scripts.
 //!
-//! Decides which scripts are selected, and what is printed before measuring. An original always
-//! uses the scripts in its own folder, a drop-in has to find the folder first. Does not deal with
-//! results: `node/driver.rs` follows the session. Start at [`CommandLine::run_with`].
+//! Decides which scripts are selected, and what is printed before measuring. An original script
+//! always uses the scripts in its own folder. A drop-in has to find this folder first. Does not
+//! deal with results: `node/driver.rs` follows the session. Start at [`CommandLine::run_with`].
 
 pub mod driver;
 pub mod progress;

@@ -1,10 +1,11 @@
 //! Sorts names in the same order as R.
 //!
 //! The order depends on the locale. In the locales C and POSIX, R sorts by code points. In all
-//! others, including C.UTF-8, R uses ICU and thus the Unicode collation algorithm. We use the order
-//! of the root locale for all of these: punctuation, then digits, then letters. Lowercase comes
-//! before uppercase only if strings do not differ otherwise. We sort letters beyond Latin-1 after
-//! `z`, by code point; ICU may sort them differently. Start at [`TextCollation::sort_by_text`].
+//! others, including C.UTF-8, R uses ICU and thus the Unicode collation algorithm. For all of these
+//! locales, we use the order of the root locale: punctuation, then digits, then letters. Lowercase
+//! comes before uppercase only if strings do not differ otherwise. We sort letters beyond Latin-1
+//! after `z`, by code point; ICU may sort them differently. Start at
+//! [`TextCollation::sort_by_text`].
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,8 @@
 //! Draws the charts of Node.js core's R scripts, and writes them to files.
 //!
-//! Decides what a chart shows: the same as in R, but not pixel by pixel. The extension of a file
-//! decides its format. Does not know where the figures come from. Start at [`ChartFile`].
+//! Decides what a chart shows. A chart shows the same as in R, but its pixels may differ. The
+//! extension of a file decides its format. Does not know where the figures come from. Start at
+//! [`ChartFile`].
 
 use anyhow::{Context, Result, bail};
 use speedwell_plot::{
@@ -12,7 +13,8 @@ use std::path::PathBuf;
 
 pub use speedwell_plot::AnyChart;
 
-/// Side of an image in inches, as in R. An image is higher if its cases do not fit otherwise.
+/// Side of an image in inches, as in R. An image is taller than this if its cases do not fit
+/// otherwise.
 const SIDE_INCHES: f64 = 7.0;
 
 /// Number of layout pixels per inch. Text is readable at this scale.

@@ -2,11 +2,11 @@
 //!
 //! Decides how columns are aligned, how a wide table is divided into blocks of columns, which
 //! characters are escaped, and how many rows are shown. [`format_numbers`] decides how many digits
-//! a column shows. All numbers of a column have the same number of decimals, as few as show up to 7
-//! significant digits of each number. If the scientific form is narrower, all numbers have that
-//! form (R's `options(digits = 7, scipen = 0)`; see `print.default` and `format`). [`RTexts`]
-//! interprets a column as `read.csv` does. This file does not know what a table means. Start at
-//! [`format_data_frame`].
+//! a column shows. All numbers of a column have the same number of decimals. There are only as many
+//! decimals as necessary to show each number with up to 7 significant digits. If the scientific
+//! form is narrower, all numbers have that form (R's `options(digits = 7, scipen = 0)`; see
+//! `print.default` and `format`). [`RTexts`] interprets a column as `read.csv` does. This file does
+//! not know what a table means. Start at [`format_data_frame`].
 
 use crate::r::collation::TextCollation;
 use speedwell_report::escape_controls;
@@ -46,7 +46,7 @@ pub fn max_rows(columns: usize) -> usize {
 /// Formats a table. Row names are on the left and left-aligned; all columns are right-aligned.
 ///
 /// Lines stay below `width` terminal columns if possible: columns that do not fit go into further
-/// blocks below, each of which repeats the row names. If `names` is empty, the table has no row
+/// blocks below. Every block repeats the row names. If `names` is empty, the table has no row
 /// names.
 pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());

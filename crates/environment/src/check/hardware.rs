@@ -121,8 +121,8 @@ fn thermal_zones(tree: &FileTree) -> Vec<ThermalZone> {
     names.filter_map(zone).collect()
 }
 
-/// Returns how often a core was throttled since boot, for the core that was throttled most. Returns
-/// `None` on hardware that does not count this.
+/// Returns how often the most throttled core was throttled since boot. Returns `None` on hardware
+/// that does not count this.
 pub(crate) fn throttle_count(tree: &FileTree) -> Option<u64> {
     const CPU: &str = "/sys/devices/system/cpu";
     let names = tree.list_names(CPU);

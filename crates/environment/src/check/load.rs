@@ -1,4 +1,4 @@
-//! Checks how busy the machine is with other work, and how much equal work varies.
+//! Checks how busy the machine is with other work, and how much the duration of equal work varies.
 
 use crate::activity::{self, PressureResource};
 use crate::check::{CheckResult, CheckState};
@@ -64,8 +64,8 @@ fn check_pressure(tree: &FileTree, resource: PressureResource) -> CheckResult {
     })
 }
 
-/// Checks the share of time that the host stole. If this share exceeds the smallest difference that
-/// a comparison can resolve, averaging over more runs does not help.
+/// Checks what percentage of the time the host stole. If this percentage exceeds the smallest
+/// difference that a comparison can resolve, averaging over more runs does not help.
 fn check_steal(tree: &FileTree) -> CheckResult {
     const NAME: &str = "stolen time";
     let Some(percent) = activity::steal_percent(tree) else {

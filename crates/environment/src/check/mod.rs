@@ -1,7 +1,7 @@
 //! Checks the machine for sources of noise, and names the command that removes each.
 //!
 //! A check is a function that returns a [`CheckResult`]. It reads a tree of files, or judges values
-//! that are measured here. Each check is in the file of its subject under `check/`, and
+//! that this crate measures. Each check is in the file of its subject under `check/`, and
 //! [`run_all_checks`] runs all of them. Reports decide how results are shown.
 
 mod hardware;
@@ -25,7 +25,7 @@ use std::path::Path;
 /// versions.
 pub fn run_all_checks(root: &Path) -> Vec<CheckResult> {
     let tree = &FileTree::with_root(root);
-    // Our own work increases load and noise, so these come first.
+    // Our own work increases load and noise, so load and noise are checked first.
     let load_checks = load::run_checks(tree);
     let noise = load::check_noise();
     let clock = hardware::clock_checks(tree);

@@ -1,9 +1,10 @@
-//! Runs the guard of a tuner. The guard is a process that restores the settings of the machine if
-//! the tuner, the process that changed them, has ended without doing so, for whatever reason.
+//! Runs the guard of a tuner. The tuner is the process that changed settings of the machine. The
+//! guard is another process. It restores the settings if the tuner has ended without doing so, for
+//! whatever reason.
 //!
 //! The guard executes this program with a hidden subcommand, in a session (setsid(2)) of its own.
 //! Its standard input is a pidfd of the tuner (pidfd_open(2)), which shows when the tuner ends. The
-//! tuner changes nothing before the guard has reported that it runs. Start at [`start_guard`],
+//! tuner changes nothing until the guard has reported that it is running. Start at [`start_guard`],
 //! which the tuner calls, and [`run_guard`], which the guard executes.
 
 use super::journal::TuneLock;
@@ -43,8 +44,8 @@ pub fn start_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<
 }
 
 /// Waits for the end of the tuner, the time limit, or a signal. Then restores the settings, if this
-/// is still necessary. If the settings are to stay after the end of the tuner, goes on waiting for
-/// the time limit or a signal.
+/// is still necessary. If the settings are to stay after the end of the tuner, continues to wait
+/// for the time limit or a signal.
 ///
 /// # Errors
 /// Fails if the settings cannot be restored.

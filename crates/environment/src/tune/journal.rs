@@ -272,8 +272,8 @@ impl TuneJournal {
         Ok(settings)
     }
 
-    /// Kills the guard. The caller must hold the lock: in the meantime, the guard can only wait, so it is
-    /// not killed while it restores settings.
+    /// Kills the guard. The caller must hold the lock: in the meantime, the guard can only wait, so
+    /// it is not killed while it restores settings.
     pub fn dismiss_guard(&self, _lock: &TuneLock<'_>) {
         let guard = Pid::from_raw(self.guard.pid).filter(|_| self.guard.has_ended() == Some(false));
         if let Some(guard) = guard {
@@ -281,8 +281,8 @@ impl TuneJournal {
         }
     }
 
-    /// Returns after how many milliseconds the settings will be restored at the latest; 0 if this
-    /// time has passed. Returns `None` if there is no time limit.
+    /// Returns the maximum time until the settings are restored, in milliseconds; 0 if this time
+    /// has passed. Returns `None` if there is no time limit.
     pub fn left_ms(&self) -> Option<u64> {
         Some(u64::try_from(self.until_unix_ms? - unix_time_ms()).unwrap_or(0))
     }
@@ -320,8 +320,9 @@ impl JournalEntry {
         if is_same(&self.path, &current, old) {
             return RestoreOutcome::Done;
         }
-        // Another process must have changed the setting. This is certain only if our own change is
-        // done: if the tuner died while writing, we do not know which value the kernel stored.
+        // If the setting does not have our new value either, another process has changed it. This
+        // is certain only if our own change is done: if the tuner died while writing, we do not
+        // know which value the kernel stored.
         if self.done && !is_same(&self.path, &current, &self.new) {
             return RestoreOutcome::LeftAlone(current);
         }

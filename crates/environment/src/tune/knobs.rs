@@ -209,7 +209,7 @@ fn missing_here<T>(note: impl Into<String>) -> Result<T, MissingReason> {
     Err(MissingReason::Here(note.into()))
 }
 
-/// Returns those of the desired settings that exist on the machine; it is an error if none exists.
+/// Returns the desired settings that exist on the machine; it is an error if none exists.
 fn existing_settings(
     machine: &TunableMachine,
     desired: Vec<DesiredSetting>,
@@ -380,7 +380,7 @@ fn interrupt_settings(
     let list = format_cpu_list(&others);
     let names = machine.tree.list_names("/proc/irq");
     let interrupts = names.iter().filter(|name| name.parse::<u32>().is_ok());
-    // The service comes first, because settings are restored in reverse order: it is restarted
+    // Settings are restored in reverse order. The service comes first here, so that it is restarted
     // last.
     let balancer = desired_text(IRQ_BALANCER, "inactive");
     let mut wishes: Vec<DesiredSetting> = request

@@ -5,7 +5,7 @@
 //! (`always [madvise] never`) or uses another notation, so values are compared in the form returned
 //! by [`TunableMachine::current_value`]. If the root is a folder other than `/`, the machine is
 //! simulated: the file `answers` in the folder defines how its kernel responds. To test the
-//! robustness of the tuner, a simulated machine can also kill it at a given step.
+//! robustness of the tuner, a simulated machine can also kill the tuner at a given step.
 
 use crate::file_tree::FileTree;
 use crate::processors::{format_cpu_list, parse_cpu_list};
@@ -146,7 +146,7 @@ impl TunableMachine {
         Ok(())
     }
 
-    /// Changes a setting; the only place in this program that does so.
+    /// Changes a setting. No other function in this program does so.
     ///
     /// # Errors
     /// Fails with the kernel's error.
@@ -170,7 +170,8 @@ impl TunableMachine {
                 };
                 let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
                 // The kernel takes one value per call of write(2), so the value is written in one
-                // call. An empty write would not reach the kernel: the newline prevents that.
+                // call. A write of an empty value would not reach the kernel, so a newline is added
+                // to the value.
                 file.write_all(format!("{written_value}\n").as_bytes())?;
             }
             SettingChange::Make => fs::create_dir(file)?,

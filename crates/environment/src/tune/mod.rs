@@ -74,7 +74,7 @@ pub struct KnobSetting {
     value: DesiredValue,
 }
 
-/// Planned changes of a machine, and the values at planning time.
+/// Planned changes of a machine, and the values of its settings when the changes were planned.
 #[derive(Debug)]
 pub struct TunePlan {
     /// The knobs named in the request, or all knobs if it names none, in the order in which they
@@ -260,8 +260,8 @@ impl TunePlan {
         lock.save_journal(&journal)
     }
 
-    /// Moves this process to the reserved processors, if there are any. Its child processes then run
-    /// on these processors, too.
+    /// Moves this process to the reserved processors, if there are any. Its child processes then
+    /// run on these processors, too.
     ///
     /// # Errors
     /// Fails if the kernel refuses.

@@ -1,7 +1,7 @@
-//! Allocates Slurm machines for all roles of an experiment at once, or for none: one heterogeneous
-//! job has a component for each role. The job ends with the process that requested it, even if that
-//! process is killed: a guard shell then reads the end of its input and cancels the job, even if
-//! the job is still queued.
+//! Allocates Slurm machines for all roles of an experiment at once, or for none. To do so, it
+//! requests one heterogeneous job with a component for each role. The job ends when the process
+//! that requested it ends or is killed. A guard shell then reaches the end of its input and cancels
+//! the job, even if the job is still queued.
 //!
 //! Connections to the machines are steps of this job: all steps share its resources. Start at
 //! [`SlurmEngine::acquire_lease`].
@@ -54,7 +54,7 @@ pub struct LeaseComponent {
 pub struct AllocationLease {
     /// The job.
     pub allocation: MachineAllocation,
-    /// Addresses of the machines, by name, at which other machines reach them according to Slurm.
+    /// For each machine, by name, the address at which other machines reach it, according to Slurm.
     pub addresses: BTreeMap<String, IpAddr>,
     _guard: SallocGuard,
 }

@@ -1,6 +1,6 @@
 //! Uses the local machine as a fleet, for trying out distributed sessions and for testing
-//! everything except the transport. Workers are processes on this machine. Even if the fleet has
-//! several names for it, there is only one machine, and its lock serializes the workers.
+//! everything except the transport. Workers are processes on this machine. The fleet may have
+//! several names for this machine, but its lock still serializes the workers.
 
 use super::{FleetMachine, JobId, JobState, SubmittedJob, TaskBatch};
 use crate::detached::{self, SHARD_SUBCOMMAND};

@@ -213,8 +213,9 @@ impl FleetEngine {
     }
 
     /// Allocates machines for all roles at once, or for none, in a job called `name`. Blocks until
-    /// the machines are available. In the meantime, calls `on_wait` now and then with the reason for the
-    /// wait; an error from `on_wait` ends the wait. Returns `None` for engines without a scheduler.
+    /// the machines are available. In the meantime, calls `on_wait` now and then with the reason
+    /// for the wait; an error from `on_wait` ends the wait. Returns `None` for engines without a
+    /// scheduler.
     ///
     /// # Errors
     /// Fails if the engine rejects the request or does not answer.

@@ -266,8 +266,8 @@ impl SlurmEngine {
         if let Some(conf) = &self.conf {
             command.env("SLURM_CONF", conf);
         }
-        // Slurm's programs also read options from the environment. Remove those, so that only our
-        // options apply.
+        // Slurm's programs also read options from the environment. Remove these variables, so that
+        // only our options apply.
         let is_option = |name: &str| {
             [
                 "SALLOC_", "SBATCH_", "SRUN_", "SQUEUE_", "SINFO_", "SCANCEL_",
@@ -354,8 +354,8 @@ fn machine_state(state: &str, reason: &str) -> MachineState {
     match base_state {
         _ if is_unresponsive => MachineState::Unfit("it does not respond".to_owned()),
         "idle" => MachineState::Free,
-        // The scheduler holds a planned node for a pending job. A blocked node is kept free next to
-        // an exclusive job.
+        // The scheduler holds a planned node for a pending job. A blocked node is kept free because
+        // of an exclusive job on other nodes.
         "allocated" | "mixed" | "completing" | "reserved" | "planned" | "blocked" => {
             MachineState::Busy
         }

@@ -22,7 +22,7 @@ pub use target::{
     is_text, similar_file,
 };
 
-/// The benchmarks of a program that a pattern selects.
+/// The benchmarks of one program whose names match a pattern.
 #[derive(Debug, Clone)]
 pub struct BenchmarkPart(Regex);
 
@@ -65,9 +65,9 @@ impl BenchmarkPart {
     }
 }
 
-/// Returns the word that replaces matches in the names of every program. Returns `None` if a
-/// program has no part. Also returns `None` if all parts have the same pattern, because the names
-/// are then the same already.
+/// Returns the word that replaces the text that the parts match, in the benchmark names of all
+/// programs. Returns `None` if a program has no part. Also returns `None` if all parts have the
+/// same pattern, because the names are then the same already.
 pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
     let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
     let differ = patterns.windows(2).any(|pair| pair[0] != pair[1]);
@@ -84,7 +84,7 @@ pub struct BenchmarkSelection {
     /// Parameter values in the given order. If a name has several values, all of them are measured.
     pub sets: Vec<(String, String)>,
     /// Values for single benchmarks, by file name (`group/name.js`), in addition to the values for
-    /// all.
+    /// all benchmarks.
     pub of_benchmarks: Vec<(String, (String, String))>,
     /// Values for all benchmark files at or below a path, used instead of `sets`.
     pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
@@ -101,8 +101,8 @@ impl BenchmarkSelection {
         (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
     }
 
-    /// Returns the values for a file. A value for the file's own name replaces those that the
-    /// parameter has for all files.
+    /// Returns the values for a file. A value that is given for this file alone replaces the values
+    /// that the parameter has for all files.
     pub fn sets_of(&self, name: &str, file: &Path) -> Vec<(String, String)> {
         let file_entry = self
             .of_files

@@ -126,7 +126,7 @@ fn reject_duplicates(jobs: &[BenchmarkJob]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Describes all files, several at the same time, because nothing is measured.
+/// Describes all files. Several files are described at the same time, because nothing is measured.
 pub fn describe_sources(
     sources: &[BenchmarkSource],
     selection: &BenchmarkSelection,

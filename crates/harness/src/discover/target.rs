@@ -466,7 +466,7 @@ fn experiment_sources(
 /// Returns the experiment among `targets`, if there is one.
 ///
 /// # Errors
-/// Fails if there are other targets besides an experiment.
+/// Fails if there are an experiment and other targets.
 pub fn find_experiment(targets: &[String], cwd: &Path) -> anyhow::Result<Option<PathBuf>> {
     let is_experiment = |target: &&String| {
         let path = cwd.join(target);

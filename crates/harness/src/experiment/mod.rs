@@ -37,7 +37,7 @@ use std::time::Duration;
 /// Subcommand of [`WORKER_COMMAND`] that performs a run.
 pub const RUN_SUBCOMMAND: &str = "run";
 
-/// Time by which a process may exceed the limit of its run before it is killed.
+/// How far a process may exceed the time limit of its run before it is killed.
 const PROCESS_GRACE: Duration = Duration::from_secs(60);
 
 /// Harness for experiments.
@@ -103,7 +103,8 @@ impl LanguageHarness for ExperimentHarness {
 }
 
 /// Evaluates the definition file with the user's values. A load file may be measured together with
-/// other benchmarks: names that it does not declare may belong to these, so they are ignored.
+/// other benchmarks. Values for names that the file does not declare may belong to these
+/// benchmarks, so they are ignored.
 fn read_experiment<'a>(
     definition: &'a LazyDefinition,
     source: &BenchmarkSource,
@@ -363,7 +364,7 @@ fn to_observation(
     mut performed: StageReport,
     load: Option<String>,
 ) -> RunResult {
-    // Metrics of the file come first, because the first metric is the one compared.
+    // Metrics of the file come first, because the first metric is compared.
     performed.figures.sort_by_key(|measure| {
         let position = metrics.iter().position(|name| *name == measure.metric.name);
         position.unwrap_or(metrics.len())

@@ -11,7 +11,7 @@ use speedwell_model::{ProfileOutcome, StackProfile};
 use speedwell_process::{ProcessEnd, is_interrupt_requested};
 use std::sync::Arc;
 
-/// How to profile a case; the same under every variant.
+/// How to profile a case. All variants are profiled in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfileRequest {
     /// Which tool records, and when the recording starts.

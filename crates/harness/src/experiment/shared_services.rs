@@ -102,7 +102,8 @@ impl SharedServicePool {
             })
     }
 
-    /// Stops the services of the current block. Returns their notes and failure.
+    /// Stops the services of the current block. Returns their notes, and their failure if there is
+    /// one.
     pub fn stop_block(&self) -> StageReport {
         stop_keeper(&self.block_keeper)
     }

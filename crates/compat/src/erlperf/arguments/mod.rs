@@ -2,8 +2,9 @@
 //!
 //! Decides which options exist, which combinations are rejected, and which hook belongs to which
 //! snippet. The n-th hook of a kind, such as `--init`, belongs to the n-th snippet, wherever the
-//! two stand on the command line. The option `*_all` of the kind applies to the remaining snippets.
-//! Messages name options as the user types them. Start at [`ErlperfCommand::parse`].
+//! two stand on the command line. A hook whose option has the suffix `_all`, such as `--init_all`,
+//! applies to the remaining snippets. Messages name options as the user types them. Start at
+//! [`ErlperfCommand::parse`].
 
 use crate::arguments::{self, ArgumentError, ParsedArguments};
 use crate::erlperf::table::ReportDetail;
@@ -78,7 +79,8 @@ pub enum SampleDefinition {
 /// When samples count as steady, and when to give up waiting for steady samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyCondition {
-    /// `--cv`: samples are steady if their standard deviation is at most this share of their mean.
+    /// `--cv`: samples are steady if their standard deviation is at most this fraction of their
+    /// mean.
     pub variation: f64,
     /// `--max-samples`.
     pub max_samples: u32,
@@ -95,7 +97,7 @@ pub struct SqueezeOptions {
     pub step: u32,
     /// `--max`.
     pub max_workers: u32,
-    /// `-t`: the search ends after adding this many workers without more throughput.
+    /// `-t`: the search ends when this many added workers have not increased throughput.
     pub threshold: u32,
 }
 

@@ -253,7 +253,7 @@ fn write_row(
     writeln!(out)
 }
 
-/// Creates a document of a table, and of the passes of a search, if any.
+/// Creates a document that contains the table and, after a search, a table of its passes.
 pub fn build_document(
     rows: &SnippetTable,
     passes: &[SnippetLine],
@@ -375,7 +375,7 @@ pub fn compute_statistics(samples: &[f64]) -> Option<SampleStatistics> {
     })
 }
 
-/// Returns the standard deviation as a share of the mean; `None` where undefined.
+/// Returns the standard deviation as a fraction of the mean; `None` if it is undefined.
 pub fn relative_deviation(samples: &[f64]) -> Option<f64> {
     let statistics = compute_statistics(samples)?;
     let share = statistics.deviation? / statistics.average;
@@ -396,7 +396,7 @@ const SIZE_UNITS: [(f64, &str); 4] = [
     (1_024.0, "Kb"),
 ];
 
-/// A unit is used only for values that exceed this many of it.
+/// A unit is used only for values greater than this multiple of the unit.
 const MIN_UNIT_COUNT: f64 = 100.0;
 
 /// Formats a number: `38`, `1242 Ki`.
