@@ -1,4 +1,5 @@
-//! Decides what will be executed and in which order, before the first run and from a stored seed.
+//! Decides before the first run what will be executed and in which order. The random choices follow
+//! from a stored seed.
 //!
 //! A [`SessionPlan`] holds the cases, the variants, and the design with its seed. The runs, each a
 //! [`PlanSlot`], are derived from the plan alone, so a session can be resumed, and its order can be
@@ -72,7 +73,7 @@ pub struct SessionPlan {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
     /// Whether later measurements depend on earlier ones. If so, the slots of the session differ
-    /// from those of the plan.
+    /// from the slots of the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_search: bool,
     /// Number of machines that execute the whole plan, each with blocks and a random order of its
@@ -105,10 +106,11 @@ pub struct PlanSlot {
     pub variant: usize,
     /// Number of earlier runs of the same job and variant.
     pub ordinal: u32,
-    /// Whether this slot is the last of its block. Only then may the case be settled.
+    /// Whether this slot is the last of its block. Only then can it be decided that the case needs
+    /// no further runs.
     pub closes_block: bool,
-    /// Whether this slot is executed at the same time as the other slot of its pair, which is the
-    /// one before or after it.
+    /// Whether this slot is executed at the same time as the other slot of its pair. That slot
+    /// directly precedes or follows this one.
     pub is_at_once: bool,
     /// Number of earlier executions of this slot. A plan has each slot once, but disturbed runs are
     /// retried.
@@ -133,7 +135,7 @@ impl SessionPlan {
     /// Parses the experiment that the plan executes, if it executes one.
     ///
     /// # Errors
-    /// Fails if its definition was stored by another version, whose grammar differs.
+    /// Fails if the experiment was stored by a version of Speedwell with a different grammar.
     pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
         self.design
             .experiment
@@ -147,7 +149,8 @@ impl SessionPlan {
         self.design.max_runs()
     }
 
-    /// Whether fewer runs may suffice: cases may be settled early, or time may run out.
+    /// Whether fewer runs may suffice, because cases may have enough runs early or time may run
+    /// out.
     pub fn may_need_fewer_runs(&self) -> bool {
         let is_sequential = matches!(self.design.stopping, StoppingDesign::Sequential { .. });
         is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()
@@ -187,7 +190,7 @@ impl SessionPlan {
         kinds.any(|kind| matches!(kind, SourceKind::Snippet(_)))
     }
 
-    /// Returns those of the slots `done` whose block is not complete. The last block counts as not
+    /// Returns the slots in `done` whose block is not complete. The last block counts as not
     /// complete if disturbed runs are rejected, because its retries may be missing.
     pub fn begun_slots(&self, done: &BTreeSet<u32>) -> BTreeSet<u32> {
         let slots = self.slots();
@@ -281,9 +284,9 @@ impl SessionPlan {
     /// Returns, for each block, the builds that every variant runs in it.
     ///
     /// If runs share builds, consecutive runs cycle through all builds, so that changes over time
-    /// affect all builds alike. If measuring may also end early, the builds of one block get all
-    /// their runs before the builds of the next block, so that each interim look sees complete
-    /// builds.
+    /// affect all builds alike. If, in addition, measuring may end early, the builds of one block
+    /// get all their runs before the builds of the next block, so that each interim look sees
+    /// complete builds.
     fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
         let design = &self.design;
         let builds_per_block = design.runs_per_block.max(1) as usize;
@@ -574,7 +577,7 @@ pub(crate) mod tests {
         assert!(!(0..400).any(|block| blocks.is_alone(block)));
     }
 
-    /// Builds of one variant's runs in execution order.
+    /// Returns the builds of one variant's runs in execution order.
     fn builds_of(plan: &SessionPlan, variant: usize) -> Vec<u32> {
         let slots = plan.slots();
         let own = slots.iter().filter(|slot| slot.variant == variant);

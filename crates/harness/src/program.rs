@@ -125,7 +125,8 @@ fn refuse_program(program: &Path) -> Option<FailureCause> {
 /// Type of a program header that points to notes.
 const PT_NOTE: u32 = 4;
 
-/// Maximum size of a table or of notes. Real programs have less; a corrupt file may claim more.
+/// Maximum size of a table or of notes. Tables and notes in real programs are smaller, but a
+/// corrupt file may claim more.
 const MAX_TABLE_BYTES: u64 = 1 << 20;
 
 /// Whether the file at `path` is a 64-bit ELF file with a note of this owner.

@@ -271,7 +271,7 @@ fn samples_message(samples: &SampleDivision, is_series: bool) -> ProtocolMessage
     }
 }
 
-/// Converts events to the description of a file; its jobs are copies of `draft`.
+/// Converts events to the description of a file. The jobs of the description are copies of `draft`.
 pub(super) fn to_description(
     source: &BenchmarkSource,
     request: &DescribeRequest,

@@ -1,4 +1,4 @@
-//! Converts a reported rate to a [`RunResult`], and detects faults in it.
+//! Converts a reported rate to a [`RunResult`], and detects faults in the rate.
 //!
 //! These are the faults: no value, NaN, zero, infinity, a number as text, a count instead of a
 //! rate, and a load with failed requests. The tools of Node.js core accept all of them.

@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
-/// Largest accepted value. A larger one might overflow when it is squared, as for a variance.
+/// Largest accepted value. A larger one might overflow when it is squared, for example to compute a
+/// variance.
 const MAX_VALUE: f64 = 1e150;
 
 /// One finished process: its report, its resource usage, and the reason for a failure.

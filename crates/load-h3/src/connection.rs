@@ -49,7 +49,7 @@ impl H3Connection {
         (connection, given_up)
     }
 
-    /// Stores the sender that the connection's event [`EventKind::Established`] brings.
+    /// Stores the sender from the connection's event [`EventKind::Established`].
     pub fn establish(&mut self, established: EstablishedConnection) {
         self.sender = Some(established.sender);
     }
@@ -229,8 +229,8 @@ impl ConnectionTask {
             })
     }
 
-    /// Waits for the end of the connection. Until then, reports if the server accepts no further
-    /// requests.
+    /// Waits for the end of the connection. Reports an event if the server announces before then
+    /// that it accepts no further requests.
     async fn wait_for_end(
         &self,
         connection: &quinn::Connection,

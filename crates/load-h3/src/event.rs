@@ -49,7 +49,7 @@ pub struct EstablishedConnection {
 /// Identifies a request within a connection. The sender chooses both numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamKey {
-    /// Number of a slot, which later requests reuse.
+    /// Number of a slot. Later requests reuse the slot.
     pub slot: u32,
     /// Distinguishes successive requests in a slot.
     pub serial: u64,

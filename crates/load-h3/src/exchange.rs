@@ -99,8 +99,8 @@ impl RequestTask {
     }
 }
 
-/// Opens a stream and writes the head. Reports if it has to wait because of the server's stream
-/// limit, and when the wait is over.
+/// Opens a stream and writes the head. If the server's stream limit delays the stream, reports the
+/// beginning and the end of the wait.
 async fn open_stream(
     sender: &mut RequestSender,
     head: http::Request<()>,

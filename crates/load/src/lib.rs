@@ -1,4 +1,4 @@
-//! An HTTP load generator: sends requests when they are due, and records the outcome and timing of
+//! Generates HTTP load: sends requests when they are due, and records the outcome and timing of
 //! each.
 //!
 //! The crate knows nothing about benchmarks, sessions and reports. Start at [`load`], which

@@ -159,7 +159,7 @@ pub struct ThreadReport {
     /// Iterations of the event loop.
     pub loops: u64,
     /// System calls: waits, sends, receives and connection setup. With HTTP/3, this is a lower
-    /// bound, which counts only socket calls and one wait per iteration.
+    /// bound that counts only socket calls and one wait per iteration.
     pub system_calls: u64,
     /// Time slept to read several responses at once, in nanoseconds.
     pub batched_ns: u64,
@@ -174,7 +174,7 @@ pub struct ThreadReport {
 }
 
 impl ThreadReport {
-    /// Share of time that the thread was busy.
+    /// Fraction of the elapsed time in which the thread was busy.
     pub fn busy_share(&self) -> f64 {
         match self.elapsed_ns {
             0 => 0.0,
@@ -407,8 +407,9 @@ impl ResponseStats {
     }
 
     /// Adds the responses of another thread or period. If the first body of `other` differs in
-    /// length from the first body here, at least the responses of `other` with that length count as
-    /// different.
+    /// length from the first body here, every response of `other` that is as long as its first body
+    /// counts as different. It is unknown whether the remaining responses of `other` differ, so
+    /// they do not count.
     pub fn merge(&mut self, other: &ResponseStats) {
         match (self.first_body_bytes, other.first_body_bytes) {
             (_, None) => {}
@@ -473,8 +474,8 @@ impl TimelineTick {
         }
     }
 
-    /// Merges the events of another generator, or of a later part of the interval. Of each two
-    /// times, keeps the larger one.
+    /// Merges the events of another generator, or of a later part of the interval. Of every two
+    /// corresponding times, keeps the larger one.
     pub(crate) fn merge(&mut self, other: &TimelineTick) {
         self.ok += other.ok;
         self.errors += other.errors;

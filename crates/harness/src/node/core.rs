@@ -77,9 +77,9 @@ impl LanguageHarness for NodeCoreHarness {
                     fault = skipped.or(fault);
                 }
                 let mut results = reports.observations;
-                // We cannot read a clock inside the folder's library, so the processor time is that
-                // of the whole process. With an HTTP tool, it is left out, because the tool would
-                // use most of it.
+                // We cannot read a clock inside the folder's library, so we take the processor time
+                // of the whole process. With an HTTP tool, we report none, because the tool would
+                // use most of the time.
                 if let (Some(_), [result], None) = (expected, &mut results[..], &job.http_tool) {
                     let usage = &outcome.usage;
                     result.add_cpu_times(&[usage.cpu_ns() as f64]);
@@ -94,7 +94,7 @@ impl LanguageHarness for NodeCoreHarness {
     }
 }
 
-/// Returns why the program cannot measure a folder with its own `common.js`, if so.
+/// Returns the reason if the program cannot measure a folder with its own `common.js`.
 fn refuse_runtime(program: &Path) -> Option<&'static str> {
     (JsRuntime::from_program(program) == JsRuntime::Deno).then_some(
         "benchmarks in a folder with its own common.js report over a channel that only Node.js \
@@ -108,8 +108,8 @@ fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcom
 }
 
 /// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
-/// that the file uses for trials. Node.js core's own trial runs one case per file, so that broken
-/// cases go unnoticed, and ignores the user's values.
+/// that the file uses for trials. Node.js core's own trial ignores the user's values and runs only
+/// one case per file, so that broken cases go unnoticed.
 fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
     let trial = |extra_arguments: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
@@ -150,8 +150,9 @@ fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> Probe
     ProbeOutcome::Cases(found)
 }
 
-/// Returns `name=value` for every non-numeric value that the full cases use and the file's own
-/// trial omits. Leaves out each parameter for which the file or the user chose a special value.
+/// Returns `name=value` for every non-numeric value that the cases outside of trials use and the
+/// file's own trial omits. Skips each parameter for which the file's trial or the user chose a
+/// special value.
 fn missing_words(
     full: &EnumeratedCases,
     small: &EnumeratedCases,
@@ -296,7 +297,7 @@ fn describe_as_one_job(
     }
 }
 
-/// Sets the HTTP tool of a job; a tool that the user chose becomes an argument as well.
+/// Sets the HTTP tool of a job; a tool that the user chose also becomes an argument.
 pub(super) fn with_tool(mut job: BenchmarkJob, tool: &ToolChoice) -> BenchmarkJob {
     match tool {
         ToolChoice::NotNeeded => {}
@@ -312,8 +313,8 @@ pub(super) fn with_tool(mut job: BenchmarkJob, tool: &ToolChoice) -> BenchmarkJo
     job
 }
 
-/// Parses words of the form `name=value`. The kind of each value is a guess until a report gives
-/// it.
+/// Parses words of the form `name=value`. The kind of each value is a guess until a report states
+/// the kind.
 fn parse_values(arguments: &[String]) -> Vec<(String, ParameterValue)> {
     let pair = |word: &String| {
         let (name, value) = word.split_once('=')?;
@@ -366,7 +367,8 @@ fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
 }
 
 /// Translates an argument for the folder's own library. The library does not support our load
-/// generator, so the name of the generator is replaced by that of a tool that the library knows.
+/// generator, so the name of the generator is replaced by the name of a tool that the library
+/// knows.
 fn argument_text(word: &str, job: &BenchmarkJob) -> String {
     match (word.strip_prefix("benchmarker="), &job.http_tool) {
         (Some(OWN_TOOL), Some(tool)) => format!("benchmarker={}", tool_alias(tool)),
@@ -389,7 +391,8 @@ fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option
     (spec, Some(shim))
 }
 
-/// Puts our load generator on the search path of the replay command, as on that of the process.
+/// Puts the folder of our load generator on the search path of the replay command, because the
+/// process had this folder on its search path.
 fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
     let own_shim = shim.filter(|shim| shim.tool() == OWN_TOOL);
     match (own_shim, std::env::var("PATH")) {

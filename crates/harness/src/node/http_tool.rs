@@ -1,13 +1,14 @@
 //! Chooses the HTTP tool for a script, and hides the other tools from measured processes.
 //!
-//! Node.js core's `common.js` runs `wrk -h`, `autocannon -h` and `h2load -h` whenever it is loaded,
-//! in every measured process (up to 3.5 times the cost of the process itself). We do not change
-//! that file. Instead, we look for the tools once and hide them: each `PATH` folder that contains a
-//! tool is replaced by a folder of links to everything else in it ([`without_tools`]).
+//! Node.js core's `common.js` runs `wrk -h`, `autocannon -h` and `h2load -h` whenever it is loaded.
+//! This happens in every measured process, and costs up to 3.5 times as much as the process itself.
+//! We do not change that file. Instead, we look for the tools once and hide them: each `PATH`
+//! folder that contains a tool is replaced by a folder of links to the other files in that folder
+//! ([`without_tools`]).
 //!
-//! A [`ToolShim`] replaces the tool that is used. It starts the real tool and saves the whole
-//! output, of which `common.js` keeps only the rate. Since `common.js` does not support our own
-//! load generator, a shim with the name of another tool can start the generator instead.
+//! A [`ToolShim`] replaces the tool that is used. It starts the real tool and saves the tool's
+//! whole output, because `common.js` keeps only the rate. Since `common.js` does not support our
+//! own load generator, a shim with the name of another tool can start the generator instead.
 
 use crate::cache_folder;
 use crate::job::{DefaultLoadTool, DescribeRequest, TrialMode};
@@ -40,7 +41,8 @@ const PREFERRED_TOOLS: [&str; 2] = ["wrk", "autocannon"];
 pub(super) enum ToolChoice {
     /// The script sends no HTTP load.
     NotNeeded,
-    /// The script uses the tool `name`. If `argument` is true, this name must be passed to it.
+    /// The script uses the tool `name`. If `argument` is true, this name must be passed to the
+    /// script.
     Tool { name: String, argument: bool },
     /// No tool is installed.
     Missing { reason: String },
@@ -336,15 +338,16 @@ impl ToolShim {
         self.scratch.path("output")
     }
 
-    /// Parses the tool's output after it has ended.
+    /// Parses the saved output of the tool, which must have ended before.
     pub fn read_figures(&self) -> Option<Json> {
         let output = fs::read_to_string(self.output_path()).ok()?;
         HttpOutput::read(&self.tool, &output).map(|output| output.to_report())
     }
 }
 
-/// Creates a folder with our generator under the names of other tools. The script contains the path
-/// of the program, so that a replay command needs only this folder in its search path.
+/// Creates a folder of scripts that have the names of other tools and start our generator. Each
+/// script contains the path of the generator, so that a replay command needs only this folder in
+/// its search path.
 fn write_translators(tools: &Path, program: &Path, serial: &str) -> Option<PathBuf> {
     let mut hasher = DefaultHasher::new();
     program.hash(&mut hasher);
@@ -397,8 +400,8 @@ pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
     std::env::join_paths(folders).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns the folder of links that replaces `folder`, created on first use and whenever the folder
-/// has changed.
+/// Returns the folder of links that replaces `folder`. It is created on first use, and again
+/// whenever `folder` has changed.
 fn shadow_folder(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
     // Held while links are created, because several threads start processes.
     static CREATION: Mutex<()> = Mutex::new(());

@@ -81,7 +81,7 @@ impl LanguageHarness for NodeHarness {
     }
 }
 
-/// Common part of all jobs of the file, with the HTTP tool it needs.
+/// Builds the common part of all jobs of the file, including the HTTP tool that the file needs.
 fn draft_job(source: &BenchmarkSource, request: &DescribeRequest) -> BenchmarkJob {
     let text = std::fs::read_to_string(&source.file).unwrap_or_default();
     let tool = http_tool::choose_tool(&text, request, http_tool::BenchmarkLibrary::Ours);

@@ -13,13 +13,14 @@ use speedwell_model::{Case, FailureCause, ParameterValue};
 use speedwell_process::{ChildConversation, NextStep};
 use std::time::Duration;
 
-/// Time that a script has to exit after its last report, before it is killed. The library ends the
-/// script 5 s after the report, even if the event loop is alive.
+/// Time allowed for a script to exit after its last report; after that, the script is killed. The
+/// library ends the script 5 s after the report, even if the event loop is alive.
 const EXIT_GRACE: Duration = Duration::from_secs(6);
 
 /// Collects the observations of one process.
 pub struct ReportCollector {
-    /// Name of the benchmark; replaces the name in the messages, which is relative to `common.js`.
+    /// Name of the benchmark. It replaces the name in the messages, because that name is relative
+    /// to `common.js`.
     pub name: Option<String>,
     /// Observations so far.
     pub observations: Vec<RunResult>,

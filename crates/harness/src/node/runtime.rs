@@ -10,7 +10,8 @@ use std::path::Path;
 /// A JavaScript runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JsRuntime {
-    /// Node.js. Programs with an unknown name count as Node.js, whose builds have arbitrary names.
+    /// Node.js. Programs with an unknown name count as Node.js, because builds of Node.js have
+    /// arbitrary names.
     Node,
     Bun,
     Deno,
@@ -55,7 +56,8 @@ impl JsRuntime {
         }
     }
 
-    /// Explains why the job cannot be performed: its file needs flags of Node.js.
+    /// Explains why the job cannot be performed, if its file needs Node.js flags and this runtime
+    /// is not Node.js.
     pub(crate) fn refuse_flags(self, job: &BenchmarkJob) -> Option<String> {
         let name = match self {
             JsRuntime::Node => return None,

@@ -47,7 +47,7 @@ impl RelocationMap {
             return argument.to_owned();
         }
         let moved = self.map_path(Path::new(path));
-        // An argument must be UTF-8, so it is kept if its new path is not.
+        // An argument must be UTF-8, so the argument stays unchanged if its new path is not UTF-8.
         moved
             .to_str()
             .map_or_else(|| argument.to_owned(), |moved| format!("{option}{moved}"))

@@ -81,7 +81,7 @@ impl SessionPlan {
         })
     }
 
-    /// Returns the index in the whole plan of the case with index `job` in this plan.
+    /// Returns the index that a case has in the whole plan. `job` is its index in this plan.
     pub fn index_in_whole(&self, job: usize) -> u32 {
         let shard = self.part.as_ref();
         shard.map_or(job as u32, |part| part.shard.jobs[job])

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Job name in the protocol.
 const JOB_NAME: &str = "code";
 
-/// Code faster than this many empty iterations was probably optimized away.
+/// Code that takes less time than this many empty iterations was probably optimized away.
 const MIN_EMPTY_RATIO: f64 = 3.0;
 
 /// Harness for snippets.
@@ -93,7 +93,7 @@ impl LanguageHarness for SnippetHarness {
 }
 
 /// Makes idle Erlang schedulers sleep immediately. Otherwise they would wait in a busy loop for a
-/// while, which would count as processor time.
+/// while, and the loop would count as processor time.
 fn disable_spinning(spec: ProcessSpec, language: SnippetLanguage) -> ProcessSpec {
     const FLAGS: &str = "ERL_ZFLAGS";
     let is_beam = matches!(language, SnippetLanguage::Erlang | SnippetLanguage::Elixir);

@@ -54,7 +54,7 @@ pub struct HarnessFailure {
 }
 
 impl HarnessFailure {
-    /// Wraps an error that the harness reported without ending.
+    /// Wraps an error that the harness reported while it continued to run.
     pub fn new(cause: FailureCause) -> HarnessFailure {
         HarnessFailure {
             cause,
@@ -63,7 +63,7 @@ impl HarnessFailure {
     }
 }
 
-/// A snippet that failed to compile or start.
+/// Converts the failure of a snippet that did not compile or start.
 impl From<CompileFailure> for HarnessFailure {
     fn from(error: CompileFailure) -> HarnessFailure {
         HarnessFailure {
@@ -140,7 +140,7 @@ impl LiveHarness {
         Ok((live, ready))
     }
 
-    /// Process id; 0 once it has ended.
+    /// Process id, or 0 once the process has ended.
     pub fn pid(&self) -> i32 {
         self.service.as_ref().map_or(0, ServiceProcess::pid)
     }
@@ -176,7 +176,8 @@ impl LiveHarness {
         self.send_command(workers_command(job, count), START_TIMEOUT, &mut |_| {})
     }
 
-    /// Starts reporting the language's gauges at this interval; the answer holds the first ones.
+    /// Makes the language's runtime report its gauges at this interval. The answer holds the first
+    /// values.
     ///
     /// # Errors
     /// Fails if the process has ended.
@@ -364,8 +365,8 @@ struct CommandRelay {
     messages: Sender<ProtocolMessage>,
     pending: Option<&'static str>,
     unfinished: Option<ProtocolMessage>,
-    /// When to stop the current run, because a worker that completes nothing would block it
-    /// forever.
+    /// When to stop the current run. Without a limit, a worker that completes nothing would block
+    /// the run forever.
     stop_at: Option<Instant>,
     clock: WaitClock,
 }

@@ -1,8 +1,8 @@
-//! Measures snippets, with the harness of their language and its workers.
+//! Measures snippets with the harness of their language, whose workers execute the code.
 //!
 //! The commands are the same for every language (`live_harness.rs`), and so is the meaning of the
-//! answers (`timing.rs`). Languages differ in how their process is started, which [`build_process`]
-//! decides. A snippet in a compiled language first becomes a program (`built/`). Start at
+//! answers (`timing.rs`). Languages differ in how their process is started; [`build_process`]
+//! decides how. A snippet in a compiled language first becomes a program (`built/`). Start at
 //! [`harness_for_language`].
 
 use crate::compile::{GeneratedBuild, locate_program, unpack_harness};
@@ -98,14 +98,14 @@ fn script_process(
     Ok(ProcessSpec::new(program).args(arguments))
 }
 
-/// Builds the process of this program as the harness of a shell.
+/// Builds a process of this program that acts as the harness for a shell.
 fn shell_process(shell: &Path) -> ProcessSpec {
     let path = shell.to_string_lossy().into_owned();
     ProcessSpec::new(own_program()).args([sh::HARNESS_COMMAND.to_owned(), path])
 }
 
-/// Emulator options: no shell, no user files, and no distribution daemon, which only several nodes
-/// need.
+/// Emulator options: no shell, no user files, and no distribution daemon, because only several
+/// nodes need one.
 const EMULATOR_OPTIONS: [&str; 8] = [
     "-noshell",
     "-noinput",

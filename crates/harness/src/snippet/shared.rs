@@ -1,6 +1,6 @@
 //! Measures snippets that share one process, where they take turns or run at the same time.
 //!
-//! The process is started, and loads its snippets, for the first run. Between runs, the workers
+//! Before the first run, the process is started and loads its snippets. Between runs, the workers
 //! wait and keep their state. Each measurement is reported like the run of a separate process, with
 //! a note. Start at [`SharedProcesses::perform_run`].
 
@@ -34,7 +34,8 @@ struct SharedProcess {
     empty_ns: Option<f64>,
     /// The harness's reply for each loaded snippet, by job name.
     loaded: HashMap<String, ProtocolMessage>,
-    /// Results measured together with another snippet, and not requested yet.
+    /// Results, by variant, that were measured together with another snippet and have not been
+    /// requested yet.
     pending: HashMap<String, VecDeque<RunOutcome>>,
 }
 

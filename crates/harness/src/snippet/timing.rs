@@ -150,8 +150,8 @@ fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
 /// Counter of one worker: time and count at each point, ascending.
 type CounterPoints = Vec<(u64, u64)>;
 
-/// Returns the windows, in each of which all workers are counted. There are none if no worker has
-/// two points.
+/// Returns the windows. Each window counts the iterations of all workers. There are no windows if
+/// no worker has two points.
 pub(super) fn interpolate_windows(
     workers: &[CounterPoints],
     samples: &SampleDivision,
@@ -196,13 +196,14 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
             .collect()
     };
     let end = if is_incomplete {
-        // The run was stopped before any worker had all points: the windows end at the time until
-        // which half of the workers were seen.
+        // The run was stopped before any worker had all points: the windows end at the median of
+        // the workers' last points.
         let mut ends = last_times(moving);
         ends.sort_unstable();
         *ends.get(ends.len().checked_sub(1)? / 2)?
     } else {
-        // The windows end when the first worker has all its points, because it stops recording.
+        // The windows end when the first worker has all its points, because that worker then stops
+        // recording.
         last_times(&complete).into_iter().min()?
     };
     let used = if is_incomplete { moving } else { &complete };
@@ -221,8 +222,8 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
     (begin < end).then_some((begin, end, count.max(1)))
 }
 
-/// Returns the number of intervals between `begin` and `end` in which some worker was seen. More
-/// windows than these would show rates that no one observed.
+/// Returns the number of intervals between `begin` and `end` in which some worker was seen. With
+/// more windows than that, some would show rates that were never observed.
 fn intervals_seen(
     moving: &[&CounterPoints],
     begin: u64,
@@ -242,8 +243,8 @@ fn intervals_seen(
     intervals.len()
 }
 
-/// Returns the interpolated counter at `time_ns`. Counting began at 0 with the run. Work after the
-/// last point is unknown and not counted.
+/// Returns the interpolated counter at `time_ns`. The counter was 0 at the start of the run. Work
+/// after the last point is unknown and not counted.
 fn interpolate_count(points: &CounterPoints, time_ns: f64) -> f64 {
     let next = points.partition_point(|point| (point.0 as f64) <= time_ns);
     let (from_ns, count_before) = match next.checked_sub(1) {

@@ -43,7 +43,7 @@ pub struct BuiltProgram {
 }
 
 impl BuiltProgram {
-    /// Values for the placeholders of its commands.
+    /// Returns the values for the placeholders in the adapter's commands.
     pub fn placeholder_values(
         &self,
         source: &BenchmarkSource,
@@ -329,7 +329,7 @@ fn copy_to_cache(program: &Path, name: &str) -> Result<PathBuf, CompileFailure> 
     let cached = folder.join(format!("{name}-{digest}"));
     fs::create_dir_all(&folder).map_err(io_failure)?;
     if let Ok(file) = fs::File::open(&cached) {
-        // Updates the time of last use, which decides when it is removed.
+        // Updates the time of last use, which decides when the cached program is removed.
         let _ = file.set_modified(SystemTime::now());
         return Ok(cached);
     }

@@ -34,7 +34,7 @@ impl PlaceholderValues {
         self
     }
 
-    /// Merges the values of both; those of `other` take precedence.
+    /// Merges the values of both; the values of `other` take precedence.
     pub fn merged_with(mut self, other: &PlaceholderValues) -> PlaceholderValues {
         self.strings.extend(other.strings.clone());
         self.words.extend(other.words.clone());
@@ -100,8 +100,8 @@ pub fn with_placeholders(command: &[String], placeholders: &[&str]) -> Vec<Strin
     words
 }
 
-/// Escapes a name for POSIX extended, ECMAScript, RE2 and Java patterns: only characters special in
-/// all of them are escaped.
+/// Escapes a name for POSIX extended, ECMAScript, RE2 and Java patterns: only characters that are
+/// special in all four syntaxes are escaped.
 fn escape_pattern(name: &str) -> String {
     let mut pattern = String::new();
     for character in name.chars() {
@@ -126,8 +126,8 @@ fn escape_punctuation(name: &str) -> String {
     text
 }
 
-/// Removes from `words` the options that the user gives as well (`given`), because some programs
-/// reject duplicates.
+/// Removes from `words` the options that are also in `given`, the user's own arguments, because
+/// some programs reject duplicates.
 pub fn remove_given(words: Vec<String>, given: &[String]) -> Vec<String> {
     let mut keeps_option = true;
     let is_kept = |word: &String| {
@@ -175,8 +175,9 @@ fn option_name(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
 
-/// Returns the options of a measuring run. Its division into samples is the one that the user
-/// requested; otherwise the adapter's default; otherwise there are no options for it.
+/// Returns the options of a measuring run. The run is divided into samples as the user requested,
+/// or else by the adapter's defaults. If neither determines the division, the run gets no options
+/// for it.
 pub fn run_options(adapter: &SuiteAdapter, requested: RequestedDivision) -> Vec<String> {
     let (options, defaults) = (&adapter.keys.options, &adapter.keys.usual);
     let ns = |ms: u32| u64::from(ms) * 1_000_000;
@@ -367,8 +368,8 @@ mod tests {
         for suite in ["jmh", "google-benchmark"] {
             assert_eq!(listed(suite, "--own=1"), "--own=1");
         }
-        // The programs of a package have different options, so a listing gets none of the user's.
-        // What it lists does not depend on them.
+        // The programs of a package have different options, so a listing gets none of the user's
+        // options. The listed cases do not depend on these options.
         for suite in ["criterion", "libtest"] {
             let list = builtin_adapter(suite).unwrap().keys.list.clone();
             assert!(!list.contains(&"{arguments}".to_owned()), "{suite}");

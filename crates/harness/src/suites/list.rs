@@ -24,7 +24,7 @@ use std::time::Duration;
 /// Time limit for listing: some frameworks execute all benchmarks once to list them.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Time limit for finding the cases within a benchmark, which requires executing it.
+/// Time limit for finding the cases within a benchmark. To find them, the benchmark is executed.
 const EXPANSION_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Pattern for the package path that Go embeds in a test binary, as `go version -m` shows it.

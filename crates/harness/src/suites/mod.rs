@@ -174,7 +174,7 @@ pub fn build_if_package(
     })
 }
 
-/// Explains why nothing was built, and how to repeat it.
+/// Explains why nothing was built, and how to repeat the build.
 fn describe_failure(error: &CompileFailure) -> String {
     let CompileFailure { cause, replay, .. } = error;
     match replay.as_str() {
@@ -335,8 +335,8 @@ fn perform_case(
     attempt
 }
 
-/// Replaces the exit status as the cause of a failure by the error that the framework reported,
-/// which says more.
+/// If the framework reported an error, makes that error the cause of the failure instead of the
+/// exit status, because the error says more.
 fn explain_failure(attempt: &mut RunOutcome, reported: Option<FailureCause>) {
     let stdout = &attempt.stdout;
     let Some(failure) = &mut attempt.failure else {

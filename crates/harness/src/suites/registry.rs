@@ -39,7 +39,7 @@ pub fn is_elf(file: &Path) -> bool {
     starts_with_magic(file, b"\x7fELF")
 }
 
-/// Whether the file is an executable script, which may start a program of google/benchmark.
+/// Whether the file is an executable script. Such a script may start a program of google/benchmark.
 pub fn is_wrapper(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata().map_or(0, |data| data.permissions().mode());
@@ -55,15 +55,15 @@ fn starts_with_magic(file: &Path, magic: &[u8]) -> bool {
 /// Adapters that a command may use.
 #[derive(Debug, Clone, Default)]
 pub struct KnownAdapters {
-    /// All adapters; those of the user come first.
+    /// All adapters; the user's adapters come first.
     adapters: Vec<Arc<SuiteAdapter>>,
     /// Number of the user's adapters.
     user_count: usize,
 }
 
 impl KnownAdapters {
-    /// Collects the built-in adapters, the adapters of the project to which `cwd` belongs, and
-    /// those of the definition files among `targets`.
+    /// Collects the built-in adapters, the adapters of the project to which `cwd` belongs, and the
+    /// adapters in the definition files among `targets`.
     ///
     /// # Errors
     /// Fails if a file has an invalid table.

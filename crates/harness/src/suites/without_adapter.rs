@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Maximum size of a file that is searched. Benchmark sources are small, and programs are rarely
-/// larger.
+/// Maximum size of a file that is searched. Benchmark sources are much smaller, and programs rarely
+/// exceed this size.
 const MAX_SEARCHED_BYTES: u64 = 64 << 20;
 
 /// For each framework: the extensions of its files, its name, and a pattern of their content. An

@@ -58,8 +58,8 @@ enum SourceLocation {
     Program(PathBuf),
 }
 
-/// Fingerprints the benchmarks of the jobs under a variant, by benchmark name. Omits benchmarks
-/// whose source is not found.
+/// Returns the fingerprints of the jobs' benchmarks under a variant, by benchmark name. Omits
+/// benchmarks whose source is not found.
 pub fn fingerprint_benchmarks(
     jobs: &[BenchmarkJob],
     variant: &Variant,
@@ -103,7 +103,7 @@ fn naming_of(source: &BenchmarkSource) -> BenchmarkNaming {
             | ResultFormat::Vitest,
         ) => BenchmarkNaming::Handed,
         // A cargo package may use any of several frameworks. Among these, only criterion gives
-        // benchmarks names other than those of functions, so functions are tried first.
+        // benchmarks names that differ from the names of functions, so functions are tried first.
         _ => BenchmarkNaming::Declared,
     }
 }
@@ -183,8 +183,8 @@ impl SourceLocation {
     }
 }
 
-/// Collects the files of a bench target, from the path in Cargo.toml or where cargo looks by
-/// default.
+/// Collects the files of a bench target. They are at the path in Cargo.toml, or where cargo looks
+/// by default.
 fn target_pool(folder: &Path, target: &str) -> SourcePool {
     let manifests = sources_below(folder, &|path| path.ends_with("Cargo.toml"));
     let find_file = |manifest: &PathBuf| {
@@ -218,7 +218,7 @@ fn manifest_path(manifest: &Path, target: &str) -> Option<String> {
     path.as_str().map(str::to_owned)
 }
 
-/// Collects the declarations of a file, and of the files of tests and benchmarks that it names.
+/// Collects the declarations of a file, and of the test and benchmark files that it names.
 fn file_pool(file: &Path) -> SourcePool {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let root = project::project_root(folder).unwrap_or(folder).to_owned();
@@ -248,7 +248,7 @@ fn add_with_modules(pool: &mut SourcePool, file: &Path, belongs: &dyn Fn(&Path) 
     }
 }
 
-/// Collects the C and C++ sources of benchmarks from which a program may be built.
+/// Collects the C and C++ benchmark sources from which a program may be built.
 fn root_pool(root: &Path) -> SourcePool {
     let is_source = |path: &Path| {
         let is_c = ["cc", "cpp", "cxx", "c"].contains(&file_extension(path).unwrap_or_default());
@@ -272,7 +272,8 @@ fn file_extension(path: &Path) -> Option<&str> {
     path.extension()?.to_str()
 }
 
-/// Whether a file belongs to tests or benchmarks, by its name or one of its folders below `root`.
+/// Whether a file belongs to tests or benchmarks, judging by its name and the names of its folders
+/// below `root`.
 fn is_of_tests(path: &Path, root: &Path) -> bool {
     let Ok(relative) = path.strip_prefix(root) else {
         return false;

@@ -1,5 +1,5 @@
 //! Collects the declarations in the test and benchmark sources of one package or file, and finds
-//! those that one benchmark uses.
+//! out which of them one benchmark uses.
 //!
 //! Names alone decide which declarations are used. An ambiguous name counts as a use of every
 //! declaration with that name, so that no used declaration is missed. Start at
@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// Maximum size of a data file that is read. Of a larger file, only the name counts, as a part of
-/// the source code.
+/// Maximum size of a data file that is read. A larger file contributes only its name, which is part
+/// of the source code.
 const MAX_DATA_BYTES: u64 = 64 << 20;
 
 /// How benchmark names relate to the source code.
@@ -209,8 +209,8 @@ impl SourcePool {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, &bytes).to_string()
     }
 
-    /// Hashes the data file that a literal names. Source files are excluded, because those of the
-    /// benchmark are added to the pool separately.
+    /// Hashes the data file that a literal names. Source files are excluded, because the
+    /// benchmark's source files are added to the pool separately.
     fn hash_data_file(&self, path: &str, file: &Path) -> Option<[u8; 16]> {
         let is_path = path.contains(['.', '/']) && path.len() < 256 && !path.contains('\n');
         let is_source = SourceSyntax::from_file(Path::new(path)).is_some();

@@ -87,7 +87,7 @@ fn split_pieces(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Vec<Sourc
     found
 }
 
-/// Returns the index after the bracket that closes the one at `open`.
+/// Returns the index after the bracket that closes the bracket at `open`.
 fn index_after(tokens: &[SourceToken], open: usize) -> usize {
     let mut depth = 0;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -430,8 +430,8 @@ fn is_top_level(piece: &[SourceToken]) -> bool {
     piece.first().is_some_and(|token| token.column == Some(0))
 }
 
-/// Returns the index after Java annotations, and whether one of them makes the method run around
-/// every benchmark.
+/// Returns the index after Java annotations, and whether one of them makes the method run before or
+/// after the benchmarks.
 fn skip_annotations(piece: &[SourceToken]) -> (usize, bool) {
     let (mut index, mut is_around) = (0, false);
     while piece.get(index).is_some_and(|token| token.is('@')) {

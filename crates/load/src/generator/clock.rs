@@ -1,7 +1,7 @@
 //! Provides the load clock, which counts the time since the start of the load, and a timer that
 //! follows this clock.
 //!
-//! Waits in the operating system follow its own clock. If a test can move the load clock, every
+//! The operating system times all waits by its own clock. If a test can move the load clock, every
 //! wait is cut short, so that the event loop notices the new time.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,7 +20,7 @@ pub(super) const TICK_NS: u64 = 100_000_000;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Counts nanoseconds since the start of the load, which is the same for all threads.
+/// Counts nanoseconds since the start of the load. All threads have the same start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoadClock {
     time: speedwell_clock::WaitClock,

@@ -1,4 +1,4 @@
-//! Tracks the concurrent requests of one HTTP/2 connection, whose responses arrive in any order.
+//! Tracks the concurrent requests of one HTTP/2 connection. Their responses arrive in any order.
 //!
 //! This module determines the outcome of the request on each stream. It knows neither sockets nor
 //! when the next request is due. Start at [`Http2Requests::process_input`].

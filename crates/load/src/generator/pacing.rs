@@ -51,7 +51,8 @@ impl<'a> RequestPacing<'a> {
         }
     }
 
-    /// When sending stops because of the time limit, in nanoseconds since the start, or [`NEVER`].
+    /// Returns the time at which sending stops because of the time limit, in nanoseconds since the
+    /// start, or [`NEVER`].
     pub fn window_end_ns(load: &LoadConfig) -> u64 {
         let stop_end_ns = load
             .stop
@@ -124,9 +125,9 @@ impl ClosedPacing {
 }
 
 /// Requests that become due at scheduled times. Due requests that wait for a connection are only
-/// counted, so that a long queue takes no memory. For that, two iterators go through the schedule:
-/// `due_cursor` finds the requests that have become due, and `send_cursor`, which is behind it,
-/// yields the next request to send.
+/// counted, so that a long queue takes no memory. For this purpose, two iterators go through the
+/// schedule: `due_cursor` finds the requests that have become due, and `send_cursor`, which is
+/// behind it, yields the next request to send.
 pub(super) struct OpenPacing<'a> {
     send_cursor: ThreadSchedule<'a>,
     due_cursor: ThreadSchedule<'a>,

@@ -1,5 +1,4 @@
-//! Tracks the requests of one HTTP/1 connection, whose responses arrive in the order of the
-//! requests.
+//! Tracks the requests of one HTTP/1 connection. Responses arrive in the order of the requests.
 //!
 //! This module determines to which request a response, or the end of the connection, belongs. It
 //! knows neither sockets nor when the next request is due. Start at

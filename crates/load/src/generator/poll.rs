@@ -4,7 +4,7 @@
 //! wait sets up and tears down its timeout, whereas a timer is set only once if many waits share a
 //! deadline. Open loads therefore use a timer: their waits end when the next request is due,
 //! however many responses arrive before that. Closed loads use timeouts: on a virtual machine, a
-//! client that waits for each response was slower by a fifth with a timer set far ahead.
+//! client that waits for each response was slower by a fifth if a timer was set to a distant time.
 
 use super::clock::{LoadClock, LoadTimer, NEVER};
 use rustix::buffer::spare_capacity;

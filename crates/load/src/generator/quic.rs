@@ -2,8 +2,8 @@
 //! generator.
 //!
 //! This module determines the outcome of the request on each stream from the class of its failure.
-//! It knows neither sockets nor when the next request is due. The other protocols share pacing,
-//! counts and the event loop with HTTP/3. Start at [`QuicRequests::handle_event`].
+//! It knows neither sockets nor when the next request is due. HTTP/3 shares pacing, counts and the
+//! event loop with the other protocols. Start at [`QuicRequests::handle_event`].
 
 use super::channel::{TlsParameters, TransportTraffic};
 use super::clock::{LoadClock, LoadTimer, NEVER};
@@ -158,8 +158,8 @@ pub(super) struct QuicRequests {
     slots: Vec<Option<PendingRequest>>,
     free_slots: Vec<u32>,
     connection: Option<H3Connection>,
-    /// Serial number of the last request. Serial numbers distinguish late events of earlier
-    /// requests.
+    /// Serial number of the last request. Serial numbers distinguish the events of a request from
+    /// late events of earlier requests.
     serial: u64,
     /// Number of requests whose stream the server does not permit yet.
     awaiting_stream: u32,

@@ -97,7 +97,7 @@ pub(super) enum ConnectionLoss {
     Reset,
     /// The peer had announced the end with its last response.
     Announced,
-    /// An error with its own class, which is charged to the oldest request.
+    /// An error with its own class. It is charged to the oldest request.
     Failed(ErrorClass),
     /// The load generator closed the connection.
     ClosedByUs,
@@ -119,9 +119,9 @@ impl ConnectionLoss {
         }
     }
 
-    /// Error class of a request behind the oldest one, for which no response data has arrived;
-    /// `None` if the loss counts only against the oldest request, or we closed the connection
-    /// ourselves.
+    /// Error class of a request behind the oldest one. No response data has arrived for such a
+    /// request. Returns `None` if the loss counts only against the oldest request, or we closed the
+    /// connection ourselves.
     pub fn pending_error_class(self, sent: &StartedRequest) -> Option<ErrorClass> {
         match self {
             ConnectionLoss::Failed(_) | ConnectionLoss::ClosedByUs => None,

@@ -1,8 +1,8 @@
 //! Runs the event loop of a thread. Each iteration reads all available data, then sends all due
 //! requests.
 //!
-//! Reading everything before sending lets a server see several requests at once, as with real
-//! clients, and takes only one call to send and one to receive per request. Start at
+//! Reading everything before sending lets a server see several requests at once, as it would with
+//! real clients. Each request also takes only one call to send and one to receive. Start at
 //! [`LoadWorker::run`].
 
 use super::batcher::{ReadBatcher, ThreadMonitor};
@@ -20,7 +20,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Timeouts are checked at intervals of the shortest timeout divided by this.
+/// Timeouts are checked at intervals of the shortest timeout divided by this number.
 const TIMEOUT_CHECK_DIVISOR: u64 = 100;
 
 /// A thread of a load.
@@ -198,8 +198,8 @@ impl<'a> LoadWorker<'a> {
         self.hand_over(now_ns, until_ns);
     }
 
-    /// Hands over the counts up to `until_ns`. These are the counts of the warm-up until a call
-    /// after the warm-up has handed over the last of them.
+    /// Hands over the counts up to `until_ns`. These are the counts of the warm-up until all of
+    /// them have been handed over, and then the counts of the measured requests.
     fn hand_over(&mut self, now_ns: u64, until_ns: u64) {
         let is_warmup = self.hands_over_warmup;
         let until_ns = if is_warmup {
@@ -553,8 +553,8 @@ impl LoadWorker<'_> {
         }
         if let RequestPacing::Open(pacing) = &mut self.pacing {
             pacing.advance_to(end_ns.min(self.core.recorder.window_end_ns));
-            // If a connection had room, a generator on time would have sent these requests. Their
-            // delay is then caused by the generator.
+            // If a connection had room, a generator that was on time would have sent these
+            // requests. Their delay is then caused by the generator.
             while let Some(mut sent) = pacing.take_due(end_ns) {
                 if had_room {
                     sent.own_lag_ns = end_ns.saturating_sub(sent.intended_ns);

@@ -25,8 +25,8 @@ pub(super) struct HeadScanner {
 
 impl HeadScanner {
     /// Continues reading; `head` contains everything from the first byte of the head. Returns the
-    /// end of the head once it is found. Errors occur at the same byte, whatever pieces the head
-    /// arrives in.
+    /// end of the head once it is found. Errors occur at the same byte, no matter how the head is
+    /// split into pieces.
     pub(super) fn scan(
         &mut self,
         head: &[u8],
@@ -110,7 +110,7 @@ fn next_control(bytes: &[u8], from: usize) -> usize {
 }
 
 /// Sets the highest bit of each byte of the word that is below 32 or equals 127. Neither sum
-/// carries into the next byte: the highest bit of a byte of `printable` is set if its low seven
+/// carries into the next byte. The highest bit of a byte of `printable` is set if its low seven
 /// bits are at least 32, and the highest bit of a byte of `delete` if they are 127.
 #[inline(always)]
 fn mark_controls(word: u64) -> u64 {

@@ -1,5 +1,4 @@
-//! Implements an HTTP/1.1 client without sockets, which works on byte slices (RFC 9110 and RFC
-//! 9112).
+//! Implements an HTTP/1.1 client without sockets. It works on byte slices (RFC 9110 and RFC 9112).
 //!
 //! [`Http1Request`] encodes a request once, to be sent any number of times. [`ResponseReader`] is
 //! fed with received data in any pieces and finds where a response ends, how large it was and
@@ -40,7 +39,7 @@ pub struct ResponseSummary {
     pub interim_status: u16,
     /// Whether the connection can carry another request (RFC 9112, section 9.3).
     pub reusable: bool,
-    /// Whether the end of the body is the end of the connection.
+    /// Whether only the end of the connection marks the end of the body.
     pub until_eof: bool,
     /// Whether both Transfer-Encoding and Content-Length were present. Transfer-Encoding was
     /// obeyed. RFC 9112 (section 6.1) considers the combination a sign of tampering.

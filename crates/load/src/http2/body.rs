@@ -183,7 +183,7 @@ impl Http2Connection {
         true
     }
 
-    /// Handles the end of a stream, which the peer has announced.
+    /// Handles the end of a stream after the peer has announced it.
     #[inline]
     pub(super) fn end_stream(&mut self, slot: u32, on_event: &mut impl FnMut(Http2Event)) {
         let reusable = !self.is_draining();

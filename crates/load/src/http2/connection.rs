@@ -440,8 +440,8 @@ impl Http2Connection {
     }
 
     /// Checks that we have opened the stream before. Frames on idle streams are errors (RFC 9113,
-    /// section 5.1), and so are frames on streams that the peer would have opened, because the peer
-    /// cannot open any.
+    /// section 5.1). Frames on streams with even IDs are errors, too, because only the peer could
+    /// open such streams, and it is not allowed to.
     pub(super) fn check_opened(&self, stream: u32) -> Result<(), Http2ConnectionError> {
         if stream % 2 == 1 && stream < self.next_id {
             Ok(())

@@ -43,7 +43,7 @@ impl Http2Connection {
         }
     }
 
-    /// Accounts for output provoked by the peer.
+    /// Counts output that the peer has provoked, and fails if it exceeds the limit.
     pub(super) fn count_provoked(&mut self, bytes: usize) -> Result<(), Http2ConnectionError> {
         self.provoked_bytes += bytes;
         if self.provoked_bytes > MAX_PROVOKED_BYTES {

@@ -64,9 +64,9 @@ impl Http2Request {
     /// Checks and encodes the parts. Ignores the version and the connection option of
     /// [`RequestParts`].
     ///
-    /// Host becomes `:authority`, wherever it is given. Connection-specific fields of HTTP/1 (RFC
-    /// 9113, section 8.2.2) are omitted: Connection, Keep-Alive, Proxy-Connection, Upgrade,
-    /// HTTP2-Settings, and TE unless its value is `trailers`.
+    /// Host becomes `:authority`, whether `host` or `headers` gives it. Connection-specific fields
+    /// of HTTP/1 (RFC 9113, section 8.2.2) are omitted: Connection, Keep-Alive, Proxy-Connection,
+    /// Upgrade, HTTP2-Settings, and TE unless its value is `trailers`.
     ///
     /// # Errors
     /// Fails if a part is invalid or the request is for a proxy.
@@ -144,7 +144,7 @@ impl Http2Request {
         &self.body
     }
 
-    /// Kind of method, which determines how the response is framed.
+    /// Kind of the method. It determines how the response is framed.
     pub fn method(&self) -> MethodKind {
         self.method
     }

@@ -374,7 +374,7 @@ impl TimeValues {
         self.min_lower_bound_ns = u64::MAX;
     }
 
-    /// Number of values, including those beyond the range.
+    /// Number of values, including values beyond the range.
     pub fn count(&self) -> u64 {
         self.recorded_in_histogram() + self.early.len() as u64 + self.beyond
     }
@@ -434,7 +434,7 @@ impl TimeValues {
     }
 
     /// The quantile at `ppm` parts per million: 990 000 is the 99th percentile. It is the value of
-    /// rank ceil(share * count), at most 0.1 % too large.
+    /// rank ceil(ppm / 1 000 000 * count), and is at most 0.1 % too large.
     pub fn quantile(&self, ppm: u32) -> Option<TimeQuantile> {
         self.quantiles(&[ppm]).into_iter().next().flatten()
     }
@@ -478,7 +478,7 @@ impl TimeValues {
             .collect()
     }
 
-    /// Converts a share to a rank between 1 and the number of values.
+    /// Converts a fraction, in parts per million, to a rank between 1 and the number of values.
     fn rank_of_share(&self, ppm: u32) -> Option<u64> {
         let product = u128::from(self.count()) * u128::from(ppm.min(1_000_000));
         let rank = product.div_ceil(1_000_000) as u64;
@@ -495,8 +495,8 @@ impl TimeValues {
             None => MAX_RECORDABLE_NS,
         };
         let has_no_place = value_ns.is_none() && !is_last;
-        // Unfinished requests with times above this quantile do not change it. A few of them below
-        // it do not change it either, if many values are similar.
+        // Unfinished requests with times above this quantile do not change it. A few unfinished
+        // requests with times below it do not change it either, if many values are similar.
         let is_beyond = rank + self.lower_bounds > self.count();
         let moves = is_beyond
             || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * LOWER_BOUND_TOLERANCE);
@@ -510,7 +510,7 @@ impl TimeValues {
 // The code below provides quantiles, the percentage table of ApacheBench (`ab`), and bins for
 // charts and other programs.
 
-/// A time that a given share of the values does not exceed.
+/// A time that a given fraction of the values does not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeQuantile {
     /// In nanoseconds.

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The maximum in each line of a log is divided by this, which converts nanoseconds to
+/// The maximum in each line of a log is divided by this number, which converts nanoseconds to
 /// milliseconds.
 const MAX_DIVISOR: f64 = 1e6;
 

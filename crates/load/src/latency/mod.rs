@@ -241,7 +241,7 @@ pub struct OpenTimes {
     pub sent: ServiceTimes,
     /// From the intended start to the last byte.
     pub response: TimeDistribution<ResponseTime>,
-    /// The response time minus the own lag of each request; empty in older files.
+    /// The response time minus the generator's own lag for each request; empty in older files.
     #[serde(default)]
     pub punctual: TimeDistribution<PunctualTime>,
 }
@@ -386,8 +386,8 @@ impl OpenTimes {
         is_kept.then_some(&self.punctual)
     }
 
-    /// For each quantile, whether its bounds are too far apart to report either. `ppm` contains
-    /// ascending shares in parts per million. `None` if lag was not recorded.
+    /// For each quantile, whether its bounds are too far apart to report either. `ppm` contains the
+    /// ascending quantiles in parts per million. `None` if lag was not recorded.
     pub fn are_too_wide(&self, ppm: &[u32]) -> Option<Vec<bool>> {
         let lows = self.lower_bounds()?.quantiles(ppm);
         let both = lows.into_iter().zip(self.response.quantiles(ppm));
@@ -408,18 +408,20 @@ impl OpenTimes {
 
 // Whether the load was delivered as requested and the generator kept up.
 
-/// Below this share of the requested concurrency, a closed load causes a warning.
+/// If a closed load reaches less than this fraction of the requested concurrency, there is a
+/// warning.
 pub const MIN_CONCURRENCY_SHARE: f64 = 0.95;
 
-/// If less than this share of the due requests was sent, the tail of the response time is not
+/// If less than this fraction of the due requests was sent, the tail of the response time is not
 /// reported.
 pub const MIN_ACHIEVED_SHARE: f64 = 0.98;
 
-/// Own lag that is always tolerated: a timer with a resolution of one millisecond and one missed
-/// time slice can cause it.
+/// The generator's own lag that is always tolerated: a timer with a resolution of one millisecond
+/// and one missed time slice can cause it.
 const TOLERATED_LAG_NS: u64 = 1_000_000;
 
-/// Above [`TOLERATED_LAG_NS`], own lag may be at most this share of the response time.
+/// Above [`TOLERATED_LAG_NS`], the generator's own lag may be at most this fraction of the response
+/// time.
 const MAX_LAG_SHARE: f64 = 0.1;
 
 /// The percentile, in parts per million, at which lag and response time are compared.
@@ -435,12 +437,12 @@ pub fn effective_concurrency(
     (elapsed_ns > 0).then(|| service.sum_ns() as f64 / elapsed_ns as f64)
 }
 
-/// Whether fewer requests were in flight than requested.
+/// Whether too few requests were in flight, compared with the requested concurrency.
 pub fn is_concurrency_short(effective: f64, requested: u32) -> bool {
     effective < MIN_CONCURRENCY_SHARE * f64::from(requested)
 }
 
-/// Number of requests that were due, and of requests that were sent, until the end of the schedule.
+/// How many requests were due, and how many were sent, until the end of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AchievedCounts {
     /// Due according to the schedule.
@@ -450,7 +452,7 @@ pub struct AchievedCounts {
 }
 
 impl AchievedCounts {
-    /// The share that was sent; 1 if none was due.
+    /// The fraction of the due requests that was sent; 1 if none was due.
     pub fn sent_share(self) -> f64 {
         match self.due {
             0 => 1.0,
@@ -462,11 +464,11 @@ impl AchievedCounts {
 /// Assessment of an open load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpenVerdict {
-    /// Share of the due requests that was sent.
+    /// Fraction of the due requests that was sent.
     pub achieved: f64,
     /// 99th percentile of the generator's own lag, in nanoseconds.
     pub own_lag_p99_ns: u64,
-    /// Upper limit for the own lag.
+    /// Upper limit for [`OpenVerdict::own_lag_p99_ns`].
     pub own_lag_limit_ns: u64,
 }
 

@@ -27,7 +27,7 @@ pub enum HttpVersion {
     /// to speak HTTP/2.
     Two {
         /// Size in bytes of the header compression table that the server may use. With 0, every
-        /// response is self-contained, which is the cheapest to decode.
+        /// response is self-contained and therefore cheapest to decode.
         table_bytes: u32,
     },
     /// HTTP/3 over QUIC, always with TLS. Requires the crate feature `http3`.

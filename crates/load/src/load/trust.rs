@@ -220,7 +220,7 @@ fn is_authority(reason: &CertificateError) -> bool {
     matches!(webpki_error(reason), Some(webpki::Error::CaUsedAsEndEntity))
 }
 
-/// Returns the error of the underlying webpki library, which distinguishes more cases.
+/// Returns the error of the underlying webpki library. Its errors distinguish more cases.
 fn webpki_error(reason: &CertificateError) -> Option<&webpki::Error> {
     match reason {
         CertificateError::Other(other) => other.0.downcast_ref(),

@@ -80,7 +80,7 @@ fn parse_fields(certificate: &[u8]) -> Option<CertificateFields<'_>> {
     })
 }
 
-/// Returns the common name in a subject or issuer, which is a list of sets of pairs (RFC 5280,
+/// Returns the common name in a subject or issuer. Both are lists of sets of pairs (RFC 5280,
 /// section 4.1.2.4). Of several common names, the last is the most specific.
 fn common_name_of(mut name: &[u8]) -> Option<String> {
     let mut found = None;

@@ -2,9 +2,9 @@
 //!
 //! All C code of a snippet is in one function, because gcc and clang can determine the type of
 //! statements only inside functions. The template `languages/c.txt` contains each part of a snippet
-//! several times: to determine its type, and to execute it with or without a value. For this, the
-//! part is a GNU C statement expression, whose value is the value of its last statement. The
-//! function that calls `setjmp` does not contain the user's code, because compilers keep little in
+//! several times: to determine its type, and to execute it with or without a value. Each copy is a
+//! GNU C statement expression, whose value is the value of its last statement. The function that
+//! calls `setjmp` does not contain the user's code, because compilers keep few variables in
 //! registers in a function in which `setjmp` may return twice.
 
 use super::parts::{SnippetPart, SnippetParts};
@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 
 /// Default flags for C and C++. Flags of the variant follow them and take precedence.
 const DEFAULT_FLAGS: [&str; 2] = ["-O2", "-pthread"];
-/// Flags for C only. They make undeclared functions, and a `return` that would leave the loop,
-/// errors in every version of C.
+/// Flags for C only. In every version of C, they turn undeclared functions, and a `return` that
+/// would leave the loop, into errors.
 const C_FLAGS: [&str; 2] = [
     "-Werror=implicit-function-declaration",
     "-Werror=return-type",
 ];
 
-/// Headers that the code need not include itself. Each line names a header and the words for which
-/// the code needs it; a header without words is always included.
+/// Headers that the code need not include itself. Each line names a header, and the words whose use
+/// in the code requires that header; a header without words is always included.
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
 /// Builds the program of a C or C++ snippet.

@@ -1,4 +1,5 @@
-//! Compiles Go snippets, with all code in one function, where `:=` infers the types of variables.
+//! Compiles Go snippets. All code of a snippet is in one function, where `:=` infers the types of
+//! variables.
 
 use super::parts::{SnippetPart, SnippetParts};
 use super::source_file::{GeneratedSource, LineMarkers};

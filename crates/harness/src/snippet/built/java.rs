@@ -1,5 +1,5 @@
-//! Compiles Java snippets, with the parts nested in lambda expressions, so that each part sees the
-//! types of the parts before it.
+//! Compiles Java snippets. The parts of a snippet are nested in lambda expressions, so that each
+//! part sees the types of the parts before it.
 
 use super::parts::{SnippetPart, SnippetParts};
 use super::source_file::{GeneratedSource, LineMarkers, TextPosition};
@@ -13,8 +13,8 @@ use speedwell_process::ProcessSpec;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Options with which the JIT compiler treats `Keep.keep` as a use of its argument that costs
-/// nothing (JDK-8259316).
+/// Options that make the JIT compiler treat a call of `Keep.keep` as a use of the argument, at no
+/// cost (JDK-8259316).
 const KEEP_OPTIONS: [&str; 3] = [
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:CompileCommand=quiet",

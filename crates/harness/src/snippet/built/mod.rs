@@ -1,4 +1,4 @@
-//! Builds a program that speaks the protocol from a snippet in a compiled language.
+//! Compiles a snippet in a compiled language to a program that speaks the protocol.
 //!
 //! The program consists of the user's code in a generated loop, and of a harness that is compiled
 //! once per compiler and set of flags. Each language has a file here, which generates the source

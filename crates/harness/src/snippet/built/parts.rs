@@ -2,8 +2,8 @@
 //!
 //! Only the compiler can tell whether the last statement of a part is an expression with a value.
 //! The first interpretation is that every part that may have a value has one. Parts with compiler
-//! errors are then treated as statements without a value. A program compiled earlier is found
-//! without trying again.
+//! errors are then treated as statements without a value. If the program was compiled earlier, it
+//! is found without trying the interpretations again.
 
 use super::text::{SplitText, StatementKind};
 use crate::compile::CompileFailure;
@@ -95,7 +95,7 @@ impl SnippetParts {
 
     /// Passes one interpretation after another to `compile` until one succeeds or none is left.
     /// First asks `find` for an interpretation that was compiled earlier. If there is one, no other
-    /// is tried: the compiler rejected all interpretations before it at that time.
+    /// interpretation is tried, because the compiler rejected all preceding ones at that time.
     ///
     /// # Errors
     /// Returns the failure with the fewest compiler errors.
@@ -179,7 +179,7 @@ fn count_errors(failure: &CompileFailure) -> usize {
 }
 
 /// Rewrites a failure for the user: the first error in the user's code becomes the reason, and the
-/// output keeps each message once and none about generated code.
+/// output keeps each message only once, and keeps no messages about generated code.
 pub fn rewrite_for_user(mut failure: CompileFailure) -> CompileFailure {
     let FailureCause::Invalid { reason } = &mut failure.cause else {
         return failure;

@@ -1,4 +1,5 @@
-//! Compiles Rust snippets, with each part in a separate file, which the generated program includes.
+//! Compiles Rust snippets. Each part is in a separate file, and the generated program includes
+//! these files.
 
 use super::parts::{SnippetPart, SnippetParts, rewrite_for_user};
 use crate::compile::{

@@ -2,8 +2,8 @@
 //! finds the start of the last statement.
 //!
 //! This is not a parser. It recognizes literals, comments and brackets, and so finds the semicolons
-//! that separate statements. Whether the last statement is an expression is for the compiler to
-//! determine. Start at [`SplitText::split`].
+//! that separate statements. Only the compiler can determine whether the last statement is an
+//! expression. Start at [`SplitText::split`].
 
 use speedwell_model::SnippetLanguage;
 
@@ -16,8 +16,8 @@ const STATEMENT_WORDS: [&str; 22] = [
 /// Words that continue a statement after a closing brace.
 const CONTINUATION_WORDS: [&str; 4] = ["else", "catch", "finally", "while"];
 
-/// Code split into parts. Each part keeps its line numbers, so that the lines in compiler messages
-/// are those of the user's code.
+/// Code split into parts. Each part keeps its line numbers, so that line numbers in compiler
+/// messages refer to the user's code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitText {
     /// Lines for the top of the file: `#include`, `import`, `use`; each with its line number from
@@ -141,8 +141,8 @@ fn first_word(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Takes the lines that belong to the top of a file from the beginning of the code. Returns them,
-/// and the code with spaces in their place.
+/// Removes, from the beginning of the code, the lines that belong to the top of a file. Returns
+/// these lines, and the code with spaces in their place.
 fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, String) {
     let mut top = Vec::new();
     let mut offset = 0;

@@ -1,6 +1,6 @@
 //! Measures shell commands: this program, started with a hidden command, is their harness.
 //!
-//! An iteration is a process. A command without shell syntax is started directly, unless it is
+//! Each iteration is one process. A command without shell syntax is started directly, unless it is
 //! compared with one that needs a shell. Execution times include the cost of the shell, which is
 //! also measured and reported separately. This cost is not subtracted: a command no slower than the
 //! shell would then have times of zero and below, which cannot be compared. Start at
@@ -161,9 +161,9 @@ impl ShellCost {
         }
     }
 
-    /// Subtracts the shell's processor time from a command's. Returns `None` if the difference is
-    /// within the variation of the shell's own time. Such a difference is noise, often zero or
-    /// less, and cannot be compared.
+    /// Subtracts the shell's processor time from the processor time of a command. Returns `None` if
+    /// the difference is within the variation of the shell's own time. Such a difference is noise,
+    /// often zero or less, and cannot be compared.
     pub fn subtract_from(&self, cpu_ns: f64) -> Option<f64> {
         let difference_ns = cpu_ns - self.cpu_ns as f64;
         (difference_ns > self.cpu_spread_ns as f64 && difference_ns > 0.0).then_some(difference_ns)

@@ -111,8 +111,8 @@ impl ShellSession {
             "workers" => self.answer_workers(command),
             "calibrate" => {
                 let job = command.get("job").unwrap_or_default();
-                // 0 disables the comparison with empty iterations, which detects code that was
-                // optimized away. A process cannot be optimized away.
+                // 0 disables the comparison with empty iterations. This comparison detects code
+                // that was optimized away, but a process cannot be optimized away.
                 self.send_event(
                     answer_event(command, "calibrated")
                         .with("job", job)

@@ -29,7 +29,7 @@ pub struct ExecutionTask {
     pub order: ShellCommand,
     /// Command executed untimed before each execution.
     pub prepare: Option<ShellCommand>,
-    /// Cost of the shell alone in each execution, if the command needs a shell.
+    /// Cost of the shell itself in each execution, if the command needs a shell.
     pub shell: Option<ShellCost>,
 }
 
@@ -410,12 +410,12 @@ impl RecordedTimes {
         self.stride *= 2;
     }
 
-    /// Number of times that were added, including those that were dropped.
+    /// Number of all recorded times, including dropped ones.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Minimum, 5 %, 25 % and 50 % quantiles in picoseconds; empty without times.
+    /// Minimum, 5 %, 25 % and 50 % quantiles in picoseconds; empty if no times were recorded.
     pub fn quantiles_ps(&self) -> Vec<String> {
         let mut sorted = self.sampled.clone();
         sorted.sort_unstable();

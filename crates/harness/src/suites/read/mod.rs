@@ -18,7 +18,7 @@ use speedwell_suite::adapter::{GoodDirection, ResultFormat, SuiteAdapter};
 /// A case listed by its framework.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedCase {
-    /// Name that selects it on the command line.
+    /// Name that selects the case on the command line.
     pub name: String,
     /// The case under Speedwell's name.
     pub case: Case,
@@ -33,7 +33,8 @@ pub fn tail_lines(stdout: &str) -> String {
 /// Parses the results in a framework's output.
 ///
 /// # Errors
-/// Fails if the output does not match the adapter; the message gives the first position.
+/// Fails if the output does not match the adapter; the message gives the position of the first
+/// error.
 pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     ensure!(!diagnosis::is_utf16(bytes), "it is UTF-16 text, not UTF-8");
     let bytes = diagnosis::strip_bom(bytes)?;
@@ -71,10 +72,12 @@ pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<Reporte
     }
 }
 
-/// Parses the listed cases: lines that match the adapter's pattern, or the names of results.
+/// Parses the listed cases from the lines that match the adapter's pattern. If the adapter has no
+/// pattern, takes the cases from the names of results.
 ///
 /// # Errors
-/// Fails as [`parse_results`] does, or if the parameters of a case cannot be parsed.
+/// Fails for the same reasons as [`parse_results`], or if the parameters of a case cannot be
+/// parsed.
 pub fn parse_cases(adapter: &SuiteAdapter, output: &[u8]) -> Result<Vec<ListedCase>> {
     let Some(pattern) = &adapter.keys.case else {
         return Ok(parse_results(adapter, output)?
@@ -180,8 +183,8 @@ pub fn extract_observation(
 /// Returns how many benchmarks share one name, if several do. `results` are all results with this
 /// name. Several results for one metric come from several benchmarks: in most formats, the name of
 /// a benchmark occurs once, because the reader merges repetitions, or the framework writes one
-/// result for each name. Pyperf's format, and those that an adapter describes, are not checked,
-/// because one benchmark may repeat its name there.
+/// result for each name. Pyperf's format, and the formats that an adapter describes itself, are not
+/// checked, because one benchmark may repeat its name there.
 fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
     let may_repeat = matches!(
         read,
@@ -227,15 +230,16 @@ fn shorten_reason(reason: &str) -> String {
     }
 }
 
-/// Whether a result belongs to the case, whose name may have the program's name as a prefix.
+/// Whether a result belongs to the case. The name of the case may have the program's name as a
+/// prefix.
 fn is_case(reported: &ReportedResult, case: &Case) -> bool {
     (reported.case.as_ref()).is_some_and(|reported_case| {
         reported_case.values == case.values && case.benchmark.ends_with(&reported_case.benchmark)
     })
 }
 
-/// Sets the placeholders of the command that a user would type, which prints results on the
-/// terminal.
+/// Sets the placeholders for the command that a user would type. That command prints its results on
+/// the terminal.
 pub fn for_terminal(filling: PlaceholderValues) -> PlaceholderValues {
     let terminal = "/dev/stdout";
     filling.text("pipe", terminal).text("output", terminal)

@@ -39,7 +39,8 @@ pub(super) enum ConnectionState {
 pub(super) struct LoadConnection {
     /// Index in the event loop.
     id: u32,
-    /// Number of the connection in this slot. It distinguishes late events of earlier connections.
+    /// Number of the connection in this slot. It distinguishes events of this connection from late
+    /// events of earlier connections.
     generation: u32,
     state: ConnectionState,
     channel: Option<ByteChannel>,
@@ -231,8 +232,8 @@ impl LoadConnection {
     }
 
     /// Ends the connection at the end of the load. Unfinished requests count as in flight, or as
-    /// cancelled after an interrupt. Returns how many requests after and during the warm-up count
-    /// as in flight.
+    /// cancelled after an interrupt. Returns how many requests count as in flight: first the
+    /// measured requests, then the requests of the warm-up.
     pub fn finish(
         &mut self,
         is_interrupted: bool,

@@ -54,7 +54,7 @@ const CODES_BY_SYMBOL: [u32; 257] = {
 };
 static CODES: [u32; 257] = CODES_BY_SYMBOL;
 
-/// Number of inner nodes of the tree: one less than its leaves.
+/// Number of inner nodes of the tree: one less than the number of leaves.
 const STATES: usize = 256;
 
 /// The two children of each inner node, for bit 0 and bit 1. A number below [`STATES`] is an inner

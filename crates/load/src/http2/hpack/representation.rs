@@ -34,8 +34,8 @@ impl<'a> CodedText<'a> {
         Some(())
     }
 
-    /// Decodes the string into a small buffer and returns the filled part. `None` if it does not
-    /// fit or its Huffman code is invalid.
+    /// Decodes the string into a small buffer and returns the filled part. `None` if the string
+    /// does not fit or its Huffman code is invalid.
     #[inline]
     pub(crate) fn decode_into(self, buffer: &mut [u8]) -> Option<&[u8]> {
         let mut length = 0;

@@ -80,8 +80,8 @@ impl DynamicTable {
         }
     }
 
-    /// Moves the used bytes to the start of the buffer, once more bytes are unused there than the
-    /// table may hold.
+    /// Moves the used bytes to the start of the buffer once the unused bytes there exceed the
+    /// maximum size of the table.
     fn reclaim_space(&mut self) {
         let start = self
             .entries
