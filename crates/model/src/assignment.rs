@@ -133,8 +133,8 @@ impl TargetProgram {
         self.command.iter_mut().chain(values)
     }
 
-    /// The environment variables that the target sets, for a command line that a person could type. An appended or
-    /// prepended string is returned as if it were the whole value.
+    /// The environment variables that are set for the target, in a form that a person could type on a command line. An
+    /// appended or prepended string is returned as if it were the whole value.
     pub fn plain_environment(&self) -> Vec<(String, String)> {
         let values = self.environment.iter().filter_map(|change| match change {
             EnvVarChange::Unset(_) => None,
@@ -186,7 +186,7 @@ pub struct ServerWork {
     pub ready: ReadinessCheck,
     /// How to stop the server.
     pub stop: StopSignal,
-    /// Number of child processes that must be alive when the server is ready, and also at the end of the run.
+    /// Number of child processes that must be alive when the server is ready, and at the end of the run.
     pub children: Option<u32>,
     /// The load to send.
     pub load: ServerLoad,
@@ -202,7 +202,7 @@ pub struct BackingService {
     pub name: String,
     /// The program; `{port}` and `{host}` stay placeholders.
     pub program: TargetProgram,
-    /// A command that succeeds once the service is ready; `None` waits until the service listens on its port.
+    /// A command that succeeds once the service is ready; if `None`, the service is ready once it listens on its port.
     pub ready: Option<Vec<String>>,
     /// Time limit for becoming ready, in milliseconds.
     pub within_ms: u64,
