@@ -1,8 +1,9 @@
 //! Checks whether a plan can be measured in pairs of runs that share one processor.
 //!
-//! Pairs are compared by processor time, which says nothing about work that waits, and less about
-//! work that uses several processors. A trial before the first stored run shows whether the work
-//! waits. The trial runs only the baseline, so that it favors no side. Start at [`check_paired`].
+//! Pairs are compared by processor time. This time says nothing about work that waits, and little
+//! about work that uses several processors. A trial before the first stored run shows whether the
+//! work waits. The trial runs only the baseline, so that it favors no side. Start at
+//! [`check_paired`].
 
 use anyhow::{bail, ensure};
 use speedwell_harness::plan::SessionPlan;

@@ -120,7 +120,7 @@ fn finished_work(
     })
 }
 
-/// Gives jobs the text of their definition file as of the start of the session. Plans of earlier
+/// Gives jobs the text that their definition file had at the start of the session. Plans of earlier
 /// versions of this program do not contain this text. For such a plan, each file is read once.
 pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
     let to_definition = |source: DefinitionFile| Arc::new(suite::LazyDefinition::new(source));

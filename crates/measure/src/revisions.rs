@@ -522,8 +522,8 @@ fn has_source(variant: &Variant, source: &BenchmarkSource) -> bool {
     }
 }
 
-/// Warns about candidates whose programs and files equal the baseline's, byte for byte, although
-/// they lie elsewhere.
+/// Warns about candidates whose programs and files equal the baseline's programs and files, byte
+/// for byte, although their paths differ.
 pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<String> {
     let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
         return Vec::new();

@@ -202,7 +202,7 @@ pub(super) fn check_processors(plan: &SessionPlan) -> anyhow::Result<()> {
     }
 }
 
-/// Rejects disturbance rules where single runs cannot be discarded and repeated.
+/// Rejects plans with disturbance rules if single runs cannot be discarded and repeated.
 fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     let SessionPlan { design, shared, .. } = plan;
     ensure!(

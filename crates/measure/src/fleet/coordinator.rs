@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Poll interval of the spools while waiting for their end.
+/// Interval between checks of the spools while waiting for the spools to end.
 const SPOOL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long idle jobs may take to exit before they are canceled.
 const JOB_EXIT_GRACE: Duration = Duration::from_secs(2);
@@ -466,7 +466,7 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Records the decision of an attempt that a case needs no more runs. Returns whether the
+    /// Records that an attempt has decided that a case needs no more runs. Returns whether the
     /// decision was recorded; this requires that the attempt delivered the block on which the
     /// decision is based.
     fn record_decision(
