@@ -23,7 +23,7 @@ pub struct RunAssignment {
     /// Further metrics of the operating system, such as `instructions:u`. They are collected only on request, because
     /// collecting them has a cost.
     pub also: Vec<String>,
-    /// How processors are divided; `None` lets all processes use all processors.
+    /// How processors are divided; if `None`, all processes may use all processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<ProcessorShares>,
     /// Records a profile of the run instead of timing it.
@@ -177,8 +177,8 @@ pub enum TargetWork {
 /// A server and its load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerWork {
-    /// The fixed port of the server: Speedwell passes it to the server, or the server always uses it. `None` picks a
-    /// free port.
+    /// The fixed port of the server: Speedwell passes it to the server, or the server always uses it. If `None`, a free
+    /// port is picked.
     pub port: Option<u16>,
     /// Whether the server runs in its own network namespace, so that a fixed port is always free.
     pub private_network: bool,
@@ -257,7 +257,7 @@ pub struct ScopedServices {
 /// The check that a server is ready: it listens and answers a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadinessCheck {
-    /// Path of the request; `None` sends no request and only waits until the server listens.
+    /// Path of the request; if `None`, no request is sent, and the server is ready once it listens.
     pub path: Option<String>,
     /// Expected status of the response.
     pub status: u16,

@@ -39,7 +39,7 @@ pub enum ChangeTriage {
 /// A change, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedChange {
-    /// Its number, never reused; 0 before it is stored.
+    /// Number of the change, which is never reused; 0 before the change is stored.
     pub number: i64,
     /// The last measured revision of the old level.
     pub before: String,

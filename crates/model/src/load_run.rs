@@ -13,7 +13,7 @@ pub struct LoadRun {
     pub label: String,
     /// The target URL, with the path of the first kind of request.
     pub url: String,
-    /// Number of its round, from 0. In each round, every URL gets one load.
+    /// Number of the round to which the load belongs, from 0. In each round, every URL gets one load.
     pub round: u32,
     /// Its position in the order of execution of all loads of the command, from 0.
     pub slot: u32,
@@ -178,7 +178,7 @@ pub struct StageFacts {
     pub from_per_s: f64,
     /// Rate at its end, in requests per second.
     pub to_per_s: f64,
-    /// Its length in nanoseconds; `None` lasts until the load ends.
+    /// Its length in nanoseconds; `None` if the stage lasts until the load ends.
     pub duration_ns: Option<u64>,
 }
 
