@@ -209,7 +209,7 @@ fn style_grid_line<'a>(
 }
 
 // Two axes and the plot between them, for point charts. The names of a category axis at the bottom
-// are wrapped into lines, or slanted if too long.
+// are wrapped into lines, or slanted if they are too long.
 
 /// The plot of a point chart.
 pub(crate) struct PointPlane {
