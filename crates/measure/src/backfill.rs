@@ -1,9 +1,9 @@
 //! Fills gaps in the history: builds and measures revisions one after the other, storing each
 //! result immediately.
 //!
-//! This module decides which revisions to measure and which to skip. It goes from coarse to fine,
-//! whatever values it measures. The module `revisions` decides how a revision is built. Start at
-//! [`backfill_line`].
+//! This module decides which revisions to measure and which to skip. The order goes from coarse to
+//! fine and does not depend on the measured values. The module `revisions` decides how a revision
+//! is built. Start at [`backfill_line`].
 
 use super::{EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest};
 use crate::{history, measure_session, revisions, session_header};
@@ -217,7 +217,7 @@ fn coarse_to_fine(count: usize) -> Vec<usize> {
     indices
 }
 
-/// Plans to measure one revision alone.
+/// Creates the plan for measuring a single revision.
 fn plan_revision(
     request: &BackfillRequest,
     revision: &str,
@@ -342,7 +342,7 @@ impl BackfillRun<'_, '_> {
         build.map(|build| build.command.clone()).unwrap_or_default()
     }
 
-    /// Records that a revision could not be measured, as a session without runs.
+    /// Stores a session without runs, which records that a revision could not be measured.
     fn note_failure(&mut self, revision: &Revision, message: &str) -> Result<()> {
         let mut plan = self.newest.clone();
         let variant = &mut plan.variants[0];

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum number of worktrees kept at a time. When this number is reached, all worktrees except
-/// those of the two ends are released.
+/// the worktrees of the two ends are released.
 const MAX_READY: usize = 5;
 
 /// Options for a bisection.
@@ -52,7 +52,7 @@ pub struct BisectRequest {
     pub with_own_benchmarks: bool,
     /// What to measure. The bisection sets the variants itself.
     pub measuring: MeasureRequest,
-    /// A stored change, if the search is to follow its case.
+    /// A stored change whose case the search measures, if the search is about such a change.
     pub suspect: Option<SuspectChange>,
 }
 
@@ -266,7 +266,7 @@ fn run_search(
 struct BisectRun<'a, 'l> {
     begin: Instant,
     plan: SessionPlan,
-    /// The session, kept equal to what the store holds of it.
+    /// The session, kept equal to its record in the store.
     session: Session,
     recorder: SessionRecorder<'a>,
     listener: &'a mut EventListener<'l>,
@@ -392,8 +392,8 @@ impl BisectRun<'_, '_> {
         })
     }
 
-    /// Creates the variant of a revision that this search has not built yet. The variant of the
-    /// good end is the model.
+    /// Creates the variant of a revision that this search has not built yet. The new variant is a
+    /// copy of the good end's variant, moved to the worktree of the revision.
     fn create_variant(&mut self, revision: &LineRevision) -> Result<Variant> {
         let good = &self.plan.variants[0];
         let good_worktree = good
@@ -532,7 +532,7 @@ impl BisectRun<'_, '_> {
 }
 
 /// Records the events of a block in the session, translating the slot numbers of the block into
-/// those of the session.
+/// slot numbers of the session.
 struct BlockRecorder<'a, 'r> {
     block: &'a BisectBlock,
     session: &'a mut Session,

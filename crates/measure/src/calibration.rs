@@ -11,7 +11,7 @@ use speedwell_results::store::Store;
 use std::time::Duration;
 
 /// Runs per side in one comparison. Five blocks of four runs can be arranged in 7776 ways. The
-/// analysis counts them all, and its p-values are then fine enough for a true error rate of 4.5 %.
+/// analysis enumerates all of them, so its p-values are fine enough for a true error rate of 4.5 %.
 /// With four blocks, the rate would be 4.2 % (crates/stats/DERIVATIONS.md, "Calibration").
 const DEFAULT_RUNS: u32 = 10;
 
@@ -34,7 +34,7 @@ pub fn runs_per_side(requested: Option<u32>) -> anyhow::Result<u32> {
     Ok(runs)
 }
 
-/// Plans to measure the targets against themselves. `comparisons` is the total number of
+/// Creates a plan that measures each target against itself. `comparisons` is the total number of
 /// comparisons, spread evenly over the cases.
 ///
 /// # Errors
@@ -71,7 +71,7 @@ pub fn resume_calibration(
     Ok(plans)
 }
 
-/// Gives every case its share of the comparisons, in whole blocks.
+/// Distributes the comparisons evenly over the cases. Each comparison consists of whole blocks.
 fn spread_comparisons(plan: &mut SessionPlan, runs: u32, comparisons: u32) {
     let block = plan.design.runs_per_block.max(1);
     let runs_per_comparison = runs.div_ceil(block).saturating_mul(block);

@@ -45,7 +45,7 @@ impl SuspectChange {
     }
 }
 
-/// Changes between the same revisions of one target, measured in one session.
+/// Changes between the same two revisions of one target. One session measures all of them.
 #[derive(Debug, Clone)]
 pub struct SuspectGroup {
     /// The changes.

@@ -55,8 +55,8 @@ pub struct HistoryRequest {
     pub max_points: Option<usize>,
     /// Joins results across changes of the benchmark itself.
     pub ignores_benchmark_changes: bool,
-    /// Adds everything else about the whole series: changes of the environment, names of revisions,
-    /// failures, and the continuation of the branch from which the line forked.
+    /// Adds further information about the whole series: changes of the environment, names of
+    /// revisions, failures, and the continuation of the branch from which the line forked.
     pub includes_details: bool,
 }
 
@@ -153,7 +153,7 @@ pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> 
     analysis::check_metrics(&settings, metric_names).context("in --metric")
 }
 
-/// Maximum number of sessions that the warning about dates in the future names.
+/// Maximum number of sessions to name in the warning about dates in the future.
 const FUTURE_NAMED: usize = 3;
 
 /// Warns about sessions dated in the future by a wrong clock.
@@ -231,7 +231,7 @@ fn find_parent_branch<'a>(
 }
 
 /// Computes points for sessions that have none yet, the newest first and at most `max_sessions` of
-/// them. Returns how many are still missing.
+/// them. Returns the number of sessions that still have no points.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.
@@ -523,7 +523,8 @@ fn reference_values(
     Ok(values)
 }
 
-/// Divides every point by the reference value of its session; drops points whose session has none.
+/// Divides every point by the reference value of its session; drops points whose session has no
+/// reference value.
 fn divide_by_reference(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
     points.retain_mut(|TrendPoint { session, point, .. }| {
         let Some(reference) = references.get(session) else {
@@ -542,7 +543,7 @@ struct HistoryReader<'a> {
     line: String,
     request: &'a HistoryRequest,
     target: Option<ParentBranch<'a>>,
-    /// Revisions by number, with their positions; `None` for those not on the line.
+    /// Revisions by number, with their positions; `None` for revisions that are not on the line.
     revisions: HashMap<i64, Option<(u32, Arc<Revision>)>>,
     environment_facts: HashMap<i64, EnvironmentFacts>,
     failures: Option<LineFailures>,

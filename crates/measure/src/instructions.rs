@@ -1,5 +1,5 @@
-//! Prepares a plan that counts instructions: checks that they can be counted, and decides for how
-//! many iterations.
+//! Prepares a plan that counts instructions: checks that the instructions can be counted, and
+//! decides how many iterations each run executes.
 //!
 //! All variants run the same number of iterations, a power of ten. A short trial of the baseline
 //! finds this number. The trial runs at full speed, because a program is about fifty times slower

@@ -23,8 +23,8 @@ use speedwell_runner::SessionEnd;
 pub struct IterationsRequest {
     /// The files and how to measure them.
     pub measuring: MeasureRequest,
-    /// Number of runs of every case and variant for each number of iterations, from which the
-    /// variation is computed.
+    /// Number of runs of every case and variant at each number of iterations. The variation is
+    /// computed from these runs.
     pub runs: u32,
     /// The parameter that counts the iterations.
     pub parameter: String,
@@ -168,8 +168,8 @@ impl SearchRounds<'_, '_> {
                 |file: &&mut FileSearch| !file.failed && file.search.next_number().is_some();
             let mut unfinished: Vec<&mut FileSearch> =
                 files.iter_mut().filter(is_unfinished).collect();
-            // Files with short samples come first, because single runs suffice to make samples
-            // longer.
+            // Files with short samples come first, because a single run shows whether samples are
+            // long enough.
             let has_short_samples = unfinished.iter().any(|file| !file.is_long);
             unfinished.retain(|file| file.is_long != has_short_samples);
             if unfinished.is_empty() {
@@ -295,7 +295,7 @@ fn group_by_file(
 }
 
 /// Returns the name of a case without the number of iterations, followed by the variant if there
-/// are several.
+/// are several variants.
 fn series_name(case: &Case, variant: &str, plan: &SessionPlan, parameter: &str) -> String {
     let mut case = case.clone();
     case.values.retain(|(name, _)| name != parameter);

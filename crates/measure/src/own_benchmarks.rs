@@ -16,7 +16,7 @@ use speedwell_runner::worktree;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Commands that install packages, each after the file that lists the packages.
+/// Files that list packages, each with the command that installs these packages.
 const INSTALLERS: [(&str, &str); 5] = [
     ("package-lock.json", "npm ci"),
     ("yarn.lock", "yarn install --frozen-lockfile"),
@@ -26,7 +26,7 @@ const INSTALLERS: [(&str, &str); 5] = [
 ];
 
 /// Records with every variant what its benchmarks do, and which files a revision loads from the
-/// checkout instead of its own.
+/// checkout instead of from its own worktree.
 ///
 /// # Errors
 /// Fails if the benchmarks of a revision need packages that are not installed in its worktree.

@@ -1,8 +1,9 @@
 //! Checks whether a plan can be measured in pairs of runs that share one processor.
 //!
-//! Pairs are compared by processor time, which says nothing about work that waits, and less about
-//! work that uses several processors. A trial before the first stored run shows whether the work
-//! waits. The trial runs only the baseline, so that it favors no side. Start at [`check_paired`].
+//! Pairs are compared by processor time. This time says nothing about work that waits, and little
+//! about work that uses several processors. A trial before the first stored run shows whether the
+//! work waits. The trial runs only the baseline, so that it favors no side. Start at
+//! [`check_paired`].
 
 use anyhow::{bail, ensure};
 use speedwell_harness::plan::SessionPlan;
@@ -18,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Minimum share of its lifetime in which a process must use the processor or be runnable.
+/// Minimum fraction of its lifetime in which a process must use the processor or be runnable.
 const MIN_BUSY_SHARE: f64 = 0.5;
 
 /// Maximum number of trials. Work that waits does so in every trial.
@@ -138,7 +139,7 @@ fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
 pub struct PairTrial {
     /// The run.
     pub run: Run,
-    /// Share of its lifetime in which the process was running or waiting for a processor.
+    /// Fraction of its lifetime in which the process was running or waiting for a processor.
     busy: f64,
 }
 
@@ -224,7 +225,7 @@ impl BusySamples {
             .fetch_add(u32::from(is_busy == Some(true)), Ordering::Relaxed);
     }
 
-    /// Returns the share of busy samples since the last call; `None` if there were no samples.
+    /// Returns the fraction of busy samples since the last call; `None` if there were no samples.
     fn take_share(&self) -> Option<f64> {
         let (total, busy) = (
             self.total.swap(0, Ordering::Relaxed),
@@ -246,7 +247,8 @@ impl SessionObserver for TrialCollector<'_> {
         match event {
             SessionEvent::RunStarted { slot, .. } => self.slot = *slot,
             SessionEvent::RunFinished(run) => {
-                // One process may report several runs, which get the same share.
+                // One process may report several runs, which all get the busy fraction of the
+                // process.
                 let same_process = self.trials.last().filter(|last| last.run.slot == run.slot);
                 let share = same_process.map_or_else(
                     || busy_share(run.usage.as_ref(), run.wall_ns, self.samples.take_share()),
@@ -264,8 +266,9 @@ impl SessionObserver for TrialCollector<'_> {
     }
 }
 
-/// Returns the share of its lifetime in which a process used the processor or, according to the
-/// samples, was running or waiting for a processor, whichever is larger.
+/// Returns the fraction of its lifetime in which a process was busy. This is the fraction in which
+/// it used the processor, or the fraction of samples in which it was running or waiting for a
+/// processor, whichever is larger.
 fn busy_share(usage: Option<&ResourceUsage>, wall_ns: u64, sampled_share: Option<f64>) -> f64 {
     let cpu_share = usage.map(|usage| usage.cpu_ns() as f64 / wall_ns.max(1) as f64);
     match (cpu_share, sampled_share) {

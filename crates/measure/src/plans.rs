@@ -49,8 +49,8 @@ impl PreparedPlan {
         ))
     }
 
-    /// Plans to measure programs against each other. If a pattern selects a part of each program,
-    /// `word` replaces the text that matches the pattern in the names of benchmarks.
+    /// Creates a plan that compares programs with each other. If a pattern selects part of each
+    /// program, the part of each benchmark name that matches the pattern is replaced by `word`.
     ///
     /// # Errors
     /// Fails if a program cannot be queried, or the programs have no benchmark in common.

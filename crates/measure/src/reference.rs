@@ -39,8 +39,8 @@ pub fn find_session(store: &Store, word: &str) -> anyhow::Result<ResolvedSession
     Ok(ResolvedSession { number, note: None })
 }
 
-/// Resolves `word` to a revision ID: a revision, or a session such as `@base`. A word that git does
-/// not know is taken as an ID.
+/// Resolves `word`, which names a revision or a session such as `@base`, to a revision ID. A word
+/// that git does not know is taken as an ID.
 ///
 /// # Errors
 /// Fails if there is no such session, or its revision is unknown.
@@ -55,13 +55,13 @@ pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyho
     Ok(origin.revision)
 }
 
-/// Returns the position of a revision on the line of the branch `line`. `word` names the revision,
-/// or a session with this revision, such as `@base`. If the revision is not on the line, returns
-/// the position at which the branch of the revision forked from the line.
+/// Returns the position of a revision in the first-parent history of the branch `line`. `word`
+/// names the revision, or a session with this revision, such as `@base`. If the revision is not in
+/// this history, returns the position at which the branch of the revision forked from it.
 ///
 /// # Errors
 /// Fails if `word` names neither a revision nor a session, or if the branch of the revision did not
-/// fork from the line.
+/// fork from `line`.
 pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u32> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let revision = resolve_revision(store, &git, word)?;
@@ -122,7 +122,7 @@ fn missing_branch_message(git: &GitRepository, name: &str) -> String {
 }
 
 /// Returns the session of the newest measured revision that the checkout and `branch` have in
-/// common, searched along the first parents of the branch.
+/// common. The search follows the first parents of the branch.
 fn find_base(
     store: &Store,
     git: &GitRepository,

@@ -155,7 +155,7 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
             jobs.push(index);
         }
     }
-    // The baseline of pairs has been tried already, to find out whether it waits.
+    // In a paired plan, a trial has already run the baseline, to find out whether it waits.
     let first = usize::from(plan.design.order == RunOrder::Paired);
     let variants = first..plan.variants.len();
     let pairs: Vec<(usize, usize)> = jobs
@@ -274,7 +274,8 @@ fn is_not_started(failure: &StepFailure) -> bool {
 }
 
 /// Describes the first failure with its output and a command that repeats it, then failures with
-/// other reasons. A program that did not start, or code that did not compile, takes one line.
+/// other reasons. A program that did not start, or code that did not compile, is described in one
+/// line.
 fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> anyhow::Error {
     let Some(first) = failures.first() else {
         return anyhow!("nothing can be measured");

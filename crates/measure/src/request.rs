@@ -41,7 +41,7 @@ const RUNS_FOR_PRECISION: u32 = 40;
 /// Options for measuring benchmarks.
 #[derive(Debug, Clone, Default)]
 pub struct MeasureRequest {
-    /// Files, folders, group names.
+    /// What to measure: files, folders and names of groups.
     pub targets: Vec<String>,
     /// Which of the targets' benchmarks to measure, with which parameter values.
     pub selection: BenchmarkSelection,
@@ -220,8 +220,8 @@ impl SearchRequest {
 }
 
 impl VariantRequest {
-    /// Returns the variants, the baseline first: the given ones, else the ones declared in files,
-    /// else one plain variant.
+    /// Returns the variants, the baseline first. These are the given variants or, if none are
+    /// given, the variants declared in files or, if none are declared, one plain variant.
     ///
     /// # Errors
     /// Fails if two variants have the same name, the baseline is unknown, or a program is missing.
@@ -402,7 +402,8 @@ impl SamplingRequest {
         looks.chain([max_runs]).collect()
     }
 
-    /// Rejects bounds on runs between which no comparison of this many variants can be decided.
+    /// Rejects bounds on the number of runs within which a comparison of this many variants cannot
+    /// be decided.
     ///
     /// # Errors
     /// Fails if the minimum is above the maximum, or the maximum is below what a test needs.
@@ -446,7 +447,7 @@ pub fn draw_seed() -> u64 {
 pub struct PreparedPlan {
     /// What to execute.
     pub plan: SessionPlan,
-    /// Results of describing the benchmarks.
+    /// The discovered benchmarks, with the warnings and failures of the discovery.
     pub suite: DiscoveredBenchmarks,
     /// The session to resume, with its finished work.
     pub resumed: Option<ResumedSession>,

@@ -31,8 +31,8 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
     ))
 }
 
-/// Loads the plan of the session `reference`. The rest may take the time `budget`, or else the
-/// session's own budget again.
+/// Loads the plan of the session `reference`. The rest of the session may take the time `budget`
+/// or, if `budget` is `None`, the session's own budget once more.
 ///
 /// # Errors
 /// Fails if there is no such session, or it has no plan because it was imported.
@@ -120,8 +120,8 @@ fn finished_work(
     })
 }
 
-/// Gives jobs the text of their definition file as of the start of the session. Plans of earlier
-/// versions of this program do not contain this text. For such a plan, each file is read, once.
+/// Gives jobs the text that their definition file had at the start of the session. Plans of earlier
+/// versions of this program do not contain this text. For such a plan, each file is read once.
 pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
     let to_definition = |source: DefinitionFile| Arc::new(suite::LazyDefinition::new(source));
     let mut definitions: Vec<Arc<suite::LazyDefinition>> = plan

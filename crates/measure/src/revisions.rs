@@ -109,9 +109,9 @@ fn differ_only_in_revision(request: &VariantRequest, index: usize) -> bool {
     parts(0) == parts(index)
 }
 
-/// Returns the command that builds revisions, and the folder in the worktree in which it runs. This
-/// is the counterpart of the current folder or, if the command comes from the project file, of the
-/// folder of that file.
+/// Returns the command that builds revisions, and the folder in the worktree in which it runs. That
+/// folder is the counterpart of the current folder or, if the command comes from the project file,
+/// of the folder of that file.
 fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option<BuildCommand>> {
     let (command, directory) = match &request.build.command {
         Some(command) => (command.clone(), checkout.inside.clone()),
@@ -273,8 +273,8 @@ fn fill_placeholders(request: &mut VariantRequest, checkout: &Checkout) {
     }
 }
 
-/// Turns the variant of one revision into that of another, by replacing the folder and the revision
-/// that were filled in.
+/// Turns the variant of one revision into the variant of another revision. Replaces the folder and
+/// the revision ID wherever they were filled in.
 pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     let Some(from) = &variant.worktree else {
         return variant.clone();
@@ -361,7 +361,8 @@ pub fn find_sources(
     Ok(all_sources)
 }
 
-/// Finds the program of a revision and gives it the paths that it would have in the checkout.
+/// Finds the program of a revision. The returned sources have the paths that they would have in the
+/// checkout.
 fn built_source(
     target: &str,
     here: &Path,
@@ -391,7 +392,7 @@ fn built_source(
 }
 
 /// Marks artifacts, which each revision must build itself: files that git ignores in the checkout,
-/// and files in no commit that the build of a worktree has produced.
+/// and files that the build of a worktree has produced and that are in no commit.
 fn mark_artifacts(sources: &mut [BenchmarkSource], variants: &[Variant]) {
     let files: Vec<PathBuf> = sources.iter().map(|source| source.file.clone()).collect();
     for worktree in variants
@@ -521,8 +522,8 @@ fn has_source(variant: &Variant, source: &BenchmarkSource) -> bool {
     }
 }
 
-/// Warns about candidates whose programs and files equal the baseline's, byte for byte, although
-/// they lie elsewhere.
+/// Warns about candidates whose programs and files equal the baseline's programs and files, byte
+/// for byte, although their paths differ.
 pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<String> {
     let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
         return Vec::new();
@@ -593,8 +594,8 @@ pub fn are_identical(plan: &SessionPlan) -> bool {
         && (plan.jobs.iter()).all(|job| others.iter().all(|other| is_same(job, other)))
 }
 
-/// Returns the environment variables of a variant, except those that every revision gets. In their
-/// values, a placeholder replaces the folder of the variant.
+/// Returns the environment variables of a variant, except the variables that every revision gets.
+/// In the returned values, a placeholder replaces the folder of the variant.
 fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> + use<'_> {
     let worktree = variant.worktree.as_ref();
     let automatic = worktree

@@ -1,5 +1,5 @@
-//! Measures benchmark scripts like the benchmark drivers of Node.js: one file after the other, and
-//! every result is reported at once.
+//! Measures benchmark scripts in the same way as the benchmark drivers of Node.js: it measures one
+//! file after the other and reports every result immediately.
 //!
 //! This module decides how a [`ScriptsRequest`] becomes plans. It does not print results. Start at
 //! [`execute_scripts`].
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// hangs.
 const RUN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// A benchmark script as named by a driver.
+/// A benchmark script with the name that a driver uses for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BenchmarkScript {
     /// `group/name.js`, or `group/name` for a directory with an `index.js`.
@@ -194,7 +194,7 @@ impl SessionObserver for InnerEvents<'_> {
     }
 }
 
-/// Never ends a case early: like the drivers of Node.js, it has every requested run executed.
+/// Never ends a case early: like the drivers of Node.js, it lets every requested run be executed.
 struct NeverSettled;
 
 impl StoppingRule for NeverSettled {

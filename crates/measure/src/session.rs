@@ -1,4 +1,4 @@
-//! Measures a session according to its plan, stores every result at once, and finally reads the
+//! Measures a session according to its plan, stores every result immediately, and finally reads the
 //! session from the store.
 //!
 //! This module decides what to warn about before measuring, and when a case needs no more runs.
@@ -41,7 +41,8 @@ pub struct MeasuredSession {
     pub advice: Option<String>,
 }
 
-/// Executes the plan, stores every result at once, and finally reads the session from the store.
+/// Executes the plan, stores every result immediately, and finally reads the session from the
+/// store.
 ///
 /// # Errors
 /// Fails if the store cannot be read or the session cannot be started. Failing benchmarks are part
@@ -118,8 +119,8 @@ pub fn execute_session(
     let mut reacquired = Ok(());
     let placement = (plan.design.experiment.as_mut()).and_then(|file| file.placement.as_mut());
     if let Some(placement) = placement.filter(|_| is_resumed) {
-        // The machines are acquired only here: `resume_recording` has failed if another process
-        // still measures this session.
+        // The machines are acquired only here, after `resume_recording`, which fails if another
+        // process is still measuring this session.
         let machines = roles::reacquire_machines(placement, listener);
         reacquired = machines.map(|machines| lease = Some(machines));
     }
@@ -201,7 +202,7 @@ pub(super) fn check_processors(plan: &SessionPlan) -> anyhow::Result<()> {
     }
 }
 
-/// Rejects disturbance rules where single runs cannot be discarded and repeated.
+/// Rejects plans with disturbance rules if single runs cannot be discarded and repeated.
 fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     let SessionPlan { design, shared, .. } = plan;
     ensure!(
@@ -272,8 +273,8 @@ pub fn warn_if_busy(listener: &mut EventListener<'_>) -> anyhow::Result<()> {
 }
 
 /// Returns a warning if the fixed number of runs is too small for any verdict. The number of
-/// comparisons is a lower bound, because files that measure several cases per run, and
-/// `--metric all`, make more. Experiments and instruction counts get no such warning.
+/// comparisons used here is a lower bound: there are more with `--metric all` and with files that
+/// measure several cases per run. Experiments and instruction counts get no such warning.
 pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<String> {
     if plan.design.experiment.is_some() || plan.design.counting.is_some() {
         return None;
@@ -368,8 +369,8 @@ fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
 }
 
 /// Captures machine and programs once, before measuring. The versions of the baseline's program are
-/// known, because it has already described the benchmark files; other programs are asked for their
-/// versions.
+/// known, because this program has already listed the cases of the benchmark files; other programs
+/// are asked for their versions.
 fn capture_environment(
     plan: &SessionPlan,
     suite: &DiscoveredBenchmarks,

@@ -25,7 +25,7 @@ pub struct ListRequest {
     /// Only sessions since a day (`2026-01-31`, with or without a time of day) or a revision
     /// (`v1.4`, `@base`).
     pub since: Option<String>,
-    /// Only sessions with a run of a case whose current name matches any of these.
+    /// Only sessions with a run of a case whose current name matches any of these patterns.
     pub filters: Vec<Regex>,
 }
 
@@ -62,7 +62,7 @@ pub fn build_filter(store: &Store, request: &ListRequest) -> Result<SessionFilte
 }
 
 /// Parses a date with an optional time into milliseconds since the Unix epoch. Returns `None` for
-/// digits without separators, which are the prefix of a revision.
+/// digits without separators, because they are the prefix of a revision ID.
 fn parse_day(word: &str) -> Option<i64> {
     let separator = word.as_bytes().get(4)?;
     matches!(separator, b'-' | b'.' | b'/').then(|| parse_time(word))?

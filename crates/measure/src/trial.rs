@@ -11,8 +11,8 @@ use std::iter::repeat_n;
 pub struct TrialResult {
     /// Numbers of passed and failed cases, by file name.
     pub files: BTreeMap<String, (usize, usize)>,
-    /// The failures: first those of files that could not be described, then those of runs, in the
-    /// order of their slots.
+    /// The failures: first the failures of files whose cases could not be listed, then the failures
+    /// of runs, in the order of their slots.
     pub failures: Vec<StepFailure>,
     /// Lifetime of the process of each slot; `None` for a run that did not finish.
     pub lived_ns: Vec<Option<u64>>,

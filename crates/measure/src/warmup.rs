@@ -28,7 +28,8 @@ pub enum SeriesLength {
     Time(Duration),
 }
 
-/// Number of points of a default series. Barrett et al., OOPSLA 2017, record as many iterations.
+/// Number of points of a default series. Barrett et al., OOPSLA 2017, record the same number of
+/// iterations.
 const DEFAULT_POINTS: u64 = 2000;
 /// Longest duration of a default series.
 const MAX_DEFAULT_TIME: Duration = Duration::from_secs(30);
@@ -163,7 +164,7 @@ impl speedwell_model::SessionObserver for SilentObserver {
     }
 }
 
-/// Decides into how many points, of how many iterations each, to divide the series of a process if
+/// Decides how many points the series of a process has, and how many iterations make one point, if
 /// one iteration takes `time_ns`.
 fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDivision> {
     let iterations_lasting = |ns: f64| (ns / time_ns).ceil().max(1.0) as u64;

@@ -23,7 +23,7 @@ pub struct RunAssignment {
     /// Further metrics of the operating system, such as `instructions:u`. They are collected only on request, because
     /// collecting them has a cost.
     pub also: Vec<String>,
-    /// How processors are divided; `None` lets all processes use all processors.
+    /// How processors are divided; if `None`, all processes may use all processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<ProcessorShares>,
     /// Records a profile of the run instead of timing it.
@@ -133,8 +133,8 @@ impl TargetProgram {
         self.command.iter_mut().chain(values)
     }
 
-    /// The environment variables that the target sets, for a command line that a person could type. An appended or
-    /// prepended string is returned as if it were the whole value.
+    /// The environment variables that are set for the target, in a form that a person could type on a command line. An
+    /// appended or prepended string is returned as if it were the whole value.
     pub fn plain_environment(&self) -> Vec<(String, String)> {
         let values = self.environment.iter().filter_map(|change| match change {
             EnvVarChange::Unset(_) => None,
@@ -177,8 +177,8 @@ pub enum TargetWork {
 /// A server and its load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerWork {
-    /// The fixed port of the server: Speedwell passes it to the server, or the server always uses it. `None` picks a
-    /// free port.
+    /// The fixed port of the server: Speedwell passes it to the server, or the server always uses it. If `None`, a free
+    /// port is picked.
     pub port: Option<u16>,
     /// Whether the server runs in its own network namespace, so that a fixed port is always free.
     pub private_network: bool,
@@ -186,7 +186,7 @@ pub struct ServerWork {
     pub ready: ReadinessCheck,
     /// How to stop the server.
     pub stop: StopSignal,
-    /// Number of child processes that must be alive when the server is ready, and also at the end of the run.
+    /// Number of child processes that must be alive when the server is ready, and at the end of the run.
     pub children: Option<u32>,
     /// The load to send.
     pub load: ServerLoad,
@@ -202,7 +202,7 @@ pub struct BackingService {
     pub name: String,
     /// The program; `{port}` and `{host}` stay placeholders.
     pub program: TargetProgram,
-    /// A command that succeeds once the service is ready; `None` waits until the service listens on its port.
+    /// A command that succeeds once the service is ready; if `None`, the service is ready once it listens on its port.
     pub ready: Option<Vec<String>>,
     /// Time limit for becoming ready, in milliseconds.
     pub within_ms: u64,
@@ -257,7 +257,7 @@ pub struct ScopedServices {
 /// The check that a server is ready: it listens and answers a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadinessCheck {
-    /// Path of the request; `None` sends no request and only waits until the server listens.
+    /// Path of the request; if `None`, no request is sent, and the server is ready once it listens.
     pub path: Option<String>,
     /// Expected status of the response.
     pub status: u16,

@@ -74,7 +74,7 @@ impl Case {
     /// Returns every combination of the values; the last parameter changes fastest.
     ///
     /// # Errors
-    /// Returns an error if there are more than [`Case::MOST`], before creating any.
+    /// Returns an error if there are more than [`Case::MOST`] combinations. No combination is created in this case.
     pub fn cartesian_product(
         parameters: &[(String, Vec<ParameterValue>)],
     ) -> Result<Vec<Vec<(String, ParameterValue)>>, TooManyCases> {
@@ -141,8 +141,8 @@ impl Case {
         Ok(Case::new(benchmark, values))
     }
 
-    /// Returns why a parameter name is invalid, if it is: an id with this name would be parsed as a different name and
-    /// value.
+    /// Returns the reason if a parameter name is invalid. An id that contains such a name would be parsed as a
+    /// different name and value.
     pub fn refuses_name(name: &str) -> Option<&'static str> {
         match name {
             "" => Some("a name must not be empty"),
@@ -170,7 +170,7 @@ impl Case {
             .map(|(_, value)| value)
     }
 
-    /// Number of concurrent workers, from the parameter `concurrency`, if it has one.
+    /// Number of concurrent workers, from the parameter `concurrency`, if the case has this parameter.
     pub fn workers(&self) -> Option<u32> {
         let workers = self.value("concurrency")?.as_number()?;
         (workers >= 1.0).then_some(workers as u32)

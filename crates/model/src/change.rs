@@ -39,7 +39,7 @@ pub enum ChangeTriage {
 /// A change, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedChange {
-    /// Its number, never reused; 0 before it is stored.
+    /// Number of the change, which is never reused; 0 before the change is stored.
     pub number: i64,
     /// The last measured revision of the old level.
     pub before: String,
@@ -52,8 +52,8 @@ pub struct RecordedChange {
     /// Ratio of the new level to the old one. Before the change is confirmed, the ratio is only approximate: the search
     /// selects the largest step, which overestimates the change.
     ///
-    /// A number in it is infinite where the old level is zero, or where there are too few points to bound the ratio.
-    /// JSON has no infinite numbers, so `null` is written instead.
+    /// A number in the ratio is infinite where the old level is zero, or where there are too few points to bound the
+    /// ratio. JSON has no infinite numbers, so `null` is written instead.
     #[serde(deserialize_with = "ratio")]
     pub ratio: IntervalEstimate,
     /// How well it is established.

@@ -147,7 +147,8 @@ impl RejectRule {
         }
     }
 
-    /// Whether the run is beyond the limit. A run for which the kernel does not report the figure never is.
+    /// Whether the run is beyond the limit. If the kernel does not report the figure for a run, the run is never beyond
+    /// the limit.
     pub fn is_broken_by(&self, run: &Run) -> bool {
         self.figure.value_in(run).is_some_and(|value| {
             if self.is_above {

@@ -37,8 +37,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Key of the fact with the name of the environment. A machine can have several environments with different
-    /// packages. Their results differ like the results of different machines.
+    /// Key of the fact that contains the name of the environment. A machine can have several environments with
+    /// different packages. Their results differ like the results of different machines.
     pub const NAME: &'static str = "environment";
 
     /// Processor pressure, in percent, above which a machine counts as busy with other work.

@@ -1,7 +1,7 @@
 //! This crate defines the data types that the other crates share.
 //!
-//! It does no input or output and no statistics. Of the workspace, it depends only on
-//! `speedwell-load`, for the measurements of an HTTP load. Start with [`Case`] (a benchmark with
+//! It does no input or output and no statistics. Among the crates of the workspace, it depends only
+//! on `speedwell-load`, for the measurements of an HTTP load. Start with [`Case`] (a benchmark with
 //! its parameters, compared over time), then [`Run`] (the unit of independence) and [`Session`]
 //! (everything one invocation measured). [`load_run`] describes the result of an HTTP load.
 

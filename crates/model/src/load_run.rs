@@ -13,7 +13,7 @@ pub struct LoadRun {
     pub label: String,
     /// The target URL, with the path of the first kind of request.
     pub url: String,
-    /// Number of its round, from 0. In each round, every URL gets one load.
+    /// Number of the round to which the load belongs, from 0. In each round, every URL gets one load.
     pub round: u32,
     /// Its position in the order of execution of all loads of the command, from 0.
     pub slot: u32,
@@ -48,8 +48,8 @@ pub struct LoadPart {
     pub first: u32,
     /// Number of its generator processes.
     pub processes: u32,
-    /// Offset to add to the time of its clock to get the time of the coordinator's clock, measured before the load, in
-    /// nanoseconds.
+    /// Offset of the clocks in nanoseconds, measured before the load. The time of the coordinator's clock is the time
+    /// of the machine's clock plus this offset.
     pub offset_ns: i64,
     /// Uncertainty of that offset, in nanoseconds.
     pub uncertainty_ns: u64,
@@ -57,7 +57,7 @@ pub struct LoadPart {
     pub drift_ns: Option<i64>,
     /// Delay of its first generator after the agreed start, in nanoseconds.
     pub began_ns: Option<i64>,
-    /// Shortest time to connect, of 32 attempts before the load, in nanoseconds.
+    /// Shortest time to connect among several attempts before the load, in nanoseconds.
     pub connect_ns: Option<u64>,
     /// Requests attempted after the warm-up.
     pub attempted: u64,
@@ -76,8 +76,8 @@ pub struct LoadPart {
     pub own_lag_p99_ns: Option<(u64, u64)>,
     /// The network device that was utilized most in relation to its speed, and this utilization as a fraction.
     pub link: Option<(String, f64)>,
-    /// Why the part was lost, if it was. Its figures are then from its last progress report, and the load lacks its
-    /// measurements.
+    /// The reason, if the part was lost. The figures of the part are then from its last progress report, and the
+    /// measurements of the load do not include the part.
     pub lost: Option<String>,
 }
 
@@ -178,7 +178,7 @@ pub struct StageFacts {
     pub from_per_s: f64,
     /// Rate at its end, in requests per second.
     pub to_per_s: f64,
-    /// Its length in nanoseconds; `None` lasts until the load ends.
+    /// Its length in nanoseconds; `None` if the stage lasts until the load ends.
     pub duration_ns: Option<u64>,
 }
 

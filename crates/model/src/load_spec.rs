@@ -112,7 +112,7 @@ pub struct LoadSpec {
     pub retry_stale_keepalive: bool,
     /// The Unix domain socket to connect to.
     pub unix_socket: Option<PathBuf>,
-    /// Where to connect to HOST2:PORT2 instead of HOST1:PORT1, each as `HOST1:PORT1:HOST2:PORT2`.
+    /// Redirections, each as `HOST1:PORT1:HOST2:PORT2`: the load connects to HOST2:PORT2 instead of HOST1:PORT1.
     pub connect_to: Vec<String>,
     /// Addresses to use for a host and a port, each as `HOST:PORT:ADDRESS[,ADDRESS...]`.
     pub resolve: Vec<String>,

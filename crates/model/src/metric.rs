@@ -54,8 +54,8 @@ impl Metric {
     /// iteration includes this time.
     pub const SHELL_TIME: &'static str = "shell_time";
 
-    /// Processor time of a command with its shell, minus that of the shell alone. A run has no value if this difference
-    /// is within the variation of the shell's processor time.
+    /// Processor time of a command with its shell, minus the processor time of the shell alone. A run has no value if
+    /// this difference is within the variation of the shell's processor time.
     pub const OWN_CPU_TIME: &'static str = "own_cpu_time";
 
     /// Time of the harness's reference loop, which always does the same work, so that only the machine can change this

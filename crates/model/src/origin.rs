@@ -80,7 +80,7 @@ pub fn short_revision(revision: &str) -> &str {
     revision.get(..SHORT).filter(|_| is_id).unwrap_or(revision)
 }
 
-/// A range of revisions to search for the one that changed a benchmark.
+/// A range of revisions in which to search for the revision that changed a benchmark.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BisectionRange {
     /// The range as the user typed it: `v1.4..HEAD`.

@@ -1,4 +1,4 @@
-//! Assigns the roles of an experiment to machines. Start at [`MachinePlacement`].
+//! Defines which machines the roles of an experiment run on. Start at [`MachinePlacement`].
 
 use super::{Environment, SessionMachine};
 use serde::{Deserialize, Serialize};

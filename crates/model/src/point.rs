@@ -87,7 +87,7 @@ impl PointKind {
 /// A revision on a branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revision {
-    /// Commit id, or the user's name for it.
+    /// Commit id, or the user's name for the revision.
     pub id: String,
     /// The id of its tree: two revisions with the same tree hold the same code.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -235,7 +235,7 @@ pub struct TimingWindow {
     pub per_s: f64,
     /// Its length, in nanoseconds.
     pub elapsed_ns: f64,
-    /// Iterations of all workers. Iterations in progress at an end of the window count in part.
+    /// Iterations of all workers. Iterations in progress at the start or the end of the window count in part.
     pub iterations: f64,
 }
 

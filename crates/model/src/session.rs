@@ -174,7 +174,7 @@ pub enum RunOrder {
 }
 
 impl RunOrder {
-    /// Whether the order of the sides was randomized. Only then are tests valid that rely on randomization.
+    /// Whether the order of the sides was randomized. Tests that rely on randomization are valid only in this case.
     pub fn is_randomised(self) -> bool {
         matches!(self, RunOrder::Blocks | RunOrder::Paired)
     }
@@ -354,7 +354,7 @@ impl SessionDesign {
         }
     }
 
-    /// Maximum number of runs per build; 1 if every run has its own build or all share one.
+    /// Maximum number of runs per build; 1 if every run has its own build or all runs share one build.
     pub fn runs_per_build(&self) -> u32 {
         match self.layout.builds {
             0 => 1,
@@ -477,7 +477,7 @@ pub struct SamplingOptions {
     pub precision: Option<f64>,
     /// Time limit of one run.
     pub timeout_ms: u64,
-    /// Time limit for measuring the whole session. A resumed session has this time again.
+    /// Time limit for measuring the whole session. A resumed session gets this time once more.
     #[serde(default)]
     pub budget_ms: Option<u64>,
     /// How the harness divides a run, where it controls the loop.

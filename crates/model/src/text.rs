@@ -26,8 +26,8 @@ pub fn as_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
-/// Replaces every occurrence of the first string of a pair with the second string. Goes through `text` once, from left
-/// to right, and does not search inserted strings.
+/// For every pair, replaces all occurrences of the first string with the second string. Goes through `text` once, from
+/// left to right, and does not search inserted strings.
 pub fn format_fixed(text: &str, pairs: &[(String, String)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -44,8 +44,8 @@ pub(crate) fn small_ticks(mapping: &AxisMapping, size_px: f64) -> Vec<AxisTick> 
     })
 }
 
-/// As many ticks as possible, up to about `max_ticks`; `label_px` is the room that each label needs
-/// along the axis.
+/// Returns as many ticks as possible, up to about `max_ticks`; `label_px` is the room that each
+/// label needs along the axis.
 fn fit_ticks(
     mapping: &AxisMapping,
     max_ticks: usize,
@@ -209,7 +209,7 @@ fn style_grid_line<'a>(
 }
 
 // Two axes and the plot between them, for point charts. The names of a category axis at the bottom
-// are wrapped into lines, or slanted if too long.
+// are wrapped into lines, or slanted if they are too long.
 
 /// The plot of a point chart.
 pub(crate) struct PointPlane {
@@ -225,8 +225,8 @@ pub(crate) struct PointPlane {
 
 /// Space right of the plot for half of the last tick label.
 const RIGHT_PX: f64 = 6.0;
-/// Maximum share of the sheet's height for slanted names, and maximum share of the sheet's width by
-/// which they may shift the plot to the right.
+/// Maximum fraction of the sheet's height for slanted names, and maximum fraction of the sheet's
+/// width by which they may shift the plot to the right.
 const MAX_SLANTED_HEIGHT: f64 = 0.34;
 const MAX_SLANTED_SHIFT: f64 = 0.14;
 

@@ -15,7 +15,7 @@ use crate::scale::{AxisExtent, AxisMapping};
 use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
 use crate::text::CAP_HEIGHT;
 
-/// Share of a band that marks may fill; the rest separates neighboring bands.
+/// Fraction of a band that marks may fill; the rest separates neighboring bands.
 const FILLED_SHARE: f64 = 0.8;
 /// Maximum distance between marks of a band, so that they are perceived as a group.
 const MAX_SLOT_PX: f64 = 84.0;
@@ -24,7 +24,7 @@ const MAX_SLOT_PX: f64 = 84.0;
 const MIN_UPRIGHT_PX: f64 = 14.0;
 /// Typical width of an upright value axis at the left.
 const TYPICAL_GUTTER_PX: f64 = 60.0;
-/// Maximum share of the width for labels at the left.
+/// Maximum fraction of the width for labels at the left.
 const LABEL_SHARE: f64 = 0.42;
 const LABEL_GAP: f64 = 10.0;
 
@@ -43,7 +43,7 @@ pub(crate) struct BandPlot {
 }
 
 impl BandPlot {
-    /// Lays out categories with `slots` marks each in `sheet`.
+    /// Lays out categories in `sheet`. Each category has room for `slots` marks.
     pub fn lay_out(
         sheet: PixelRect,
         labels: &[&str],

@@ -19,7 +19,7 @@ pub(crate) fn total_count(values: &[CountedValue]) -> u64 {
     values.iter().map(|counted| counted.count).sum()
 }
 
-/// The edges of the bins, in projected space, which has logarithms on a logarithmic axis.
+/// The edges of the bins, in projected space, in which positions on a logarithmic axis are logarithms.
 pub(crate) struct HistogramBins {
     projection: ScaleProjection,
     first: f64,

@@ -14,7 +14,7 @@ pub(crate) struct BoxMark<'a> {
     pub name: &'a str,
     /// The values that can be shown, ascending.
     pub sorted: &'a [f64],
-    /// Position of the line across the box, if not the median.
+    /// Position of the line across the box; `None` for the median.
     pub center: Option<f64>,
     pub style: SeriesStyle,
     /// Center in pixels, across the value direction.
@@ -234,8 +234,8 @@ fn quantile(sorted: &[f64], p: f64) -> f64 {
     sorted[below] * (1.0 - share) + sorted[above] * share
 }
 
-// Spreads the points of a box sideways, so that equal and similar values are distinguishable.
-// Deterministic: uses no random numbers.
+// Spreads the points of a box sideways, so that equal and similar values are distinguishable. The
+// result is deterministic, because no random numbers are used.
 
 /// Returns offsets in [-0.5, 0.5] for values in ascending order. Points spread wider where many
 /// values are close together, so that the outline of the cloud shows the distribution (a sina plot;

@@ -9,7 +9,7 @@ use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_t
 pub(crate) const LABEL_PX: f64 = 12.5;
 /// Minimum readable font size.
 const MIN_LABEL_PX: f64 = 8.5;
-/// Distance between baselines, as a share of the font size.
+/// Distance between baselines, as a fraction of the font size.
 const LINE_SPACING: f64 = 1.25;
 
 /// Labels of all categories, wrapped into lines.
@@ -25,7 +25,7 @@ pub(crate) struct CategoryLabels {
 impl CategoryLabels {
     /// Lays out labels in a column left of bands of height `band_px`. Chooses the largest font size
     /// at which all labels are complete in a column of at most `max_width`, and then the narrowest
-    /// column in which they still are.
+    /// column in which they are still complete.
     pub fn beside_bands(labels: &[&str], band_px: f64, max_width: f64) -> Self {
         let largest = (band_px / LINE_SPACING).clamp(MIN_LABEL_PX, LABEL_PX);
         let smaller = [11.0, 10.0, 9.0, MIN_LABEL_PX]

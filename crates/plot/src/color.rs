@@ -19,7 +19,7 @@ pub(crate) const AXIS: &str = "#8b939e";
 pub(crate) const GRID: &str = "#e4e7eb";
 /// A range behind the data.
 pub(crate) const BAND: &str = "#eef1f5";
-/// Neither good nor bad.
+/// Marks for results that are neither good nor bad.
 pub(crate) const NEUTRAL: &str = "#6b7280";
 /// Background of the sheet.
 pub(crate) const PAPER: &str = "#ffffff";

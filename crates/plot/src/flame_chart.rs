@@ -13,15 +13,15 @@ use std::borrow::Cow;
 /// Height of a box, including the gap to the next one.
 const ROW_PX: f64 = 17.0;
 const TEXT_PX: f64 = 11.0;
-/// Series colors for more and for less cost: vermilion and blue of Okabe and Ito, which everybody
-/// can distinguish.
+/// Series colors for more and for less cost: vermilion and blue of Okabe and Ito, which remain
+/// distinguishable with color blindness.
 const MORE_COLOR: usize = 1;
 const LESS_COLOR: usize = 0;
 /// Range of opacity: pale enough for text, but always visible.
 const MIN_OPACITY: f64 = 0.1;
 const MAX_OPACITY: f64 = 0.75;
-/// First of the series colors for kinds of code: orange, light blue, gray. Changes do not use
-/// these.
+/// First of the series colors for kinds of code: orange, light blue, gray. Changes do not use these
+/// colors.
 const FIRST_KIND_COLOR: usize = 4;
 /// Opacity of boxes that show kinds of code, which are less informative than changes.
 const KIND_TINT: f64 = 0.3;
@@ -191,8 +191,8 @@ fn fill_style(part: FrameColoring) -> (Cow<'static, str>, f64) {
 }
 
 /// Color of a box's outline. If only one side has the function, the outline has the color of the
-/// box, so that the box stands out even without color. Narrow boxes have no outline, because they
-/// would consist of nothing else.
+/// box, so that the box stands out even without color. Narrow boxes have no outline, because a
+/// narrow box would consist only of its outline.
 fn outline_color(part: FrameColoring, width: f64) -> Cow<'static, str> {
     match part {
         _ if width < 3.0 => "none".into(),
@@ -214,7 +214,7 @@ fn text_color(part: FrameColoring) -> &'static str {
 /// Minimum width of a box: narrower ones are invisible, and thousands of them make a file that
 /// slows browsers down.
 const MIN_BOX_PX: f64 = 0.6;
-/// Maximum number of rows: a recursion of hundreds would fill many screens.
+/// Maximum number of rows: a recursion of hundreds of calls would fill many screens.
 const MAX_ROWS: usize = 90;
 
 /// A placed box, relative to the upper left corner.
@@ -315,7 +315,7 @@ pub(crate) fn fit_name(name: &str, width_px: f64, size_px: f64) -> Option<String
     (label.chars().count() > MIN_CHARACTERS || label == short).then_some(label)
 }
 
-/// Strips leading namespaces, ignoring those in brackets: `a::b<c::d>::e` becomes `e`.
+/// Strips leading namespaces, ignoring namespaces in brackets: `a::b<c::d>::e` becomes `e`.
 fn strip_scopes(name: &str) -> &str {
     let mut depth = 0_i32;
     let mut start = 0;

@@ -167,8 +167,8 @@ impl SheetContent for ForestChart {
     }
 }
 
-// Rows and their marks. The shape and the color of a mark both show its verdict, so that either
-// suffices.
+// Rows and their marks. The shape and the color of a mark both show its verdict, so that either of
+// the two suffices.
 
 /// An estimate with its interval.
 #[derive(Clone, Debug, PartialEq)]
@@ -187,7 +187,7 @@ pub struct ForestRow {
 
 // Drawing of a forest plot: labels, marks with intervals, and the column of figures.
 
-/// Maximum share of the width for labels.
+/// Maximum fraction of the width for labels.
 const LABEL_SHARE: f64 = 0.4;
 const LABEL_GAP: f64 = 14.0;
 const FIGURES_PX: f64 = 12.0;
@@ -285,8 +285,8 @@ impl<'a> ForestPlot<'a> {
             });
     }
 
-    /// Draws the column of figures. If the rows are too low, only every second, third, or so on,
-    /// has its figures.
+    /// Draws the column of figures. If the rows are too low, draws the figures of only every second
+    /// row, every third row, and so on.
     fn draw_figures(&self, svg: &mut SvgWriter) {
         let fitting_px = FIGURES_PX.min(self.row_px * 0.9);
         let stride = if fitting_px < 7.0 {
@@ -317,7 +317,7 @@ impl<'a> ForestPlot<'a> {
     }
 }
 
-/// Shades negligible differences from `top` to `bottom`.
+/// Shades the range of negligible differences from `top` to `bottom`.
 pub(crate) fn draw_band(
     svg: &mut SvgWriter,
     chart: &ForestChart,

@@ -50,13 +50,13 @@ pub struct GridPanel {
     pub marks: GridMarks,
 }
 
-/// Data of a small chart. A series has the same index in every panel; where it has no values, it is
-/// empty.
+/// Data of a small chart. A series has the same index in every panel; in a panel without values of
+/// this series, the series is empty.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GridMarks {
     /// Points in the plane.
     Points(Vec<PointSeries>),
-    /// Frequencies of values, or the values themselves if few.
+    /// Frequencies of values, or the values themselves if there are few.
     Values(Vec<HistogramSeries>),
     /// Values in order.
     Sequence(ValueSequence),

@@ -12,12 +12,12 @@ use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 use crate::{AxisScale, ChartAxis};
 
-/// Maximum share of the width for the names of rows.
+/// Maximum fraction of the width for the names of rows.
 pub(crate) const NAME_SHARE: f64 = 0.3;
 
 pub(crate) const NAME_GAP: f64 = 12.0;
 
-/// Share of the height of a row that the tallest bar of the chart fills.
+/// Fraction of the height of a row that the tallest bar of the chart fills.
 const FILLED_ROW_SHARE: f64 = 0.86;
 
 /// Number of values of a series in each bin.

@@ -32,8 +32,8 @@ pub struct LineChart {
     /// Observations from which the points of each series were estimated, such as single runs, in
     /// the order of the series: drawn faintly to the side of the points. May be empty.
     pub observations: Vec<Vec<ChartPoint>>,
-    /// Number of series that are curves, such as fitted ones. Curves are the last of the series.
-    /// Their points were not measured and have no markers.
+    /// Number of series that are curves, such as fitted ones. Curves come last in `series`. Their
+    /// points were not measured and have no markers.
     pub curves: usize,
 }
 

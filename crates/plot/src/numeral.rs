@@ -89,8 +89,8 @@ fn power_labels(values: &[f64], step: f64, exponent: i32) -> Vec<String> {
     values.iter().map(|value| label(*value)).collect()
 }
 
-/// Labels for ticks of a decimal logarithmic axis: `1`, `10`, `2k`, or all of them as `10⁻⁶` if one
-/// has no short form.
+/// Labels for ticks of a decimal logarithmic axis: `1`, `10`, `2k`. If one label has no short form,
+/// all labels are powers of ten such as `10⁻⁶`.
 pub(crate) fn log10_labels(values: &[f64]) -> Vec<String> {
     let are_plain = values
         .iter()

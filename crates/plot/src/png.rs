@@ -46,7 +46,7 @@ impl fmt::Display for PlotError {
 
 impl std::error::Error for PlotError {}
 
-/// Rasterizes `svg`, laid out for `size`, enlarged by `zoom`.
+/// Rasterizes `svg`, which is laid out for `size`, and enlarges it by the factor `zoom`.
 pub(crate) fn encode_png(svg: &str, size: ImageSize, zoom: u32) -> Result<Vec<u8>, PlotError> {
     let width_px = u64::from(size.width_px) * u64::from(zoom);
     let height_px = u64::from(size.height_px) * u64::from(zoom);

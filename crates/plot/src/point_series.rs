@@ -1,5 +1,5 @@
-//! Provides what scatter and line charts share: points in the plane, the choice of the points that
-//! the axes can show, and axes that fit them.
+//! Provides what scatter and line charts share: points in the plane, selection of the points that
+//! the axes can show, and axes scaled to fit those points.
 
 use crate::axes::PointPlane;
 use crate::color::{PAPER, RgbColor};

@@ -13,7 +13,7 @@ use crate::scale::{AxisExtent, AxisMapping, can_show};
 use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 
-/// Height of the chart below its header: low enough for several on a screen.
+/// Height of the chart below its header: low enough that several charts fit on a screen.
 const NATURAL_HEIGHT_PX: f64 = 225.0;
 
 /// Values in order of execution, with a box per series.
@@ -32,8 +32,9 @@ pub struct RunsChart {
     /// Positions on the bottom axis at which one part of the plan ends and the next starts; drawn
     /// as thin lines.
     pub breaks: Vec<f64>,
-    /// Position of the line of each series, if not its median: an estimate that uses additional
-    /// information, such as which values were measured together. May be empty.
+    /// Position of the line of each series; `None` for the median of the series. A position other
+    /// than the median is an estimate that uses additional information, such as which values were
+    /// measured together. May be empty.
     pub centers: Vec<Option<f64>>,
 }
 
@@ -217,7 +218,7 @@ impl SheetContent for RunsChart {
 
 /// Pixels per box including the gap to the next, if there is room.
 const SLOT_PX: f64 = 30.0;
-/// Maximum share of the chart's width for all boxes.
+/// Maximum fraction of the chart's width for all boxes.
 const MAX_WIDTH_SHARE: f64 = 0.35;
 /// Gap in pixels between the runs and the first box.
 const GAP: f64 = 8.0;

@@ -79,8 +79,8 @@ impl AxisExtent {
         self
     }
 
-    /// Pads both ends by a share of the span, but never across zero, which would suggest values of
-    /// the other sign. Equal values get a default span.
+    /// Pads both ends by a fraction of the span, but never across zero, which would suggest values
+    /// of the other sign. Equal values get a default span.
     pub fn with_padding(self, share: f64) -> Self {
         let largest = self.low.abs().max(self.high.abs());
         let span = self.high - self.low;
@@ -113,7 +113,7 @@ impl AxisExtent {
         padded
     }
 
-    /// Pads both ends by a share of the span, possibly across zero.
+    /// Pads both ends by a fraction of the span, possibly across zero.
     pub fn padded_across(self, share: f64) -> Self {
         let padded = self.with_padding(0.0);
         let padding = (padded.high - padded.low) * share;
@@ -176,7 +176,7 @@ impl ScaleProjection {
             Self::Log10 => value.log10(),
             Self::Nines if value < 0.0 => f64::NAN,
             // The position is the number of nines: 0 at 0 %, 1 at 90 %, 2 at 99 %. It is the
-            // negative decimal logarithm of the remaining share.
+            // negative decimal logarithm of the remaining fraction.
             Self::Nines => -(1.0 - value / 100.0).log10(),
             Self::Change => (value / 100.0).ln_1p(),
             Self::Linear => value,
@@ -237,7 +237,8 @@ impl AxisMapping {
         }
     }
 
-    /// Pixel of a value. Values outside the extent, or that cannot be shown, are drawn at the edge.
+    /// Pixel of a value. Values outside the extent, and values that cannot be shown, are drawn at
+    /// the edge.
     pub fn pixel_at(&self, value: f64) -> f64 {
         let edge = if value == f64::INFINITY {
             self.extent.high

@@ -222,7 +222,7 @@ fn hatching_id(style: SeriesStyle, kind: &str) -> String {
     format!("hatch-{kind}-{}-{}", style.hatching(), &style.color()[1..])
 }
 
-/// The verdict on an estimate, which its interval determines.
+/// The verdict on an estimate. The interval of the estimate determines the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VerdictMark {
     /// Better than the reference: a green triangle pointing up.

@@ -25,8 +25,7 @@ static FONT_FACE: LazyLock<Face<'static>> = LazyLock::new(|| {
 pub(crate) const FONT_FAMILIES: &str =
     "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif";
 
-/// Height of a capital letter as a share of the font size (from the font's OS/2 table: 2048 /
-/// 2816).
+/// Height of a capital letter as a fraction of the font size (from the font's OS/2 table: 2048 / 2816).
 pub(crate) const CAP_HEIGHT: f64 = 0.727;
 
 /// Width in pixels of a line of text at a font size in pixels, in the font used for layout.
@@ -133,8 +132,8 @@ impl OutlineBuilder for OutlinePen {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WrappedLine {
     pub text: String,
-    /// Index of the line of the original label that this line belongs to. A label with line breaks
-    /// has several lines from the start.
+    /// Index of the original label's line from which this line comes. A label with line breaks has several lines from
+    /// the start.
     pub source: usize,
 }
 
@@ -280,8 +279,8 @@ impl LineFiller {
         self.end_line();
     }
 
-    /// Appends a piece to this line or a new one; returns false if it is wider than a whole line. A
-    /// single character is always appended, to guarantee termination.
+    /// Appends a piece to this line or a new one; returns false if the piece is wider than a whole line. A single
+    /// character is always appended, to guarantee termination.
     fn append_piece(&mut self, piece: &str) -> bool {
         // A trailing space takes no room.
         let visible_px = reserved_width(piece.trim_end(), self.size_px);

@@ -13,8 +13,8 @@ pub(crate) struct AxisTick {
     pub label: String,
 }
 
-/// Returns about `target_count` labeled ticks. If these are whole decades, unlabeled minor ticks
-/// between them may follow at the end of the list.
+/// Returns about `target_count` labeled ticks. If the labeled ticks are whole decades, unlabeled
+/// minor ticks between them may follow at the end of the list.
 pub(crate) fn extent_ticks(
     extent: AxisExtent,
     target_count: usize,
@@ -36,7 +36,7 @@ fn even_ticks(low: f64, high: f64, target_count: usize, whole_numbers: bool) -> 
     if whole_numbers {
         step = step.max(1.0);
     }
-    // Slight tolerance, so that an end that is a multiple of the step keeps its tick.
+    // The slight tolerance keeps the tick at an end that is a multiple of the step.
     let first = (low / step - 1e-9).ceil();
     let last = (high / step + 1e-9).floor();
     let count = (last - first).clamp(-1.0, 200.0) as i32 + 1;
@@ -184,8 +184,8 @@ fn scaled_mantissas(extent: AxisExtent, mantissas: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Computes a power of ten; unlike that of `powf`, the result is exact where a double can represent
-/// it.
+/// Computes a power of ten; unlike the result of `powf`, this result is exact where a double can
+/// represent the power.
 fn power_of_ten(exponent: i32) -> f64 {
     match exponent {
         // For such exponents, the denominator that the next arm uses could overflow to infinity.

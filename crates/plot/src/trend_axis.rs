@@ -108,7 +108,8 @@ struct PlacedLabel {
     text: String,
 }
 
-/// Selects as many labels as fit: the newest first, then the oldest, then those halfway between.
+/// Selects as many labels as fit: the newest first, then the oldest, then labels halfway between
+/// labels that are already selected.
 fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     let inside: Vec<&PositionLabel> = labels
         .iter()
@@ -161,7 +162,8 @@ fn halving_order(count: usize) -> Vec<usize> {
 
 const MINUTE_MS: f64 = 60e3;
 const DAY_MS: f64 = 86.4e6;
-/// Range of the ECMAScript calendar (ECMA-262, section 21.4.1.1); dates beyond are meaningless.
+/// Range of the ECMAScript calendar (ECMA-262, section 21.4.1.1); dates beyond this range are
+/// meaningless.
 const MAX_DATE_MS: f64 = 8.64e15;
 
 /// A step from one date to the next, finest first.

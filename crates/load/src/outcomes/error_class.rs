@@ -55,9 +55,9 @@ pub enum ErrorClass {
     ProtocolEarly,
     /// Connecting exceeded the timeout.
     TimeoutConnect,
-    /// The first byte of the response exceeded the timeout.
+    /// The first byte of the response did not arrive within the timeout.
     TimeoutFirstByte,
-    /// The complete response exceeded the timeout.
+    /// The response was not complete within the timeout.
     TimeoutTotal,
     /// The server closed the HTTP/2 connection.
     H2GoAway,

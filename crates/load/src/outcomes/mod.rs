@@ -300,7 +300,7 @@ impl OutcomeCounts {
             .chain(last)
     }
 
-    /// Pairs of counts that must be equal, each with its name.
+    /// Pairs of counts that must be equal. Each count has its name before it.
     fn balanced_pairs(&self) -> [(&'static str, u64, &'static str, u64); 8] {
         let ended: u64 = self.rows().map(|row| row.count).sum();
         let answered: u64 = ErrorClass::all_classes()
@@ -361,8 +361,8 @@ impl OutcomeCounts {
         ]
     }
 
-    /// Verifies that the counts add up. This holds only for complete counts, after
-    /// [`OutcomeCounts::close_counts`].
+    /// Verifies that the counts add up. Call [`OutcomeCounts::close_counts`] first, because
+    /// incomplete counts do not add up.
     ///
     /// # Errors
     /// Returns the pairs of counts that differ.

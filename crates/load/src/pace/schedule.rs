@@ -1,5 +1,5 @@
-//! Computes the schedule of the open model: the time of every request, known before the first is
-//! sent.
+//! Computes the schedule of the open model, in which the time of every request is known before the
+//! first request is sent.
 //!
 //! Each time is computed from the request's number and never from the previous time, so errors do
 //! not accumulate: the last request of an hour is as exact as the first. Random arrivals use the
@@ -64,7 +64,8 @@ impl RateSchedule {
         self.spacing
     }
 
-    /// One thread's share: the requests whose number modulo `threads` is `thread`.
+    /// Returns the part of the schedule that one thread sends: the requests whose number modulo
+    /// `threads` is `thread`.
     pub fn thread_schedule(
         &self,
         thread: u32,
@@ -114,8 +115,8 @@ impl RateSchedule {
             .fold(0, |sum: u64, stage| sum.saturating_add(stage.duration_ns))
     }
 
-    /// Number of requests for which [`RateSchedule::due_ns`] is at most `at_ns`, by binary search:
-    /// the times increase with the request number.
+    /// Counts the requests for which [`RateSchedule::due_ns`] is at most `at_ns`. A binary search
+    /// finds the count, because the times increase with the request number.
     fn even_due_by(&self, at_ns: u64) -> u64 {
         let is_due = |index| self.due_ns(index).is_some_and(|due| due <= at_ns);
         let (mut low, mut high) = (0, 1);
@@ -337,9 +338,9 @@ impl RequestRate {
     }
 }
 
-// One thread's share of a schedule. Of N threads, thread i sends the requests i, i + N, i + 2N and
-// so on. Together they send the same requests at the same nanoseconds as a single thread, and no
-// thread sends in bursts.
+// The part of a schedule that one thread sends. Of N threads, thread i sends the requests i, i + N,
+// i + 2N and so on. Together they send the same requests at the same nanoseconds as a single
+// thread, and no thread sends in bursts.
 
 /// A request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -361,8 +362,8 @@ pub struct ThreadSchedule<'a> {
     random: Option<ArrivalWalk>,
 }
 
-/// State of random arrivals. Arrivals can only be drawn in sequence, so every thread draws those of
-/// all threads and uses only its own.
+/// State of random arrivals. Arrivals can only be drawn in sequence, so every thread draws the
+/// arrivals of all threads and uses only its own.
 #[derive(Debug, Clone)]
 struct ArrivalWalk {
     draws: ExponentialDraws,

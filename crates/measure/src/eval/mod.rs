@@ -1,5 +1,5 @@
-//! Plans to measure snippets of code: decides which become variants of one case and which become
-//! separate cases. Start at [`plan_snippets`].
+//! Creates plans that measure snippets of code. This module decides which snippets become variants
+//! of one case and which become separate cases. Start at [`plan_snippets`].
 
 pub mod parameters;
 mod search;
@@ -14,9 +14,9 @@ use speedwell_model::{
     Case, ParameterValue, SampleDivision, SampleLength, Snippet, SnippetLanguage, Variant,
 };
 
-/// Samples in one run of a command: a single one, with as many executions as fit into the time, but
-/// at least one. There is no warm-up, because earlier executions do not warm up a new process, and
-/// slow commands should not be executed for nothing.
+/// How one run of a command is divided into samples. There is a single sample. It consists of as
+/// many executions as fit into the time, but at least one. There is no warm-up, because earlier
+/// executions do not warm up a new process, and slow commands should not be executed for nothing.
 const COMMAND_SAMPLES: SampleDivision = SampleDivision {
     count: 1,
     length: SampleLength::TimeNs(300_000_000),
@@ -56,8 +56,8 @@ pub struct EvalRequest {
     pub is_trial: bool,
 }
 
-/// Plans to measure snippets. Several snippets become variants of one case, so that they are
-/// compared. If programs are compared, each snippet becomes a case instead.
+/// Creates a plan that measures snippets. Several snippets become variants of one case, so that
+/// they are compared. If programs are compared, each snippet becomes a case instead.
 ///
 /// # Errors
 /// Fails if variants contradict each other or other options.
@@ -110,8 +110,8 @@ fn snippets_as_variants(snippets: &[NamedSnippet]) -> Vec<Variant> {
     snippets.iter().map(variant).collect()
 }
 
-/// Builds the cases. Every snippet has cases of its own, except that snippets that are compared
-/// share them. There is one case for every combination of values and every number of workers.
+/// Builds the cases. Snippets that are compared share their cases. Otherwise, every snippet has
+/// cases of its own. There is one case for every combination of values and every number of workers.
 ///
 /// # Errors
 /// Fails if the current folder is gone, there are too many combinations, or the selection matches

@@ -60,9 +60,9 @@ impl DecimalNumber {
     }
 }
 
-/// Numbers from `first` to `last`, inclusive, in steps of `step`, by default 1. The first number
-/// keeps its decimal places. The other numbers have as many decimal places as `first` or `step`,
-/// whichever has more.
+/// Returns the numbers from `first` to `last`, both included, in steps of `step`. The default step
+/// is 1. The first number keeps its decimal places. The other numbers have as many decimal places
+/// as `first` or `step`, whichever has more.
 ///
 /// # Errors
 /// Fails if a word is not a number, the range is empty, the step is not positive, or there are more

@@ -58,7 +58,7 @@ pub fn plan_search(
     Ok(plans)
 }
 
-/// Searches with one snippet after the other. Returns the session and how the search ended.
+/// Runs the search for one snippet after the other. Returns the session and how the search ended.
 ///
 /// # Errors
 /// Fails if the store cannot be written.
@@ -129,8 +129,8 @@ struct ConcurrencySearch<'a, 'l> {
 }
 
 impl ConcurrencySearch<'_, '_> {
-    /// Searches with one snippet; returns whether that succeeded. Measurements before a failure are
-    /// kept.
+    /// Runs the search for one snippet; returns whether the search succeeded. Measurements before a
+    /// failure are kept.
     fn search_snippet(
         &mut self,
         job: &BenchmarkJob,

@@ -1,4 +1,4 @@
-//! Estimates how long an experiment takes, as far as its plan, or a trial of all its cases, shows.
+//! Estimates how long an experiment takes, based on its plan or on a trial of all its cases.
 
 use speedwell_harness::plan::SessionPlan;
 use speedwell_harness::{BenchmarkJob, SourceKind};
@@ -16,10 +16,10 @@ pub struct ExperimentEstimate {
     pub requests: u64,
 }
 
-/// Returns the measuring time of benchmark files and snippets, if options and files determine it
-/// before anything runs. It excludes the time to start programs and servers. `None` if a benchmark
-/// or a framework determines the time. Also `None` for experiments, for which [`estimate_loads`]
-/// gives an estimate.
+/// Returns the measuring time of benchmark files and snippets, if options and files determine this
+/// time before anything runs. The result excludes the time to start programs and servers. `None` if
+/// a benchmark or a framework determines the time. Also `None` for experiments, for which
+/// [`estimate_loads`] gives an estimate.
 pub fn measuring_time(plan: &SessionPlan) -> Option<Duration> {
     let is_sequential = plan.design.order != RunOrder::Paired && !plan.shared;
     if !is_sequential || plan.is_search || plan.design.counting.is_some() {
@@ -59,7 +59,7 @@ fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Opt
     }
 }
 
-/// Estimates the loads of all runs, without a trial; `None` if there are no loads.
+/// Estimates how long the loads of all runs take, without a trial; `None` if there are no loads.
 ///
 /// # Errors
 /// Fails if the definition was stored by another version, whose grammar differs.

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Poll interval of the spools while waiting for their end.
+/// Interval between checks of the spools while waiting for the spools to end.
 const SPOOL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long idle jobs may take to exit before they are canceled.
 const JOB_EXIT_GRACE: Duration = Duration::from_secs(2);
@@ -77,13 +77,13 @@ pub(super) struct WorkerMachine {
     /// Folder of the session on the machine; `bundle` is the folder of the bundle.
     pub folder: PathBuf,
     pub bundle: PathBuf,
-    /// Whether this machine can access the folder directly.
+    /// Whether the coordinator can access the folder directly.
     pub is_shared: bool,
     /// Consecutive attempts that ended without a block.
     pub failures: u32,
 }
 
-/// An attempt to measure a shard. It is listed until it is settled.
+/// An attempt to measure a shard. It stays in [`FleetCoordinator::attempts`] until it is settled.
 pub(super) struct ShardAttempt {
     pub shard: u32,
     pub origin: BlockOrigin,
@@ -146,7 +146,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Waits briefly for the jobs to exit and cancels the rest. Jobs exit by themselves unless
-    /// their supervisor has died. Such a job would hold its machine until someone canceled it.
+    /// their supervisor has died. Such a job would hold its machine until it was canceled.
     fn free_machines(&mut self) {
         let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
         let begin = Instant::now();
@@ -466,7 +466,7 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Records the decision of an attempt that a case needs no more runs. Returns whether the
+    /// Records that an attempt has decided that a case needs no more runs. Returns whether the
     /// decision was recorded; this requires that the attempt delivered the block on which the
     /// decision is based.
     fn record_decision(

@@ -50,8 +50,8 @@ pub struct ShardStatus {
 /// Collects the results of a session's workers, and does what `action` says.
 ///
 /// # Errors
-/// Fails if the session was not distributed, another process attends to it, or the engine or the
-/// store cannot be accessed.
+/// Fails if the session was not distributed, another process manages it, or the engine or the store
+/// cannot be accessed.
 pub fn reattach_session(
     store: &mut Store,
     number: i64,

@@ -1,5 +1,5 @@
-//! Runs on a machine that measures for a detached session: starts a worker for the requests that it
-//! receives, streams the worker's spools when a coordinator reconnects, and ends the worker.
+//! Runs on a machine that measures for a detached session: starts a worker for the received
+//! requests, streams the worker's spools when a coordinator reconnects, and ends the worker.
 
 use super::shard_request::{request_path, stop_marker};
 use super::worker::perform_tasks;
@@ -105,8 +105,8 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
     Ok(detached::has_ended(&job))
 }
 
-/// Interrupts this process when stdin ends, because no one reads its output any longer. Needed only
-/// with `follows`; otherwise, the process ends by itself.
+/// Interrupts this process when stdin ends, because nothing reads its output any longer. This is
+/// necessary only with `follows`; otherwise, the process ends by itself.
 fn stop_at_stdin_end() {
     thread::spawn(|| {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());

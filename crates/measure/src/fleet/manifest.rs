@@ -125,8 +125,8 @@ struct PlanFolders {
     /// Folders to send: projects, and folders of files outside any project.
     sent: BTreeSet<PathBuf>,
     /// All folders named in the plan. Their paths in the plan are rewritten for the machine. Some
-    /// of these folders, for example the one after which groups are named, also contain files that
-    /// are not sent.
+    /// of these folders, for example the folder that gives groups their names, also contain files
+    /// that are not sent.
     named: BTreeSet<PathBuf>,
 }
 

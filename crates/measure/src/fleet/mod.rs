@@ -192,9 +192,9 @@ fn assign_machines(
     Ok((machines, shards))
 }
 
-/// Follows the attempts that an earlier coordinator started, reading their spools from the
-/// beginning. With `follows`, it also withdraws earlier requests to stop, and keeps connections
-/// open until the workers have ended.
+/// Resumes reading the attempts that an earlier coordinator started, from the beginning of their
+/// spools. If `follows` is set, withdraws earlier requests to stop and keeps connections open until
+/// the workers have ended.
 fn resume_attempts(
     coordinator: &mut FleetCoordinator<'_, '_, '_>,
     follows: bool,
@@ -238,7 +238,7 @@ fn resume_attempts(
             continue;
         }
         // Without a connection, the spool is read from a file. If the attempt needed a connection
-        // and it broke, the attempt delivers nothing more and ends immediately.
+        // and the connection broke, the attempt delivers nothing more and ends immediately.
         let file = attempt_spool_path(&folder, shard, stored.attempt);
         coordinator.follow_spool(shard, job, SpoolSource::from_file(file), true)?;
     }
@@ -342,8 +342,8 @@ fn initial_record(machine: &FleetMachine) -> SessionMachine {
     }
 }
 
-/// Makes every machine measure all cases with a fixed number of runs: a sequential stopping rule
-/// would have to judge all machines together.
+/// Makes every machine measure all cases with a fixed number of runs, because a sequential stopping
+/// rule would have to judge all machines together.
 fn repeat_on_each(plan: &mut SessionPlan, machines: u32) {
     plan.strata = machines;
     if let StoppingDesign::Sequential { .. } = plan.design.stopping {

@@ -1,9 +1,9 @@
 //! Decides how a coordinator waits: when it checks spools and queries the engine, and how it
 //! reports work that has not started.
 //!
-//! Polls often after something has arrived and less often the longer nothing happens, because
-//! polling takes time from a measurement on the same machine. Start at [`PollBackoff`] and
-//! [`WaitingReport`].
+//! The coordinator polls often after something has arrived. The longer nothing happens, the less
+//! often it polls, because polling takes time from a measurement on the same machine. Start at
+//! [`PollBackoff`] and [`WaitingReport`].
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -13,9 +13,10 @@ use speedwell_results::store::{BlockOrigin, ShardState};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Failed attempts on one machine after which a shard is lost.
+/// Number of failed attempts on one machine after which a shard is lost.
 const MAX_ATTEMPTS: u32 = 3;
-/// Consecutive attempts without a block after which a machine gets no more work.
+/// Number of consecutive attempts without a completed block after which a machine gets no more
+/// work.
 const MAX_MACHINE_FAILURES: u32 = 2;
 
 impl FleetCoordinator<'_, '_, '_> {

@@ -65,7 +65,7 @@ impl ShardRequest {
             Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
         };
         let plan = read().with_context(|| format!("cannot read '{}'", file.display()))?;
-        // Benchmarks get the real path of the bundle, not that of the symlink to it.
+        // Benchmarks get the real path of the bundle, not the path of the symlink to the bundle.
         let bundle = fs::canonicalize(&self.bundle)?;
         let relocation = RelocationMap::new([(PathBuf::from(BUNDLE_PLACEHOLDER), bundle)]);
         plan.relocated(&relocation).extract_shard(&self.shard)

@@ -19,8 +19,8 @@ use std::fs;
 use std::path::Path;
 
 /// Reads the spools that earlier attempts at the shard left in the session's folder. Returns the
-/// blocks in them that the request does not know, each with the index of its case in `plan`, the
-/// part of the session's plan that this attempt measures.
+/// blocks in them that the request does not know, each with the index of its case in `plan`. `plan`
+/// is the part of the session's plan that this attempt measures.
 pub(super) fn earlier_blocks(
     folder: &Path,
     request: &ShardRequest,
@@ -87,9 +87,10 @@ impl StaleAttempts {
         self.running.push(stale);
     }
 
-    /// Returns the blocks of stale attempts that other attempts have also delivered since the last
-    /// call, each with its origin. `stored_runs` returns the stored runs of slots. A block that a
-    /// successor took over consists of the same runs and is not reported.
+    /// Returns each block of a stale attempt for which the store now has different runs, delivered
+    /// by another attempt. Each block comes with its origin and is returned once. `stored_runs`
+    /// returns the stored runs of slots. If a successor took over a block, the stored runs are the
+    /// same, and the block is not returned.
     ///
     /// # Errors
     /// Fails if `stored_runs` fails.

@@ -1,6 +1,8 @@
-//! Puts what a session needs on a machine: into a directly accessible folder, or over a connection.
+//! Sends the files that a session needs to a machine, either by writing them to a directly
+//! accessible folder or over a connection.
 //!
-//! Over a connection, this program is sent first. On the machine, it then receives everything else.
+//! Over a connection, this program is sent first. It is then started on the machine and receives
+//! everything else.
 
 use super::manifest::link_program;
 use super::shard_request::PROGRAM_PATH;
@@ -25,7 +27,7 @@ pub(crate) fn is_shared(file: &FleetFile) -> bool {
 /// Maximum number of skipped files to name.
 const MAX_NAMED_FILES: usize = 5;
 
-/// Warns about files in the folders that cannot be sent.
+/// Warns about files that cannot be sent.
 ///
 /// # Errors
 /// Fails if the listener fails.
@@ -46,7 +48,7 @@ pub(crate) fn warn_of_left_out(
     Ok(())
 }
 
-/// Reports that the necessary files are sent to a machine, and their size.
+/// Reports that the necessary files are being sent to a machine, with their size.
 ///
 /// # Errors
 /// Fails if the listener fails.

@@ -29,8 +29,8 @@ const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Shorter waits are not reported, because shards of one session often wait for each other.
 const MIN_REPORTED_WAIT: Duration = Duration::from_secs(60);
 
-/// Performs the tasks with these numbers. A single `-` reads requests from stdin instead, one per
-/// line, until it is closed.
+/// Performs the tasks with these numbers. If `tasks` is a single `-`, reads requests from stdin
+/// instead, one per line, until stdin is closed.
 ///
 /// # Errors
 /// Fails if a request cannot be read or a spool cannot be written. Failures while measuring are
@@ -63,7 +63,7 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes sessions from the fleet folder that have not been written to for two weeks.
+/// In the fleet folder, removes the sessions that have not been written to for two weeks.
 fn remove_old_sessions(session: &Path) {
     let fleet = session.ancestors().nth(2);
     if let Some(fleet) = fleet.filter(|_| {

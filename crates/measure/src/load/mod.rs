@@ -27,7 +27,7 @@ use std::path::Path;
 pub struct LoadResults {
     /// The loads, in order.
     pub runs: Vec<LoadRun>,
-    /// An error if a load could not be started, after which there are no more loads.
+    /// An error if a load could not be started. No other loads are sent after it.
     pub ended: anyhow::Result<()>,
 }
 
@@ -45,7 +45,7 @@ pub fn run_loads(request: &LoadRequest, emit: &mut dyn FnMut(LoadEvent<'_>)) -> 
     LoadResults { runs, ended }
 }
 
-/// Builds the session of the loads.
+/// Builds a session from the loads.
 ///
 /// # Errors
 /// Fails if there are no loads.

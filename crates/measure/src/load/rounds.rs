@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 /// Options for HTTP loads.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
-    /// The load for every address. A visit of a level or rate replaces the concurrency or rate
+    /// The load for every address. A search or a list of levels replaces the concurrency or rate
     /// given here.
     pub specs: Vec<LoadSpec>,
     /// What to search for.
@@ -29,7 +29,7 @@ pub struct LoadRequest {
     pub conditions: Vec<LoadCondition>,
     /// Seed of every random choice.
     pub seed: u64,
-    /// Machines that send the loads; this one by default.
+    /// Machines that send the loads; this machine by default.
     pub generators: Option<FleetRequest>,
 }
 
@@ -55,8 +55,8 @@ pub enum LoadEvent<'a> {
     Notice(LoadNotice<'a>),
     /// The load has ended.
     Ended,
-    /// A level or rate, the first value, was visited. The second value is the number of successful
-    /// responses per second.
+    /// A level or rate was visited. The first value is this level or rate, and the second value is
+    /// the number of successful responses per second.
     Visited(f64, Option<f64>),
 }
 

@@ -1,4 +1,4 @@
-//! Connects this process to one role of an experiment on its machine. Start at
+//! Connects this process to one role of an experiment, which runs on another machine. Start at
 //! [`RoleConnection::open`].
 
 use super::worker::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
@@ -51,7 +51,7 @@ impl RoleConnection {
             .map_err(connect_failure)?;
         let (connection, reader) = GeneratorConnection::new(child).map_err(connect_failure)?;
         let json = serde_json::to_string(request).map_err(|error| connect_failure(error.into()))?;
-        // Ignore errors: the end of a failed connection gives the reason.
+        // Ignore errors: if the connection has failed, the next read gives the reason.
         let _ = connection.send_line(&json);
         let alarm = Arc::new(AtomicBool::new(false));
         Ok(RoleConnection {

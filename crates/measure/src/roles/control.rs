@@ -27,9 +27,9 @@ pub enum MeasuringProcess {
     Here(i32),
     /// A process on another machine, as far as the store knows.
     Elsewhere,
-    /// None, and the plan is not finished.
+    /// No process, and the plan is not finished.
     Interrupted,
-    /// None: the session is complete.
+    /// No process, because the session is complete.
     Complete,
 }
 

@@ -25,8 +25,8 @@ pub struct MachineLease {
 }
 
 impl MachineLease {
-    /// Acquires the locks of all machines in the order of their identities: two experiments that
-    /// used different orders could deadlock. Several names of one machine share a lock.
+    /// Acquires the locks of all machines in the order of their identities, because two experiments
+    /// that use different orders could deadlock. Several names of one machine share a lock.
     ///
     /// # Errors
     /// Fails if a machine cannot be reached or the user interrupts.

@@ -1,9 +1,9 @@
 //! Prepares experiments whose roles run on different machines: selects the machines and sends the
 //! necessary files to each.
 //!
-//! The machines are selected once, all or none, and keep their roles in all runs. [`perform_run`]
-//! controls one run from this machine, and [`worker`] executes a role on another machine. Start at
-//! [`prepare_machines`].
+//! The machines are selected once, either for all roles or for none, and keep their roles in all
+//! runs. [`perform_run`] controls one run from this machine, and [`worker`] executes a role on
+//! another machine. Start at [`prepare_machines`].
 
 mod assign;
 mod connection;
@@ -95,7 +95,8 @@ pub fn prepare_machines(
     Ok((placement, machine_lease))
 }
 
-/// Sends files of an interrupted session to its machines again if they have been removed since.
+/// If the files of an interrupted session have been removed from some of its machines, sends the
+/// files to these machines again.
 fn resend_missing(
     engine: &mut FleetEngine,
     placement: &mut MachinePlacement,

@@ -132,8 +132,8 @@ fn keep_placed_services(
     result.and(end_result)
 }
 
-/// Placeholders known before anything starts: the target's host, and services that outlive the
-/// target.
+/// Placeholders known before anything starts: the target's host, and the addresses of services that
+/// outlive the target.
 fn initial_placeholders(
     placement: &MachinePlacement,
     kept: &[PlaceholderValue],
@@ -144,8 +144,8 @@ fn initial_placeholders(
     placeholders
 }
 
-/// Starts services one after the other, each on its machine, since a service may need those before
-/// it. Adds their addresses to `placeholders`.
+/// Starts services one after the other, each on its machine, because a service may need the
+/// services before it. Adds their addresses to `placeholders`.
 fn start_services(
     engine: &mut FleetEngine,
     placement: &MachinePlacement,
@@ -195,7 +195,7 @@ fn end_all(services: Vec<RoleConnection>, report: &mut RunReport) -> StageResult
 }
 
 /// Returns the failure of the service whose loss made the target fail, if there is such a service.
-/// Its end may be noticed a little later than the failure of the target.
+/// The end of the service may be noticed a little later than the failure of the target.
 fn find_lost_service(services: &[RoleConnection]) -> Option<StageFailure> {
     let begin = Instant::now();
     loop {
@@ -297,8 +297,8 @@ impl PlacedRun<'_> {
         names.join(", ")
     }
 
-    /// Sends a load from the machines that have this role. The load ends early if the target or a
-    /// service is lost.
+    /// Sends a load from the machines that have the role `load`. The load ends early if the target
+    /// or a service is lost.
     fn send_load(
         &self,
         load_request: &RequestedLoad,

@@ -3,8 +3,8 @@
 //!
 //! The coordinating process sends one [`WorkerRequest`] on stdin, and the role answers with
 //! [`WorkerEvent`]s on stdout. The coordinator answers each [`WorkerEvent::Load`] with a
-//! [`LoadReply`]. Every message is a line of JSON. The role of the target performs the whole life
-//! of a server (`runner/experiment`), but other workers send the loads. Start at [`perform_role`].
+//! [`LoadReply`]. Every message is a line of JSON. The role of the target starts, checks and stops
+//! the server (`runner/experiment`), but other workers send the loads. Start at [`perform_role`].
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
@@ -287,7 +287,7 @@ fn receive_replies() -> Receiver<LoadReply> {
     replies
 }
 
-/// Asks the sender of the [`TargetRequest`] to have every load sent, and waits for its reply.
+/// Asks the coordinator to have every load sent by other workers, and waits for the reply.
 struct DelegatedLoads(Mutex<Receiver<LoadReply>>);
 
 impl LoadSender for DelegatedLoads {

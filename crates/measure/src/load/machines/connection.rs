@@ -74,7 +74,7 @@ impl SharedLoadState {
         self.changed.notify_all();
     }
 
-    /// Announces when all machines start, or that they do not.
+    /// Announces the time at which all machines start, or that they will not start.
     pub fn announce_start(&self, start: Option<i64>) {
         let mut agreed = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         agreed.get_or_insert(start);
@@ -113,8 +113,7 @@ impl GeneratorConnection {
         let stderr_reader = stderr.map(|mut stderr| {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
-                // Discard the rest, so that the other end never blocks because no one reads its
-                // stderr.
+                // Discard the rest, so that the other end does not block on an unread stderr.
                 let _ = stderr
                     .by_ref()
                     .take(MAX_STDERR_BYTES)
@@ -233,7 +232,7 @@ impl GeneratorConnection {
         let _ = child.wait();
     }
 
-    /// Explains why the connection ended, by the stderr and the exit status of the other end.
+    /// Explains why the connection ended, based on the stderr and the exit status of the other end.
     pub fn end_reason(&self, error: &anyhow::Error) -> String {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         // The process exits when its input ends, unless the machine does not respond.

@@ -43,7 +43,7 @@ impl LinkWatch {
     }
 }
 
-/// Lists devices with a known speed, which leaves out the loopback.
+/// Lists the devices with a known speed. The loopback device has no known speed, so it is left out.
 fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let device = |entry: fs::DirEntry| {
@@ -63,8 +63,8 @@ fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
 }
 
 /// Returns the device with the highest utilization, and this utilization. The utilization of a
-/// device is that of its busier direction. Links are full duplex, so each direction has the full
-/// speed.
+/// device is the utilization of its busier direction. Links are full duplex, so each direction has
+/// the full speed.
 fn most_used(
     before: &[NetworkDevice],
     after: &[NetworkDevice],

@@ -84,7 +84,7 @@ impl LoadGenerators {
     }
 
     /// Creates generators on known machines, each given by its name and the path of this program on
-    /// it.
+    /// that machine.
     pub(crate) fn on_machines(
         engine: FleetEngine,
         machines: impl IntoIterator<Item = (String, String)>,
@@ -478,7 +478,8 @@ mod tests {
 
     #[test]
     fn three_machines_give_the_percentiles_of_one_generator_with_all_parts() {
-        // Response times over four orders of magnitude, spread like those of real requests.
+        // Response times over four orders of magnitude, spread like the response times of real
+        // requests.
         let time = |at: u64| 1_000 + (at * 7_919) % 9_973 * (1 + at % 11) * 1_000;
         let whole = measurement((0..10_001).map(time));
         let part = |index: u64| measurement((0..10_001).filter(|at| at % 3 == index).map(time));

@@ -33,8 +33,8 @@ use std::time::{Duration, Instant};
 pub const LOAD_SUBCOMMAND: &str = "load";
 
 /// Number of trial connections before a load. The server's kernel accepts connections by itself, so
-/// a few trials suffice. Many would overflow the server's accept queue: the kernel silently drops
-/// the excess, and retries come seconds later.
+/// a few trials suffice. Many trials would overflow the server's accept queue: the kernel silently
+/// drops the excess, and retries come seconds later.
 const CONNECT_TRIALS: usize = 8;
 /// Delay between trial connections, so that the server accepts one before the next arrives.
 const CONNECT_DELAY: Duration = Duration::from_millis(10);
@@ -58,7 +58,7 @@ pub(super) struct GeneratorReport {
     pub link: Option<(String, f64)>,
 }
 
-/// Sends this machine's share of the load described on stdin.
+/// Sends this machine's part of the load that the request on stdin describes.
 ///
 /// # Errors
 /// Fails if the connection breaks or the load cannot be sent from here.
@@ -116,7 +116,7 @@ fn send_part(
     stop: &AtomicBool,
 ) -> Result<Option<CombinedResult>> {
     let mut watch = |snapshot: &LoadSnapshot| {
-        // A lost snapshot is harmless. If no one reads the snapshots any longer, the load is
+        // A lost snapshot is harmless. If nothing reads the snapshots any longer, the load is
         // stopped anyway.
         let _ = send_message("at", snapshot);
     };
