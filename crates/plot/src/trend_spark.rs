@@ -14,7 +14,7 @@ use crate::trend_point::{PointBucket, make_buckets};
 const MARGIN_PX: f64 = 7.0;
 const MARKS_PX: f64 = 13.0;
 const RADIUS_PX: f64 = 3.2;
-/// Minimum distance of neighboring points of the line.
+/// Minimum distance between neighboring points of the line.
 const POINT_PX: f64 = 2.0;
 
 impl TrendChart {
