@@ -50,7 +50,7 @@ pub fn report_checks(checks: &[CheckLine]) -> Document {
     document
 }
 
-/// A spread below this share is negligible, because changes of this size count as `same` by
+/// A spread below this fraction is negligible, because changes of this size count as `same` by
 /// default.
 const NEGLIGIBLE_SPREAD: f64 = 0.02;
 

@@ -19,9 +19,9 @@ use speedwell_analysis::scaling::{
 use speedwell_model::IntervalEstimate;
 use speedwell_plot as plot;
 
-/// If the visits of one level differ by more than this share, they hide where throughput stops
-/// growing: in the simulations of crates/stats/DERIVATIONS.md, this point is then found less than
-/// nine times in ten.
+/// Maximum fraction by which the visits of one level may differ. Visits that differ more hide where
+/// throughput stops growing: in the simulations of crates/stats/DERIVATIONS.md, this point is then
+/// found less than nine times in ten.
 const MAX_NOISE: f64 = 0.15;
 
 /// Formats a throughput with as many digits as its interval supports.
@@ -126,8 +126,8 @@ pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
         .with_text(formatted.unwrap_or_default())
 }
 
-/// The cell with the status of a level; for the level that is the answer, a mark takes its place. A
-/// level without a status failed.
+/// The cell with the status of a level. For the level that is the answer, a mark replaces the
+/// status. A level without a status failed.
 pub fn standing_cell(standing: Option<&LevelState>, is_knee: bool) -> ReportCell {
     let name = standing.map_or("failed", |standing| status_name(standing.status));
     ReportCell::value(name).with_text(if is_knee { "◀ here" } else { name })

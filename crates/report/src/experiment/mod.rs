@@ -1,5 +1,5 @@
 //! Builds the report of an experiment: its question, the answer, claims, a table per metric, the
-//! share of requests served within a time, and charts.
+//! percentage of requests served within a given time, and charts.
 //!
 //! This module decides on content and order. The answer comes first, with its chart and tables;
 //! everything else follows, collapsed where the format allows that. The experiment file selects the

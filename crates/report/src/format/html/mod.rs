@@ -215,8 +215,8 @@ fn split_sentence(text: &str) -> (&str, &str) {
 fn capitalize_own_words(text: &str) -> String {
     let mut characters = text.chars();
     match characters.next() {
-        // A capital letter would change the name of a variant or a file, so only texts that begin
-        // with words of our own, or that are a single word, get one.
+        // A capital letter would change the name of a variant or a file. So only texts that begin
+        // with words of our own, or that are a single word, are capitalized.
         Some(first) if text.starts_with("it is ") => {
             first.to_uppercase().chain(characters).collect()
         }
