@@ -1,6 +1,6 @@
-//! Draws the trend chart, which shows a metric over the revisions of a program: points with
-//! intervals, the levels between changes, a labeled mark at every change, and thin lines at other
-//! events.
+//! Draws the trend chart, which shows a metric over the revisions of a program. The chart has
+//! points with intervals, the levels between changes, a labeled mark at every change, and thin
+//! lines at other events.
 //!
 //! This module decides which range of values is shown. `trend_point` draws the points,
 //! `trend_marks` draws changes and notes, and `trend_axis` draws the area below the plot. Callers

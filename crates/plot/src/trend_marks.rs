@@ -192,8 +192,8 @@ impl TrendNote {
     }
 }
 
-/// A label with its placement: the position that it describes, its lane above the plot, where lane
-/// 0 is next to the plot, and its left end.
+/// A label with its placement: the position that it describes, its lane above the plot (lane 0 is
+/// next to the plot), and its left end.
 #[derive(Clone, Debug)]
 struct PlacedText {
     x: f64,

@@ -1,5 +1,6 @@
-//! Draws a trend as a sparkline, for a row of a table that describes the trend in words: points as
-//! a faint line, levels on top of this line, and the marks of changes.
+//! Draws a trend as a sparkline, for a row of a table that describes the trend in words. A
+//! sparkline shows the points as a faint line, the levels on top of this line, and the marks of
+//! changes.
 
 use crate::axis::ChartAxis;
 use crate::color::{INK, MUTED};

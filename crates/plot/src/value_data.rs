@@ -1,5 +1,6 @@
 //! Draws the values of several series along one axis, for histograms and their small multiples. It
-//! decides which values can be shown, whether as bars or individually, and the extent of the axis.
+//! decides which values can be shown, whether they are shown as bars or individually, and how far
+//! the axis extends.
 
 use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::bins::{CountedValue, HistogramBins, total_count};
