@@ -1,5 +1,5 @@
-//! Opens a private channel between us and a child, apart from its standard streams, and defines the
-//! trait for what is said over it.
+//! Opens a private channel between us and a child, in addition to the child's standard streams.
+//! Defines the trait for conversations over this channel.
 
 use rustix::io::ioctl_fionbio;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};

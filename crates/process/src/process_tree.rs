@@ -380,7 +380,7 @@ fn without_companions(children: impl Iterator<Item = i32>) -> Vec<i32> {
 static COMPANIONS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// A child that runs alongside the measured processes, such as a connection to another machine.
-/// While this value lives, the child does not count as left over by a measured process.
+/// While this value lives, the child does not count as left behind by a measured process.
 #[derive(Debug)]
 pub struct CompanionProcess {
     pid: i32,

@@ -1,5 +1,5 @@
 //! Runs one child from start to end: sets up descriptors, process group and death signal, then
-//! listens and decides when to end it. Start at [`run_child`].
+//! listens and decides when to end the child. Start at [`run_child`].
 
 use crate::channel::{self, ChannelEnds, ChildConversation, NextStep};
 use crate::syscalls::{disable_address_randomization, reap_child};
