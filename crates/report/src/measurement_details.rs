@@ -1,5 +1,5 @@
-//! Reports how, and on which machine, the figures were measured: the facts needed to judge or
-//! reproduce them. Every report about sessions contains these facts as reference material.
+//! Reports how and on which machine the figures were measured. Readers need these facts to judge or
+//! reproduce the figures. Every report about sessions contains the facts as reference material.
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
@@ -28,8 +28,8 @@ pub fn report_measurement_details(
     report_measurement_details_of(&run_counts, findings)
 }
 
-/// Like [`report_measurement_details`], for sessions whose runs need not be in memory: the number
-/// of runs is passed in instead.
+/// Like [`report_measurement_details`], but gets the number of runs of each session as a parameter,
+/// so that the runs need not be in memory.
 pub(crate) fn report_measurement_details_of(
     sources: &[(Option<&str>, &Session, usize)],
     findings: &AnalysisFindings,

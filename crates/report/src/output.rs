@@ -1,5 +1,5 @@
-//! Writes documents to standard output, in one format, and to files, whose names select their
-//! formats.
+//! Writes documents to standard output in one format, and to files. The name of a file selects its
+//! format.
 
 use super::files::{self, WrittenFile};
 use super::format::{RenderDocument, ReportFormat, TextFormat};

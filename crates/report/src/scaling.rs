@@ -1,5 +1,6 @@
-//! Reports at which concurrency throughput stops growing: the answer in words, the figures of each
-//! level, the fitted law, and the chart. A visit is one measurement at a level.
+//! Reports at which concurrency throughput stops growing. The report consists of the answer in
+//! words, the figures of each level, the fitted law, and the chart. A visit is one measurement at a
+//! level.
 //!
 //! Load tests and snippets share this module, so it knows nothing about what a worker does. Start
 //! at [`scaling_headline`].

@@ -1,5 +1,5 @@
-//! Reports snippets: the comparison if there are several, and the figures of each snippet; or,
-//! after a search, where throughput stops growing as workers are added.
+//! Reports snippets: the figures of each snippet and, if there are several, their comparison. After
+//! a search, reports where throughput stops growing as workers are added.
 //!
 //! This module decides on wording and order; `analysis` interprets the figures. Start at
 //! [`report_snippets`].

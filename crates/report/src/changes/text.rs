@@ -1,4 +1,4 @@
-//! Words a change for tables, charts and sentences.
+//! Puts a change into words, for tables, charts and sentences.
 //!
 //! Start at [`series_changes`]; table columns are in `changes/mod.rs`.
 

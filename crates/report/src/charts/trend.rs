@@ -1,4 +1,4 @@
-//! Draws trend charts: the points of a series, its levels, its changes, and what else changed.
+//! Draws trend charts: the points of a series, its levels, its changes, and notes on other events.
 //!
 //! This module decides where revisions are on the axis; `changes` decides on the wording.
 

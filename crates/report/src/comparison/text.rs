@@ -1,5 +1,5 @@
-//! Words the answer of a comparison, and what readers need to judge it: units above the table,
-//! method and limits below.
+//! Puts the answer of a comparison into words. Also gives readers what they need to judge the
+//! answer: units above the table, method and limits below it.
 //!
 //! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
