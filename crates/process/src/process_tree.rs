@@ -251,8 +251,8 @@ pub(super) fn kill_leftovers(group: Pid, members: &[i32]) -> BTreeSet<String> {
 fn kill_repeatedly(find: impl Fn() -> Vec<i32>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let deadline = Instant::now() + Duration::from_secs(2);
-    // Killing an orphan may make us the parent of its children, so the search is repeated until
-    // none is left.
+    // Killing an orphan may make us the parent of its children, so the search is repeated until no
+    // orphan is left.
     while Instant::now() < deadline {
         let pids = find();
         if pids.is_empty() {
