@@ -189,8 +189,9 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
     )
 }
 
-/// Warns of a curve that leaves the intervals of more than a quarter of the levels, however much
-/// variance it explains. By chance alone, 95 % intervals would be missed at one level in twenty.
+/// Warns if the curve is outside the intervals of more than a quarter of the levels, even if it
+/// explains much of the variance. By chance alone, a curve is outside the 95 % interval at one
+/// level in twenty.
 fn misfit_note(scaling: &ScalingFindings) -> String {
     let standings = &scaling.answer.standings;
     let is_missed = |standing: &&LevelState| {
@@ -246,7 +247,7 @@ fn half_width(error: Option<f64>) -> Uncertainty {
 }
 
 /// Formats a parameter with its standard error, as in `0.0268 ± 0.0033`. A parameter without an
-/// error lies at its bound, 0.
+/// error is at its lower bound, 0.
 fn format_parameter(parameter: &UslParameter) -> String {
     match parameter.error {
         None => "0".to_owned(),

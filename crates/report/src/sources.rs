@@ -21,7 +21,7 @@ pub type LabelledSession<'a> = (String, &'a Session, Option<String>);
 ///
 /// # Errors
 /// Fails if the only source has a single variant. Also fails if only some sources are searches: a
-/// search tries many rates, and a rate that it only tried would pass for a load of that rate.
+/// search tries many rates, and each tried rate would be mistaken for a load of that rate.
 pub fn compare_sources(
     sources: &[LabelledSession<'_>],
     settings: &AnalysisSettings,

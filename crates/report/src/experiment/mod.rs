@@ -192,7 +192,7 @@ impl SharedNotes {
         }
     }
 
-    /// Moves each note that applies to several tables behind the last table, where it appears once.
+    /// If a note applies to several tables, moves it behind the last table, where it appears once.
     fn move_to_end(self, blocks: &mut Vec<ReportBlock>) {
         let shared = self.0.into_iter().filter(|(_, times)| *times > 1);
         let shared: Vec<String> = shared.map(|(text, _)| text).collect();
