@@ -230,7 +230,7 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     }
 }
 
-/// Whether there is less noise or more, as far as the interval shows.
+/// Says whether the noise decreased or increased, if the interval shows that it changed.
 fn spread_word(spread: &SpreadChange) -> &'static str {
     match spread.change {
         Some(change) if change.high < 0.0 => "less",

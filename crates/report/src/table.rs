@@ -59,8 +59,8 @@ pub enum ColumnKind {
     Words,
     /// Figures, right-aligned.
     Figure,
-    /// Drawings on an axis common to the whole column, for formats that can place them; other
-    /// columns say the same in words.
+    /// Drawings that share one axis over the whole column, for formats that can place them. Other
+    /// columns state the same in words.
     Drawn,
 }
 
