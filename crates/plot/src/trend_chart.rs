@@ -1,6 +1,6 @@
-//! Draws the trend chart, which shows a metric over the revisions of a program: points with
-//! intervals, the levels between changes, a labeled mark at every change, and thin lines at other
-//! events.
+//! Draws the trend chart, which shows a metric over the revisions of a program. The chart has
+//! points with intervals, the levels between changes, a labeled mark at every change, and thin
+//! lines at other events.
 //!
 //! This module decides which range of values is shown. `trend_point` draws the points,
 //! `trend_marks` draws changes and notes, and `trend_axis` draws the area below the plot. Callers
@@ -60,7 +60,8 @@ pub struct TrendChart {
     pub changes: Vec<TrendChange>,
     /// Other events.
     pub notes: Vec<TrendNote>,
-    /// Points of the parent branch after the fork: a dotted line, with the branch's name.
+    /// Points of the parent branch after the fork. They are drawn as a dotted line with the
+    /// branch's name.
     pub continuation: Option<PointSeries>,
     /// Amount of detail about single points.
     pub detail: TrendDetail,
@@ -95,8 +96,8 @@ impl TrendChart {
         shown
     }
 
-    /// Positions that no bucket may extend across: changes, and notes that the measured work
-    /// changed.
+    /// Positions of the changes, and of the notes of kind `TrendNoteKind::Work`. No bucket may
+    /// extend across such a position.
     pub(crate) fn bucket_borders(&self) -> Vec<f64> {
         let work_changes = self
             .notes
@@ -463,7 +464,8 @@ impl<'a> TrendLayout<'a> {
             });
     }
 
-    /// Connects the middles of consecutive levels of a machine where the metric drifts.
+    /// For each drift of the metric and each machine, connects the middle of the level before the
+    /// drift with the middle of the level after it.
     fn draw_slopes(&self, svg: &mut SvgWriter) {
         let middle = |level: &TrendLevel| {
             let (from, to) = self.level_ends(level);
@@ -575,7 +577,7 @@ impl SheetContent for TrendChart {
         )
     }
 
-    /// The chart is a group rather than one image, so that each change is accessible by itself.
+    /// Returns `group` rather than `img`, so that each change in the chart is accessible by itself.
     fn role(&self) -> &'static str {
         "group"
     }

@@ -30,16 +30,16 @@ const MAX_CHANGE_LANES: [usize; 3] = [3, 9, usize::MAX];
 /// Certainty of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TrendState {
-    /// Enough evidence to measure again: a hollow mark.
+    /// The evidence is strong enough to measure again. Drawn as a hollow mark.
     #[default]
     Suspected,
-    /// As certain as a change can be before another measurement confirms it: a filled mark.
+    /// The evidence is as strong as it can be without another measurement. Drawn as a filled mark.
     Found,
-    /// Confirmed by another measurement: a filled mark with a ring.
+    /// Confirmed by another measurement. Drawn as a filled mark with a ring.
     Confirmed,
-    /// Refuted by another measurement: a hollow gray mark, crossed out.
+    /// Refuted by another measurement. Drawn as a hollow gray mark, crossed out.
     Refuted,
-    /// Withdrawn because later points do not support it: drawn as refuted.
+    /// Withdrawn, because later points do not support the change. Drawn like a refuted change.
     Withdrawn,
 }
 
@@ -71,12 +71,12 @@ pub struct TrendChange {
     pub after: f64,
     /// Certainty.
     pub state: TrendState,
-    /// Whether the metric drifts instead of stepping: a dashed mark, and a dashed line from level
-    /// to level.
+    /// Whether the metric drifts instead of stepping. The mark of a drift is dashed, and so is the
+    /// line that connects the two levels.
     pub is_drift: bool,
     /// Whether the change is good or bad.
     pub mark: VerdictMark,
-    /// Size in a few letters: `+4.8 %`.
+    /// Size in a few characters: `+4.8 %`.
     pub size: String,
     /// Full description, as a sentence.
     pub description: String,
@@ -96,8 +96,8 @@ impl TrendChange {
         }
     }
 
-    /// Label: complete for form 0, without the verdict for form 1, without verdict and size for
-    /// form 2.
+    /// Returns the label. Form 0 is the complete label, form 1 lacks the verdict, and form 2 lacks
+    /// the verdict and the size.
     fn change_label(&self, form: usize) -> String {
         let verdict = if form == 0 { self.mark.word() } else { "" };
         let size = if form < 2 { self.size.trim() } else { "" };
@@ -192,8 +192,8 @@ impl TrendNote {
     }
 }
 
-/// A label with its placement: the position that it describes, its lane above the plot, where lane
-/// 0 is next to the plot, and its left end.
+/// A label with its placement: the position that it describes, its lane above the plot (lane 0 is
+/// next to the plot), and its left end.
 #[derive(Clone, Debug)]
 struct PlacedText {
     x: f64,

@@ -105,9 +105,9 @@ impl<'a> PointBucket<'a> {
     }
 }
 
-/// Groups points into buckets, with one point each unless there are more than `max_marks`. No
-/// bucket contains points of two machines, or from both sides of a border, or both regular points
-/// and points aside. `points` are in ascending order of position.
+/// Groups points into buckets. Unless there are more than `max_marks` points, each bucket has one
+/// point. All points of a bucket are of the same machine and on the same side of each border, and
+/// either all or none of them belong to a level. `points` are in ascending order of position.
 pub(crate) fn make_buckets<'a>(
     points: &[&'a TrendPoint],
     borders: &[f64],
@@ -132,8 +132,8 @@ pub(crate) fn make_buckets<'a>(
         |(segment, machine, is_aside, _): &(usize, usize, bool, _)| (*segment, *machine, *is_aside);
     let mut buckets = Vec::new();
     for group in keyed_points.chunk_by(|one, other| key(one) == key(other)) {
-        // Sizes differ by one point at most: a small remaining bucket would have an atypical
-        // median.
+        // The sizes differ by at most one point. Otherwise, the last bucket could be so small that
+        // its median would be atypical.
         let number = group.len().div_ceil(size);
         let bucket = |index: usize| {
             let points = &group[index * group.len() / number..(index + 1) * group.len() / number];
@@ -152,7 +152,8 @@ pub(crate) fn largest_bucket(buckets: &[PointBucket<'_>]) -> usize {
     sizes.max().unwrap_or(0)
 }
 
-/// Style of a machine's marks. The colors of better and worse are reserved for changes.
+/// Style of a machine's marks. It avoids the colors for better and worse, which are reserved for
+/// changes.
 pub(crate) fn style_of_machine(machine: usize) -> SeriesStyle {
     const LOOKS: [usize; 5] = [0, 6, 3, 4, 5];
     let round = machine / LOOKS.len();
@@ -164,7 +165,8 @@ fn shape_id(machine: usize, is_aside: bool) -> String {
     format!("{kind}{machine}")
 }
 
-/// Style of the marks of a kind: a machine's regular points, or its points aside, which are hollow.
+/// Style of the marks of one kind. A kind is all regular points of a machine, or all its points
+/// that belong to no level; the latter are hollow.
 struct MarkerLook {
     fill: Cow<'static, str>,
     stroke: Cow<'static, str>,

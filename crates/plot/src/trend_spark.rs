@@ -1,5 +1,6 @@
-//! Draws a trend as a sparkline, for a row of a table that describes the trend in words: points as
-//! a faint line, levels on top of this line, and the marks of changes.
+//! Draws a trend as a sparkline, for a row of a table that describes the trend in words. A
+//! sparkline shows the points as a faint line, the levels on top of this line, and the marks of
+//! changes.
 
 use crate::axis::ChartAxis;
 use crate::color::{INK, MUTED};
@@ -14,7 +15,7 @@ use crate::trend_point::{PointBucket, make_buckets};
 const MARGIN_PX: f64 = 7.0;
 const MARKS_PX: f64 = 13.0;
 const RADIUS_PX: f64 = 3.2;
-/// Minimum distance of neighboring points of the line.
+/// Minimum distance between neighboring points of the line.
 const POINT_PX: f64 = 2.0;
 
 impl TrendChart {

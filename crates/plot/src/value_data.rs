@@ -1,5 +1,6 @@
 //! Draws the values of several series along one axis, for histograms and their small multiples. It
-//! decides which values can be shown, whether as bars or individually, and the extent of the axis.
+//! decides which values can be shown, whether they are shown as bars or individually, and how far
+//! the axis extends.
 
 use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::bins::{CountedValue, HistogramBins, total_count};
@@ -159,8 +160,8 @@ impl<'a> ValueData<'a> {
         HistogramBins::of_series(ScaleProjection::of_scale(self.scale()), &values)
     }
 
-    /// Whether bar heights are percentages, because counts of series of different size are not
-    /// comparable.
+    /// Whether bar heights are percentages. This is so if the series differ in size, because their
+    /// counts are then not comparable.
     fn as_shares(&self) -> bool {
         let mut sizes = self
             .series
@@ -237,7 +238,7 @@ fn counted_values(series: &HistogramSeries) -> impl Iterator<Item = CountedValue
 // The code below draws series with few values: a row per series, with a dot for each value along
 // one axis and a line at the median.
 
-/// Shares of the row height that the spread of the dots and the median line take up.
+/// Fractions of the row height that the spread of the dots and the median line take up.
 const SPREAD_SHARE: f64 = 0.4;
 const MEDIAN_SHARE: f64 = 0.7;
 /// Maximum radius of a dot, and minimum radius, which applies to low rows.

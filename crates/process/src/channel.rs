@@ -1,5 +1,5 @@
-//! Opens a private channel between us and a child, apart from its standard streams, and defines the
-//! trait for what is said over it.
+//! Opens a private channel between us and a child, in addition to the child's standard streams.
+//! Defines the trait for conversations over this channel.
 
 use rustix::io::ioctl_fionbio;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -101,8 +101,8 @@ impl ChannelKind {
                 ends.read = Some(ours);
                 ends.child.push((theirs, 3));
                 ends.environment.push(("NODE_CHANNEL_FD", "3".into()));
-                // Node.js accepts only the modes json and advanced, and json is the one that is
-                // text.
+                // Node.js accepts only the modes json and advanced. Of these, only json is a text
+                // format.
                 ends.environment
                     .push(("NODE_CHANNEL_SERIALIZATION_MODE", "json".into()));
             }

@@ -1,5 +1,5 @@
-//! Runs child processes, each in its own process group, with a time limit and a bounded capture of
-//! its output, and terminates its whole process tree.
+//! Runs child processes. Each child gets its own process group, a time limit and a bounded capture
+//! of its output. After each child, its whole process tree is terminated.
 //!
 //! This crate knows nothing about benchmarks. It starts one program, listens to it until it ends or
 //! its time is up, and leaves no process behind. Start with [`run_child`]; [`ProcessSpec`]

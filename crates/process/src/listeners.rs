@@ -1,5 +1,5 @@
-//! Finds out who listens on an address: asks the kernel, or else reads its tables
-//! (proc_pid_net(5)).
+//! Finds out which processes listen on an address. It asks the kernel or, if that fails, reads the
+//! kernel's tables (proc_pid_net(5)).
 //!
 //! This module does not decide who should listen. Start at [`sockets_at`], then [`holders_of`].
 
@@ -52,7 +52,7 @@ fn inode_and_path(line: &str) -> Option<(u64, &str)> {
     Some((inode.parse().ok()?, path))
 }
 
-/// Returns those of the processes `among` that hold one of the sockets.
+/// Returns the processes in `among` that hold one of the sockets.
 pub fn holders_of(sockets: &BTreeSet<u64>, among: impl IntoIterator<Item = i32>) -> Vec<i32> {
     let holds = |pid: &i32| {
         let entries = fs::read_dir(format!("/proc/{pid}/fd"));

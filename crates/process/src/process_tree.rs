@@ -74,8 +74,8 @@ pub fn cpu_ns_of_others() -> BTreeMap<i32, u64> {
         .collect()
 }
 
-/// Returns the processor time of the process alone, in ticks if the clock of the process cannot be
-/// read.
+/// Returns the processor time of the process without its children, in nanoseconds. If the clock of
+/// the process cannot be read, the result is only as precise as the ticks in `stat`.
 fn own_cpu_ns(pid: i32, stat: &ProcessStat) -> u64 {
     cpu_ns_of_process(pid).unwrap_or_else(|| ns_of_ticks(stat.cpu_ticks))
 }
@@ -137,7 +137,7 @@ pub fn name_of(pid: i32) -> Option<String> {
     Some(name.trim_end().to_owned())
 }
 
-/// Describes processes, each once: `'node' (process 7), process 9`.
+/// Describes processes, without duplicates: `'node' (process 7), process 9`.
 pub fn names_of(pids: &[i32]) -> String {
     let pids: BTreeSet<i32> = pids.iter().copied().collect();
     let names: Vec<String> = pids
@@ -229,8 +229,8 @@ pub fn adopt_orphans() {
 /// Kills the process group `group` and every adopted orphan. Returns the names of the orphans and
 /// of the given `members` of the group.
 pub(super) fn kill_leftovers(group: Pid, members: &[i32]) -> BTreeSet<String> {
-    // The names are collected first, because the kernel no longer shows processes after they were
-    // killed with the group.
+    // The names are collected first, because the kernel does not show the name of a process after
+    // it was killed.
     let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
         trees_of(&unwatched_children())
     } else {
@@ -246,13 +246,13 @@ pub(super) fn kill_leftovers(group: Pid, members: &[i32]) -> BTreeSet<String> {
     names
 }
 
-/// Kills the processes that `find` returns, and calls `find` again, until it returns none or two
-/// seconds have passed. Returns the names of those that were alive.
+/// Kills the processes that `find` returns. Repeats this until `find` returns none, or until two
+/// seconds have passed. Returns the names of the processes that were alive when they were killed.
 fn kill_repeatedly(find: impl Fn() -> Vec<i32>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let deadline = Instant::now() + Duration::from_secs(2);
-    // Killing an orphan may make us the parent of its children, so the search is repeated until
-    // none is left.
+    // Killing an orphan may make us the parent of its children, so the search is repeated until no
+    // orphan is left.
     while Instant::now() < deadline {
         let pids = find();
         if pids.is_empty() {
@@ -380,7 +380,7 @@ fn without_companions(children: impl Iterator<Item = i32>) -> Vec<i32> {
 static COMPANIONS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// A child that runs alongside the measured processes, such as a connection to another machine.
-/// While this value lives, the child does not count as left over by a measured process.
+/// While this value lives, the child does not count as left behind by a measured process.
 #[derive(Debug)]
 pub struct CompanionProcess {
     pid: i32,

@@ -19,7 +19,7 @@ pub struct CpuSet(Vec<usize>);
 #[error("cannot parse processor list '{0}': expected for example '0', '0-2' or '0,2-4'")]
 pub struct CpuSetError(String);
 
-/// Error: this thread may not use the processor `cpu`, only those in `usable`.
+/// Error: this thread may not use the processor `cpu`. It may use only the processors in `usable`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot use processor '{cpu}': expected one of '{}'", usable.ranges())]
 pub struct UnusableCpu {
@@ -49,8 +49,8 @@ impl CpuSet {
     /// Returns an error that names a processor this thread may not use.
     pub fn check_usable(&self) -> Result<(), UnusableCpu> {
         let Ok(usable) = CpuSet::usable_by_thread() else {
-            // If the system does not report the usable processors, `bind_thread` fails if one of
-            // the set is not usable.
+            // If the system does not report the usable processors, `bind_thread` fails if a
+            // processor of the set is not usable.
             return Ok(());
         };
         let is_unusable = |cpu: &&usize| !usable.0.contains(cpu);

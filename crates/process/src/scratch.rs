@@ -45,7 +45,7 @@ impl ScratchFolder {
             .with_context(error_context)?;
         let lock = File::open(&folder).with_context(error_context)?;
         // An error is ignored. Where locks are unsupported, other processes cannot lock the folder
-        // either, and remove only folders that they can lock.
+        // either. They remove only folders that they can lock, so they do not remove this one.
         let _ = lock.try_lock();
         Ok(ScratchFolder {
             folder,

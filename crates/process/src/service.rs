@@ -89,8 +89,8 @@ impl ServiceProcess {
         self.listener.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Whether the child has ended by itself or is about to. Waits a while for its end, because a
-    /// dying process closes its connections before its end can be observed.
+    /// Whether the child has ended by itself or is about to end. Waits a while for its end, because
+    /// a dying process closes its connections before its end can be observed.
     pub fn is_dying(&self) -> bool {
         let begin = self.clock.now();
         while !self.has_ended() && self.clock.elapsed_since(begin) < DEATH_TIMEOUT {

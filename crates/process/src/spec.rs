@@ -38,8 +38,8 @@ pub struct ProcessSpec {
     pub shutdown: ShutdownPolicy,
     /// Clock of its time limit and grace period; measured times are always real.
     pub clock: WaitClock,
-    /// Whether the process gets no other variables than those in `environment`, and no randomized
-    /// memory addresses, so that its behavior depends on its program alone.
+    /// Whether the process gets only the variables in `environment`, and no randomized memory
+    /// addresses. Its behavior then depends on its program alone.
     pub is_fixed: bool,
 }
 
@@ -62,7 +62,7 @@ impl Default for ShutdownPolicy {
 }
 
 impl ProcessSpec {
-    /// Describes `program` without arguments, with a limit of one minute.
+    /// Creates the specification of `program` without arguments, with a time limit of one minute.
     pub fn new(program: impl AsRef<Path>) -> ProcessSpec {
         ProcessSpec {
             program: program.as_ref().to_owned(),
@@ -159,7 +159,7 @@ pub struct ProcessOutcome {
     pub stdout: CapturedStream,
     /// Captured stderr.
     pub stderr: CapturedStream,
-    /// Names of processes that it left behind and we killed.
+    /// Names of the processes that it left behind and that we killed.
     pub strays: BTreeSet<String>,
     /// How the shutdown went, if one was requested.
     pub shutdown: Option<ShutdownOutcome>,
@@ -168,7 +168,7 @@ pub struct ProcessOutcome {
 /// How a child ended after a shutdown request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownOutcome {
-    /// By itself with a status, by the signal it was sent, or by being killed.
+    /// How the child ended: with a status, by the signal that it was sent, or because it was killed.
     pub manner: ProcessEnd,
     /// Time from the request to its end.
     pub took_ns: u64,
@@ -229,7 +229,8 @@ pub fn resolve_program(program: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(&candidate).with_context(|| format!("cannot resolve '{displayed}'"))
 }
 
-/// Maximum number of bytes kept from the beginning of a stream, and again from its end.
+/// Maximum number of bytes kept from the beginning of a stream, and maximum number kept from its
+/// end.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
 
 /// Beginning and end of a captured stream. A child may write gigabytes, of which we keep 128 KiB.

@@ -63,7 +63,8 @@ impl ProcessStopwatch {
         })
     }
 
-    /// Kills the running process, and every process that is started later.
+    /// Kills the running process, and every process that is started before
+    /// [`ProcessStopwatch::resume`] is called.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         if let Some(pid) = Pid::from_raw(self.running.load(Ordering::SeqCst)) {
@@ -82,8 +83,8 @@ impl ProcessStopwatch {
     }
 }
 
-/// Kills the process and the group that it leads. The process was not yet reaped, or only a moment
-/// ago; the kernel does not give its pid to another process that quickly.
+/// Kills the process and the group that it leads. The process was not yet reaped, or it was reaped
+/// only a moment ago. The kernel does not give its pid to another process that quickly.
 fn kill(pid: Pid) {
     let _ = kill_process_group(pid, Signal::KILL);
     let _ = kill_process(pid, Signal::KILL);

@@ -1,5 +1,5 @@
 //! Runs one child from start to end: sets up descriptors, process group and death signal, then
-//! listens and decides when to end it. Start at [`run_child`].
+//! listens and decides when to end the child. Start at [`run_child`].
 
 use crate::channel::{self, ChannelEnds, ChildConversation, NextStep};
 use crate::syscalls::{disable_address_randomization, reap_child};
@@ -38,8 +38,9 @@ pub fn run_child(
     run_until(spec, conversation, None, |_| ())
 }
 
-/// Like [`run_child`], but passes the pid to `started`. With `end`, interrupts do not end the
-/// child; when that pipe is closed, the child is asked to end, and killed if it does not.
+/// Like [`run_child`], but passes the pid to `started`. If `end` is given, interrupts do not end
+/// the child. Instead, when the other end of that pipe is closed, the child is asked to end, and is
+/// killed if it does not.
 pub(super) fn run_until(
     spec: &ProcessSpec,
     conversation: &mut dyn ChildConversation,
@@ -417,7 +418,7 @@ pub(super) fn start_child(spec: &ProcessSpec) -> io::Result<RunningChild> {
         });
     }
     let pid = Pid::from_child(&process_tree::spawn_watched(&mut command)?);
-    // Closes the child's ends of its streams, which the command still holds.
+    // The command still holds the child's ends of the streams, so dropping it closes them.
     drop(command);
     Ok(RunningChild {
         pid,
@@ -429,8 +430,8 @@ pub(super) fn start_child(spec: &ProcessSpec) -> io::Result<RunningChild> {
     })
 }
 
-/// Moves descriptors above the numbers that they will get in the child, so that giving one its
-/// number does not overwrite another.
+/// Moves descriptors above the numbers that they will get in the child. Otherwise, a descriptor
+/// that gets its number could overwrite another descriptor.
 fn move_above_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
     child
         .into_iter()
@@ -445,9 +446,9 @@ fn move_above_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, 
 /// library.
 fn prepare_child(moves: &[(OwnedFd, RawFd)], mask: Option<&thread::CpuSet>) -> io::Result<()> {
     for (from, to) in moves {
-        // SAFETY: from now on, the number belongs to the new descriptor. If another descriptor had
-        // this number, nothing uses that one between here and exec. ManuallyDrop keeps the number
-        // open.
+        // SAFETY: from now on, the number belongs to the new descriptor. If an old descriptor had
+        // this number, nothing uses the old one between here and exec. ManuallyDrop keeps the
+        // number open.
         let mut to = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(*to) });
         dup2(from, &mut to)?;
     }

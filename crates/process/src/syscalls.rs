@@ -70,8 +70,9 @@ pub struct ThreadScheduling {
     parameters: SchedulingParameters,
 }
 
-/// Argument of sched_setscheduler(2). The system calls are made directly: musl's functions of these
-/// names only return ENOSYS, because POSIX defines them for processes and Linux for threads.
+/// Argument of sched_setscheduler(2). The system calls are made directly, because the functions of
+/// the same names in musl only return ENOSYS: POSIX defines them for processes, but Linux
+/// implements them for threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 struct SchedulingParameters {

@@ -86,8 +86,8 @@ pub struct UploadClient {
     token: Option<UploadToken>,
 }
 
-/// What a response means, unless it is a failure: the server has accepted the request, it tells at
-/// which line to continue, or it knows nothing of this upload.
+/// Meaning of a response that reports no failure: the server has accepted the request, it asks to
+/// continue at a line, or it knows nothing of this upload.
 enum ServerReply {
     Done(StatusCode, Value),
     ContinueAt(u64),

@@ -32,7 +32,7 @@ pub enum ParseTargetError {
 }
 
 impl UploadTarget {
-    /// Address in the server's API of a session of the project.
+    /// Address of a session of the project, in the server's API.
     pub(crate) fn session_url(&self, id: &str) -> String {
         format!("{}/api/v1/{}/sessions/{id}", self.server, self.project)
     }

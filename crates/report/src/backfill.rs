@@ -26,7 +26,7 @@ pub enum BackfillOutcome {
     Measured,
     /// The history already had data for it.
     Known,
-    /// It could not be built or described.
+    /// It could not be built, or its benchmarks could not be listed.
     Failed,
     /// It failed before and was not tried again.
     FailedBefore,
@@ -47,8 +47,8 @@ impl BackfillOutcome {
     }
 }
 
-/// Builds the report: the number of points, and each revision examined. `total` is the number of
-/// revisions on the line.
+/// Builds the report: how many of the `total` revisions on the line have data, and the outcome of
+/// each examined revision.
 pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     let mut document = Document::new("backfill");
     let count = |is_wanted: &dyn Fn(BackfillOutcome) -> bool| {

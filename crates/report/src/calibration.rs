@@ -2,8 +2,8 @@
 //! sessions are still running.
 //!
 //! This module decides which comparisons get a warning or lose their verdict. In the analysis
-//! crate, `calibration` decides how a machine is calibrated, and `builds` what builds of the same
-//! source show.
+//! crate, `calibration` decides how a machine is calibrated, and `builds` decides what can be
+//! learned from several builds of the same source.
 
 use speedwell_analysis::{self as analysis, AnalysisFindings, WithheldReason};
 use speedwell_model::{Session, SessionState};

@@ -96,8 +96,8 @@ impl CaseLabels {
         labels
     }
 
-    /// Adds a line for each of `members`. All of them are the same case, which is the only one of
-    /// its benchmark.
+    /// Adds a line for each of `members`. All members are the same case, and their benchmark has no
+    /// other case.
     fn add_single(&mut self, members: &[usize], name: &RowName) {
         if self.is_open {
             self.lines.push(LabelLine::Group(RowName::default()));

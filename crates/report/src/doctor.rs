@@ -50,7 +50,7 @@ pub fn report_checks(checks: &[CheckLine]) -> Document {
     document
 }
 
-/// A spread below this share is negligible, because changes of this size count as `same` by
+/// A spread below this fraction is negligible, because changes of this size count as `same` by
 /// default.
 const NEGLIGIBLE_SPREAD: f64 = 0.02;
 
@@ -230,7 +230,7 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     }
 }
 
-/// Whether there is less noise or more, as far as the interval shows.
+/// Says whether the noise decreased or increased, if the interval shows that it changed.
 fn spread_word(spread: &SpreadChange) -> &'static str {
     match spread.change {
         Some(change) if change.high < 0.0 => "less",

@@ -38,7 +38,7 @@ pub enum ReportBlock {
     Paragraph(String),
     /// Figures.
     Table(ReportTable),
-    /// Names with their values, for people: programs get the same as data.
+    /// Names with their values, for people. Programs get the same facts as data.
     Facts(Vec<Fact>),
     /// A picture, for formats that can show one.
     Chart(Box<ReportChart>),

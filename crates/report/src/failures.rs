@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// Number of distinct failures that are shown by default.
 const MAX_SHOWN_FAILURES: usize = 3;
 
-/// Reports the failures and skipped benchmarks. Machine-readable output lists every failure; people
-/// see equal failures once.
+/// Reports the failures and skipped benchmarks. Machine-readable output lists every failure; for
+/// people, identical failures are combined into one.
 pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Document {
     let mut document = Document::new("failures");
     document.attach_data("failures", failures.iter().map(failure_data).collect());
@@ -24,12 +24,12 @@ pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Docume
 }
 
 fn failure_data(failure: &StepFailure) -> Value {
-    // The model serializes itself. This does not fail, because it contains no value that JSON
-    // lacks.
+    // The model serializes itself. This cannot fail, because the model contains no value that JSON
+    // cannot represent.
     serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
 }
 
-/// Failures reported together: they differ only in the slot, or belong to different cases that
+/// Failures reported together. They differ only in the slot, or they belong to different cases that
 /// failed with the same message.
 struct FailureGroup<'a> {
     first: &'a StepFailure,

@@ -145,11 +145,11 @@ const MAX_PERCENT_PLACES: i32 = 3;
 /// +1000 %.
 const PLAIN_CHANGE: f64 = 10.0;
 
-/// The last decimal place that the interval of a change supports, for percentages; at most three.
-/// Whole percents are always kept: if a bound was rounded to tens, readers could not tell on which
-/// side of a threshold of a few percent it lies, which decides the verdict. A bound next to zero
-/// keeps its first digit for the same reason: `[-8, 0]` would contradict a verdict that there is a
-/// change.
+/// The last decimal place of a percentage that the interval of a change supports; at most three.
+/// Whole percents are always kept: the verdict depends on which side of a threshold of a few
+/// percent a bound is, and readers could not tell this from a bound rounded to tens. A bound next
+/// to zero keeps its first digit for the same reason: `[-8, 0]` would contradict a verdict that
+/// there is a change.
 fn percent_place(change: &IntervalEstimate) -> i32 {
     if has_no_width(change) {
         return i32::from(change.value.abs() < PLAIN_CHANGE);
@@ -201,7 +201,7 @@ pub fn format_change_interval(estimate: &IntervalEstimate) -> String {
 /// A percentage below this is printed as `<0.001 %`.
 const MIN_PERCENT: f64 = 0.001;
 
-/// Formats a share as a percentage with two significant digits, without sign: `1.2 %`.
+/// Formats a fraction as a percentage with two significant digits, without sign: `1.2 %`.
 pub fn format_share(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < MIN_PERCENT {
@@ -332,8 +332,8 @@ pub fn format_number(figure: f64, place: i32) -> String {
     insert_separators(number)
 }
 
-/// Formats like [`format_number`], with a sign also for positive figures. A figure that rounds to
-/// zero has no sign.
+/// Formats like [`format_number`], but puts a sign in front of positive figures, too. A figure that
+/// rounds to zero has no sign.
 pub fn format_signed(figure: f64, place: i32) -> String {
     let formatted = format_number(figure, place);
     if figure > 0.0 && !is_zero(&formatted) {

@@ -45,7 +45,7 @@ pub fn findings_gallery(
     }))
 }
 
-/// What a gallery of trends along a line of revisions is built from.
+/// The input for a gallery of trends along a line of revisions.
 pub struct TrendGallery<'a> {
     /// The history that contains the series.
     pub history: &'a ProjectHistory,

@@ -47,9 +47,9 @@ pub fn export_otava(history: &ProjectHistory) -> ExportedHistory {
     ExportedHistory { text, left_out }
 }
 
-/// Exports `window.BENCHMARK_DATA` with every session that has a point searched for changes.
-/// Metrics where less is better and metrics where more is better are two suites, because an entry
-/// of the format has a single direction.
+/// Exports `window.BENCHMARK_DATA`, which contains every session with a point that was searched for
+/// changes. Metrics where less is better and metrics where more is better are two suites, because
+/// an entry of the format has a single direction.
 pub fn export_data_js(history: &ProjectHistory) -> String {
     let mut entries = serde_json::Map::new();
     let directions = [
@@ -79,7 +79,8 @@ pub fn export_data_js(history: &ProjectHistory) -> String {
     format!("window.BENCHMARK_DATA = {data:#}")
 }
 
-/// The entry of one session with all metrics whose direction is `better`; `None` if it has none.
+/// The entry of one session with all metrics whose direction is `better`; `None` if the session has
+/// no such metric.
 fn session_entry(
     row: &[Option<&TrendPoint>],
     history: &ProjectHistory,

@@ -23,8 +23,9 @@ pub struct LiveState {
     pub is_killed: bool,
     /// The number of completed slots, which are the places for runs in the plan.
     pub done: usize,
-    /// The number of planned slots, including completed ones. It does not count slots that decided
-    /// cases no longer need, and further decisions can reduce it. 0 if unknown.
+    /// The number of planned slots, including completed ones. It does not count slots that are no
+    /// longer needed because the verdict on their case is decided. Further decisions can reduce it.
+    /// 0 if unknown.
     pub planned: usize,
     /// When the session started, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,

@@ -1,5 +1,5 @@
-//! Reports how, and on which machine, the figures were measured: the facts needed to judge or
-//! reproduce them. Every report about sessions contains these facts as reference material.
+//! Reports how and on which machine the figures were measured. Readers need these facts to judge or
+//! reproduce the figures. Every report about sessions contains the facts as reference material.
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
@@ -15,7 +15,8 @@ use speedwell_model::{
 };
 
 /// Describes how the sessions behind `findings` were measured. If there are several sessions, each
-/// has the name by which the user called it. Programs find the same in the list `sources`.
+/// is called by the name with which the user referred to it. Programs find the same details in the
+/// list `sources`.
 pub fn report_measurement_details(
     sources: &[(Option<&str>, &Session)],
     findings: &AnalysisFindings,
@@ -27,8 +28,8 @@ pub fn report_measurement_details(
     report_measurement_details_of(&run_counts, findings)
 }
 
-/// Like [`report_measurement_details`], for sessions whose runs need not be in memory: the number
-/// of runs is passed in instead.
+/// Like [`report_measurement_details`], but gets the number of runs of each session as a parameter,
+/// so that the runs need not be in memory.
 pub(crate) fn report_measurement_details_of(
     sources: &[(Option<&str>, &Session, usize)],
     findings: &AnalysisFindings,
@@ -221,8 +222,8 @@ fn runs_text(session: &Session, done: usize) -> String {
     text
 }
 
-/// Describes a session for programs. The model serializes itself; none of its values lacks a JSON
-/// form, as NaN does.
+/// Describes a session for programs. The model serializes itself, which cannot fail: the model
+/// contains no value that JSON cannot represent, such as NaN.
 fn source_data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
     let mut data = json!({
         "source": name,
@@ -257,7 +258,8 @@ pub fn report_environment(environment: &Environment, source: Option<&str>) -> Do
             blocks: vec![ReportBlock::Facts(facts)],
         });
     }
-    // The model serializes itself; none of its values lacks a JSON form, as NaN does.
+    // The model serializes itself, which cannot fail: the model contains no value that JSON cannot
+    // represent, such as NaN.
     let data = serde_json::to_value(environment).unwrap_or_else(|_| json!({}));
     document.attach_data("environments", json!([data]));
     document

@@ -1,5 +1,5 @@
-//! Writes documents to standard output, in one format, and to files, whose names select their
-//! formats.
+//! Writes documents to standard output in one format, and to files. The name of a file selects its
+//! format.
 
 use super::files::{self, WrittenFile};
 use super::format::{RenderDocument, ReportFormat, TextFormat};
@@ -55,8 +55,8 @@ impl OutputOptions {
         self.format == Some(ReportFormat::Html) || self.files.iter().any(is_page)
     }
 
-    /// The audience of the output; `None` if there are several. For a single audience, columns for
-    /// others need not be built, which saves much memory in large reports.
+    /// The audience of the output; `None` if there are several. If there is only one, the columns
+    /// for other audiences need not be built, which saves much memory in large reports.
     pub(crate) fn only_audience(&self) -> Option<ColumnAudience> {
         match self.format.unwrap_or(ReportFormat::Text) {
             _ if !self.files.is_empty() || self.sort.is_some() => None,

@@ -1,5 +1,6 @@
-//! Reports at which concurrency throughput stops growing: the answer in words, the figures of each
-//! level, the fitted law, and the chart. A visit is one measurement at a level.
+//! Reports at which concurrency throughput stops growing. The report consists of the answer in
+//! words, the figures of each level, the fitted law, and the chart. A visit is one measurement at a
+//! level.
 //!
 //! Load tests and snippets share this module, so it knows nothing about what a worker does. Start
 //! at [`scaling_headline`].
@@ -19,9 +20,9 @@ use speedwell_analysis::scaling::{
 use speedwell_model::IntervalEstimate;
 use speedwell_plot as plot;
 
-/// If the visits of one level differ by more than this share, they hide where throughput stops
-/// growing: in the simulations of crates/stats/DERIVATIONS.md, this point is then found less than
-/// nine times in ten.
+/// Maximum fraction by which the visits of one level may differ. Visits that differ more hide where
+/// throughput stops growing: in the simulations of crates/stats/DERIVATIONS.md, this point is then
+/// found less than nine times in ten.
 const MAX_NOISE: f64 = 0.15;
 
 /// Formats a throughput with as many digits as its interval supports.
@@ -126,8 +127,8 @@ pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
         .with_text(formatted.unwrap_or_default())
 }
 
-/// The cell with the status of a level; for the level that is the answer, a mark takes its place. A
-/// level without a status failed.
+/// The cell with the status of a level. For the level that is the answer, a mark replaces the
+/// status. A level without a status failed.
 pub fn standing_cell(standing: Option<&LevelState>, is_knee: bool) -> ReportCell {
     let name = standing.map_or("failed", |standing| status_name(standing.status));
     ReportCell::value(name).with_text(if is_knee { "◀ here" } else { name })
@@ -188,8 +189,9 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
     )
 }
 
-/// Warns of a curve that leaves the intervals of more than a quarter of the levels, however much
-/// variance it explains. By chance alone, 95 % intervals would be missed at one level in twenty.
+/// Warns if the curve is outside the intervals of more than a quarter of the levels, even if it
+/// explains much of the variance. By chance alone, a curve is outside the 95 % interval at one
+/// level in twenty.
 fn misfit_note(scaling: &ScalingFindings) -> String {
     let standings = &scaling.answer.standings;
     let is_missed = |standing: &&LevelState| {
@@ -245,7 +247,7 @@ fn half_width(error: Option<f64>) -> Uncertainty {
 }
 
 /// Formats a parameter with its standard error, as in `0.0268 ± 0.0033`. A parameter without an
-/// error lies at its bound, 0.
+/// error is at its lower bound, 0.
 fn format_parameter(parameter: &UslParameter) -> String {
     match parameter.error {
         None => "0".to_owned(),

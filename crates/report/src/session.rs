@@ -40,8 +40,8 @@ pub fn report_session(
     output: &OutputOptions,
     mark: impl FnOnce(&mut AnalysisFindings),
 ) -> anyhow::Result<Document> {
-    // A user who chooses metrics, a study or a chart wants the report of the runs, not that of the
-    // loads.
+    // A user who chooses metrics, a study or a chart wants the report of the runs, not the report
+    // of the loads.
     let asks_for_runs =
         study.x_axis.is_some() || !settings.metrics.is_empty() || output.chart.is_some();
     let settings = &widen_metrics(settings, session);
@@ -185,9 +185,10 @@ fn report_snippet_session(
     Ok(document)
 }
 
-/// Reports a session whose runs were these HTTP loads. A search for a level or a rate gets the
-/// report of a search. Loads that were sent once get their own report, which says more than medians
-/// of one value each. Repeated loads are reported like any other runs, and their details follow.
+/// Reports a session whose runs were HTTP loads, `loads`. A search for a level or a rate gets the
+/// report of a search. Loads that were sent once get their own report, because it says more than a
+/// table of medians that are over one value each. Repeated loads are reported like any other runs,
+/// and their details follow.
 ///
 /// # Errors
 /// Fails if a unit or chart does not fit.

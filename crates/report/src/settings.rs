@@ -1,5 +1,5 @@
 //! Reports the configuration of a server: its projects, its tokens and the audit log. The command
-//! line and the server's page of settings show the same.
+//! line and the server's settings page show the same report.
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{Uncertainty, format_count, format_moment, format_number, format_quantity};
@@ -216,8 +216,8 @@ mod tests {
     use crate::format::{RenderDocument as _, TextFormat};
     use speedwell_results::store::TokenScope;
 
-    /// Times of use are stored as the beginning of an hour, but none is shown that precedes the
-    /// creation of the token.
+    /// Times of use are stored as the beginning of an hour. If this is before the creation of the
+    /// token, it is not shown.
     #[test]
     fn a_token_is_not_used_before_it_was_made() {
         const HOUR_MS: i64 = 3_600_000;

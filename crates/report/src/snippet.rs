@@ -1,5 +1,5 @@
-//! Reports snippets: the comparison if there are several, and the figures of each snippet; or,
-//! after a search, where throughput stops growing as workers are added.
+//! Reports snippets: the figures of each snippet and, if there are several, their comparison. After
+//! a search, reports where throughput stops growing as workers are added.
 //!
 //! This module decides on wording and order; `analysis` interprets the figures. Start at
 //! [`report_snippets`].
@@ -84,8 +84,8 @@ pub fn report_snippets(
     document
 }
 
-/// In quiet mode, moves these blocks, which are not part of the answer, to an appendix, which
-/// terminals omit and files contain.
+/// In quiet mode, moves these blocks to an appendix, because they are not part of the answer.
+/// Terminals omit the appendix, and files contain it.
 fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> {
     if is_quiet && !blocks.is_empty() {
         vec![ReportBlock::Appendix {

@@ -1,5 +1,5 @@
-//! Compares stored results of one session or several: what `speedwell compare` prints for sessions
-//! and files, and what a server's page shows.
+//! Compares the stored results of one or more sessions. `speedwell compare` prints the result for
+//! sessions and files, and a server shows it on a page.
 //!
 //! This module decides which pairs are compared and which measurement details are shown. Start at
 //! [`compare_sources`].
@@ -21,7 +21,7 @@ pub type LabelledSession<'a> = (String, &'a Session, Option<String>);
 ///
 /// # Errors
 /// Fails if the only source has a single variant. Also fails if only some sources are searches: a
-/// search tries many rates, and a rate that it only tried would pass for a load of that rate.
+/// search tries many rates, and each tried rate would be mistaken for a load of that rate.
 pub fn compare_sources(
     sources: &[LabelledSession<'_>],
     settings: &AnalysisSettings,
@@ -101,7 +101,7 @@ fn is_search(session: &Session) -> bool {
 }
 
 /// Explains why loads share no case: for example, one had a fixed rate and the other was a search.
-/// `None` unless all sources are loads of which some differ in kind.
+/// `None` unless all sources are loads, and some of them differ in kind.
 fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
     let load_sessions = sources
         .iter()
@@ -193,7 +193,7 @@ fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
     ))
 }
 
-/// The sessions behind the sources, each once. They have names only if there are several.
+/// The sessions behind the sources, without duplicates. They have names only if there are several.
 fn distinct_sessions<'a>(
     sources: &'a [LabelledSession<'_>],
 ) -> Vec<(Option<&'a str>, &'a Session)> {

@@ -154,8 +154,8 @@ fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
         ReportColumn::figure("cases", "cases").expendable(3),
         |line| {
             let cell = ReportCell::count(line.point.cases as u64);
-            // If the study averages over no parameter, every point is one case, and the number says
-            // nothing.
+            // If the study averages over no parameter, every point is one case, so the number of
+            // cases tells nothing.
             if line.study.aggregated.is_empty() {
                 cell.with_text("")
             } else {

@@ -201,8 +201,8 @@ fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLi
     columns
 }
 
-/// Adds columns about disturbed runs. People see the share of these runs if it is notable; programs
-/// get the share and the figures of the kernel.
+/// Adds columns about disturbed runs. People see the fraction of these runs if it is notable;
+/// programs get this fraction and the figures of the kernel.
 fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
     let disturbed = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
     columns.add_column(disturbed.expendable(5), |line| {
@@ -317,8 +317,8 @@ const SUMMARY_FIGURES: [SummaryFigure; 10] = [
 ];
 
 /// Returns a bound of the interval, or `None` if there is no interval. With fewer than 6 runs there
-/// is none, and both bounds equal the median. Bounds that equal the median are real only if the
-/// runs do not vary at all.
+/// is none, and both bounds are set to the median. If the runs do not vary at all, however, bounds
+/// that equal the median are a real interval.
 fn known_bound(summary: &CaseSummary, end: f64) -> Option<f64> {
     (summary.center.low < summary.center.high || summary.variation == Some(0.0)).then_some(end)
 }

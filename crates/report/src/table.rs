@@ -59,8 +59,8 @@ pub enum ColumnKind {
     Words,
     /// Figures, right-aligned.
     Figure,
-    /// Drawings on an axis common to the whole column, for formats that can place them; other
-    /// columns say the same in words.
+    /// Drawings that share one axis over the whole column, for formats that can place them. Other
+    /// columns state the same in words.
     Drawn,
 }
 
@@ -370,7 +370,7 @@ impl ReportTable {
         self.cell_rows().map(emphasis).collect()
     }
 
-    /// Indexes of the columns that people see: those with text in some row.
+    /// Indexes of the columns that people see, which are the columns with text in some row.
     pub fn for_people(&self) -> Vec<usize> {
         let is_filled =
             |column: usize| self.cell_rows().any(|cells| !cells[column].text.is_empty());
@@ -381,7 +381,7 @@ impl ReportTable {
             .collect()
     }
 
-    /// Indexes of the columns that a page shows: those for people, and drawings.
+    /// Indexes of the columns that a page shows: the columns that people see, and the drawings.
     pub fn for_pages(&self) -> Vec<usize> {
         let is_drawn = |column: usize| {
             self.cell_rows()

@@ -41,7 +41,7 @@ pub struct SettingLine {
 pub struct TunedMachine {
     /// Who changed the settings, in words.
     pub holder: String,
-    /// Time until the settings are restored at the latest, in milliseconds.
+    /// Maximum time until the settings are restored, in milliseconds.
     pub left_ms: Option<u64>,
     /// The names of the knobs that are in their desired state.
     pub knobs: Vec<String>,

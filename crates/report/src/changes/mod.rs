@@ -334,8 +334,8 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     notes
 }
 
-/// Notes on series of which one may continue another, because the metric is now measured
-/// differently, or because the case was renamed.
+/// Notes on pairs of series. In each pair, one series may continue the other: either the metric is
+/// now measured differently, or the case was renamed.
 fn split_series_notes(history: &ProjectHistory) -> Vec<String> {
     let mut notes = Vec::new();
     for [old, new] in history.changed_metrics() {
@@ -370,7 +370,7 @@ fn metric_phrase(metric: &Metric) -> String {
     }
 }
 
-/// A note on a change that nearly all cases share, with advice what to do.
+/// A note on a change that nearly all cases share, with advice on what to do.
 fn common_change_note(common: &CommonChange<'_>) -> String {
     let [smallest, largest] = common.ratios.map(|ratio| match ratio {
         f64::INFINITY => "from 0".to_owned(),

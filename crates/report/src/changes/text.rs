@@ -1,4 +1,4 @@
-//! Words a change for tables, charts and sentences.
+//! Puts a change into words, for tables, charts and sentences.
 //!
 //! Start at [`series_changes`]; table columns are in `changes/mod.rs`.
 
@@ -180,6 +180,7 @@ impl ShownChange {
         }
     }
 
+    /// Describes the change, as in
     /// `7: worse ~+4.8 % [+4.1, +5.5] between 4a5b6c7 and 89abcde, found; kernel '6.1' became '6.8'`
     pub fn sentence(&self) -> String {
         let number = match self.number {
@@ -203,7 +204,7 @@ impl ShownChange {
     }
 }
 
-/// `kernel '6.1' became '6.2'`.
+/// Describes a difference, as in `kernel '6.1' became '6.2'`.
 pub(crate) fn cause_text(difference: &FactDifference) -> String {
     let FactDifference {
         name,

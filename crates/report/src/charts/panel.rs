@@ -92,8 +92,8 @@ fn metric_panel<'a>(
 pub struct ComparedSides(HashMap<(String, String, String), IntervalEstimate>);
 
 impl ComparedSides {
-    /// Collects the sides of `comparisons`. If several comparisons contain a variant, the first one
-    /// counts.
+    /// Collects the sides of `comparisons`. If a variant is in several comparisons, its figures
+    /// come from the first of them.
     pub fn new(comparisons: &[CandidateComparison]) -> ComparedSides {
         let mut sides = HashMap::new();
         for comparison in comparisons {

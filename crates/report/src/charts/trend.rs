@@ -1,4 +1,4 @@
-//! Draws trend charts: the points of a series, its levels, its changes, and what else changed.
+//! Draws trend charts: the points of a series, its levels, its changes, and notes on other events.
 //!
 //! This module decides where revisions are on the axis; `changes` decides on the wording.
 
@@ -54,7 +54,8 @@ struct TrendDrawing<'a> {
     history: &'a ProjectHistory,
     axis: TrendXAxis,
     scale: FigureScale,
-    /// Coordinate on the bottom axis of each position in the history that has a point or a note.
+    /// The coordinate on the bottom axis for each position in the history that has a point or a
+    /// note.
     coordinates: BTreeMap<u32, f64>,
     /// Machine numbers in order of first appearance.
     machines: Vec<u32>,
@@ -299,7 +300,7 @@ impl<'a> TrendDrawing<'a> {
         })
     }
 
-    /// Release names, annotations, and changes outside the code.
+    /// Draws notes: release names, annotations, and changes outside the code.
     fn draw_notes(&self) -> Vec<plot::TrendNote> {
         let trend = &self.series.trend;
         let mut notes = Vec::new();
@@ -435,8 +436,8 @@ fn axis_coordinates(
         .collect()
 }
 
-/// Describes differences of the environment in a few words. A single difference is described
-/// without the words with which both sides begin.
+/// Summarizes the differences between two environments. For a single difference, both values are
+/// given, without the words at their beginning that are the same.
 fn short_cause(differences: &[FactDifference]) -> String {
     match differences {
         [] => String::new(),

@@ -1,6 +1,7 @@
-//! Reports cases that were measured on several machines: on which machine, how much the machines
-//! differ, and what to expect of other machines like them. Start at [`withdrawal_remark`],
-//! [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes the findings.
+//! Reports on cases that were measured on several machines: which machine measured a case, how much
+//! the machines differ, and what to expect of other machines like them. Start at
+//! [`withdrawal_remark`], [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes
+//! the findings.
 //!
 //! This file and `rows.rs` use each other on purpose: `rows.rs` adds the columns of this file to
 //! its table, and these columns read the lines of that table.
@@ -32,7 +33,7 @@ pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
     ))
 }
 
-/// `-4.1 % on lab-3 … +1.2 % on lab-7`
+/// Formats the range of the changes, as in `-4.1 % on lab-3 … +1.2 % on lab-7`.
 fn range_text(by_machine: &AcrossMachines) -> Option<String> {
     let [low, high] = by_machine.extreme_machines()?.map(|machine| {
         let value = machine
@@ -195,8 +196,8 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
     }
 }
 
-/// `On other machines like these 4 (EPYC, ...): change +3.1 % [+1.2, +5.0] (95 % interval over
-/// machines); 9 more would halve the interval.`
+/// Says what to expect of other machines, as in `On other machines like these 4 (EPYC, ...): change
+/// +3.1 % [+1.2, +5.0] (95 % interval over machines); 9 more would halve the interval.`
 fn expectation_note(population: &MachinePopulation, comparison: &CandidateComparison) -> String {
     format!(
         "On other machines like these {} ({}): change {} ({} interval over machines); {} more would halve the interval.",

@@ -1,10 +1,10 @@
 //! Reports comparisons of a baseline with candidates: for each, the answer in words, then a table.
 //!
 //! This module decides which comparisons share a table. Usually a table shows one comparison, and
-//! its rows are the cases. If all comparisons have the same single case, there would be a table
-//! with one row for each metric (of a load test) or candidate (of several one-liners). Instead,
-//! such comparisons are the rows of one table. Sentences are in `text.rs`, rows and columns in
-//! `rows.rs`.
+//! its rows are the cases. If all comparisons have the same single case, such tables would have one
+//! row each. Instead, the comparisons are then the rows of one table: a row for each metric (of a
+//! load test) or for each candidate (of several one-liners). Sentences are in `text.rs`, rows and
+//! columns in `rows.rs`.
 
 #[cfg(test)]
 mod agreement_tests;

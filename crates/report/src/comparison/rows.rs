@@ -146,15 +146,15 @@ pub fn prepare_lines<'a>(
     cases.into_iter().map(line).collect()
 }
 
-/// Minimum number of significant digits of a figure with a change: with fewer, dividing the printed
-/// figures would give a different change.
+/// Minimum number of significant digits of a figure that is printed next to a change. With fewer
+/// digits, dividing the printed figures would give a different change.
 const MIN_SIGNIFICANT_DIGITS: i32 = 3;
 /// Maximum ratio of two sides that are rounded to the same decimal place.
 const MAX_SIMILAR_RATIO: f64 = 10.0;
 
 /// The last decimal places of both sides. They follow from the interval of the change, so that the
-/// printed figures agree with the printed change. The spread of one side would not do: its figure
-/// may be known less well than the ratio of both figures.
+/// printed figures agree with the printed change. The spread of one side would not be suitable,
+/// because the figure of that side may be less certain than the ratio of both figures.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     let last_place = |(location, uncertainty): (f64, Uncertainty)| {
         let last_place = scale.rounding_place(location, uncertainty);
@@ -185,7 +185,8 @@ fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     })
 }
 
-/// Half the width of a bounded interval on the log scale, as a share of either side's figure.
+/// Half the width of a bounded interval on the log scale, as a fraction of the figure of either
+/// side.
 fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
     let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
     (half > 0.0 && half.is_finite()).then_some(half)
@@ -415,8 +416,9 @@ const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ),
 ];
 
-/// Adds columns on disturbed runs. People see how often each side was disturbed, if that was often
-/// enough to matter; programs get this share and the kernel's figures for all rows.
+/// Adds columns on disturbed runs. People see which fraction of the runs of each side was
+/// disturbed, if it is large enough to matter. Programs get this fraction and the kernel's figures
+/// for all rows.
 pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
     let column = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
     columns.add_column(column.expendable(6), |line| {

@@ -1,5 +1,5 @@
-//! Words the answer of a comparison, and what readers need to judge it: units above the table,
-//! method and limits below.
+//! Puts the answer of a comparison into words. Also gives readers what they need to judge the
+//! answer: units above the table, method and limits below it.
 //!
 //! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
@@ -202,7 +202,7 @@ fn equivalence_margin(comparison: &CandidateComparison) -> String {
     format_setting(comparison.delta)
 }
 
-/// `in 3 of 8 cases`, `in both cases`, `in all 8 cases`.
+/// Formats the number of affected cases: `in 3 of 8 cases`, `in both cases`, `in all 8 cases`.
 fn count_of_cases(number: usize, total: usize) -> String {
     match (number == total, total) {
         (true, 1) => "in 1 case".to_owned(),
@@ -237,9 +237,9 @@ pub fn comparison_caption(
     Some(parts.join(", ")).filter(|line| !line.is_empty())
 }
 
-/// The explanations below all tables, each given once: the method, and what is missing for an
-/// answer in cases without one. Verbose output adds details that experts know already, and that
-/// pages list among the measurement details.
+/// The explanations below all tables, without duplicates. They describe the method and, if cases
+/// have no answer, what is missing for one. Verbose output adds details that experts know already,
+/// and that pages list among the measurement details.
 pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosity) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons

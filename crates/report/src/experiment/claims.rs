@@ -10,7 +10,8 @@ use speedwell_analysis::experiment::{
     ClaimAnswer, ClaimComparison, ClaimFound, ExperimentFindings,
 };
 
-/// A table with a row per claim, and the figures of both sides for each of its comparisons.
+/// A table with a row per claim. Each row has the figures of both sides for every comparison of the
+/// claim.
 pub fn report_claims(found: &ExperimentFindings) -> Document {
     let mut document = Document::new("claims");
     if found.claims.is_empty() {

@@ -1,5 +1,5 @@
-//! Words the answer of an experiment: sentences on the results of the comparisons, and of the
-//! control, which is a variant compared with itself.
+//! Puts the answer of an experiment into words: sentences on the results of the comparisons, and on
+//! the result of the control, which is a variant compared with itself.
 
 use crate::document::ReportBlock;
 use crate::figure::{

@@ -1,5 +1,5 @@
-//! Draws charts and builds tables that show which share of the requests was served within which
-//! time, per case or per variant.
+//! Draws charts and builds tables that show what percentage of the requests was served within a
+//! given time, per case or per variant.
 
 use crate::document::ReportChart;
 use crate::experiment::headline::variant_label;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Percentages at which a chart may end. It ends at the first of them at which the slowest requests
-/// shown do not dominate the chart: on a linear axis, 1 % of very slow requests would flatten
-/// everything else. The subtitle gives the time of the slowest request.
+/// Percentages at which a chart may end. The chart ends at the first of these percentages at which
+/// the slowest requests shown do not dominate it: on a linear axis, 1 % of very slow requests would
+/// flatten everything else. The subtitle gives the time of the slowest request.
 const END_PERCENTAGES: [u32; 4] = [98, 97, 95, 90];
 
 /// A time above this multiple of the time at 90 % dominates the chart.
@@ -39,7 +39,7 @@ struct ServedPicture<'a> {
 }
 
 /// Draws the percentage of requests served against time. There is a chart per case, or per variant
-/// if `series` says so. If the file lists stages, each stage has such a chart.
+/// if `series` says so. If the file lists stages, each stage has its own version of each chart.
 pub fn draw_served(
     group: &GroupFindings,
     series: ChartSeries,
@@ -65,8 +65,8 @@ pub fn draw_served(
     parts.map(|part| part.draw_up_to_end()).collect()
 }
 
-/// Draws the slower half of the requests, on an axis where the distance from 0 to 90 % is the same
-/// as that from 90 % to 99 %.
+/// Draws the slower half of the requests. On the axis, the distance from 0 to 90 % equals the
+/// distance from 90 % to 99 %.
 pub fn draw_tail(
     group: &GroupFindings,
     series: ChartSeries,

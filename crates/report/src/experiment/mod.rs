@@ -1,5 +1,5 @@
 //! Builds the report of an experiment: its question, the answer, claims, a table per metric, the
-//! share of requests served within a time, and charts.
+//! percentage of requests served within a given time, and charts.
 //!
 //! This module decides on content and order. The answer comes first, with its chart and tables;
 //! everything else follows, collapsed where the format allows that. The experiment file selects the
@@ -192,7 +192,7 @@ impl SharedNotes {
         }
     }
 
-    /// Moves each note that applies to several tables behind the last table, where it appears once.
+    /// If a note applies to several tables, moves it behind the last table, where it appears once.
     fn move_to_end(self, blocks: &mut Vec<ReportBlock>) {
         let shared = self.0.into_iter().filter(|(_, times)| *times > 1);
         let shared: Vec<String> = shared.map(|(text, _)| text).collect();

@@ -2,7 +2,7 @@
 //! omitted.
 //!
 //! [`MarkupPage`] writes the same blocks in the same order for both languages; [`MarkupLanguage`]
-//! knows how to escape text in each.
+//! knows how to escape text in each language.
 
 use crate::document::{Document, ReportBlock};
 use crate::format::{RenderDocument, escape_controls};

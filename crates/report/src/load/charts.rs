@@ -63,9 +63,9 @@ struct TimelineStretch {
     tick: TimelineTick,
 }
 
-/// Divides the timeline of a load into stretches, about [`MAX_POINTS`] at most. A stretch of
-/// several intervals has the sum of their counts and the maximum of each of their times. The last
-/// interval is omitted if the end of the load cut it short.
+/// Divides the timeline of a load into at most about [`MAX_POINTS`] stretches. The counts of a
+/// stretch are the sums over its intervals, and each of its times is the maximum over its
+/// intervals. The last interval is omitted if the end of the load cut it short.
 fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     let measured = &load.run.measured;
     let LoadTimeline {
@@ -104,9 +104,9 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     stretches
 }
 
-/// The time until the first response of a load could arrive, in seconds. Only the first interval
-/// needs this correction: every later interval contains responses to requests of the interval
-/// before.
+/// The time at the start of a load during which no response could arrive, in seconds. Only the
+/// first interval needs this correction: every later interval contains responses to requests of the
+/// previous interval.
 fn unanswered_s(first: &TimelineTick) -> f64 {
     first.p50_ns.unwrap_or(0) as f64 / 1e9
 }

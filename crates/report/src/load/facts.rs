@@ -285,8 +285,8 @@ fn generator_text(load: &LoadFindings<'_>) -> String {
     )
 }
 
-/// The fact about the machines that sent the load, each with its share; `None` if no machines are
-/// recorded.
+/// The fact about the machines that sent the load, with the number of requests that each machine
+/// attempted; `None` if no machines are recorded.
 fn machines_fact(run: &LoadRun) -> Option<Fact> {
     let part_text = |part: &LoadPart| {
         let began = match part.began_ns {

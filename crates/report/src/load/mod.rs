@@ -78,8 +78,8 @@ fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
         let remarks = load.remarks.iter();
         for remark in remarks.filter(|remark| remark.severity() != RemarkSeverity::Note) {
             let text = text::remark_sentence(remark, load);
-            // Warnings of one kind are given once. Those about machines are distinguished by their
-            // text, because several machines of one load may be lost or limited.
+            // Warnings of one kind are given once. Warnings about machines are distinguished by
+            // their text, because several machines of one load may be lost or limited.
             let kind = match remark {
                 LoadRemark::MachineLost { .. } | LoadRemark::MachineLimited { .. } => text.clone(),
                 _ => remark_name(remark).to_owned(),

@@ -116,8 +116,8 @@ pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
     }
 }
 
-/// Builds the cell of a time. For a range, programs get the upper bound, which counts from when
-/// requests were due. For a time that is withheld, they get nothing.
+/// Builds the cell of a time. For a range, programs get the upper bound, which is the time since
+/// the requests were due. For a time that is withheld, they get nothing.
 pub fn time_cell(time: Option<ReportedTime>) -> ReportCell {
     let longest_ns = time.and_then(ReportedTime::longest_ns);
     ReportCell::figure(longest_ns.map(|ns| ns as f64))

@@ -388,8 +388,7 @@ fn rate_missed(verdict: &OpenVerdict) -> String {
     )
 }
 
-/// Formats a share below 0.98 in percent, with as many decimals as are needed for it not to read as
-/// 98.
+/// Formats a fraction below 0.98 in percent, with enough decimals that it does not read as 98.
 fn short_of_98(share: f64) -> String {
     let percent = share * 100.0;
     let decimals = (1..6).find(|decimals| {

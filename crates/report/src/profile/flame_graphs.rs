@@ -16,11 +16,12 @@ use speedwell_plot::{FlameChart, FlameFrame, FrameColoring};
 /// Kinds of code, in the order of their colors.
 const CODE_KINDS: [&str; 2] = ["script", "native code"];
 
-/// A change of at least this share of the total cost has its full color; smaller changes have paler
-/// colors.
+/// A change of at least this fraction of the total cost has its full color; smaller changes have
+/// paler colors.
 const MIN_FULL_COLOR_SHARE: f64 = 0.005;
 
-/// The side whose functions are the boxes of a picture, and whose costs are the widths.
+/// The side whose functions are the boxes of a picture. The costs on this side are the widths of
+/// the boxes.
 #[derive(Clone, Copy)]
 enum FlameShape {
     Baseline,
@@ -76,9 +77,9 @@ pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &CostExplanation) -> Vec
     ]
 }
 
-/// The relative change of a function's cost, which determines the color of its box. A change below
-/// [`MIN_FULL_COLOR_SHARE`] of the total is reduced, because chance also produces such changes:
-/// otherwise the smallest boxes would be the brightest.
+/// The relative change of a function's cost, which determines the color of its box. If the change
+/// is below [`MIN_FULL_COLOR_SHARE`] of the total, the result is reduced, because chance alone can
+/// produce such a change. Otherwise, the smallest boxes would be the brightest.
 fn relative_change(node: &CallNode, full: f64) -> f64 {
     let larger = node.baseline.max(node.candidate).max(1) as f64;
     let certainty = (node.extra_cost().abs() / (MIN_FULL_COLOR_SHARE * full)).min(1.0);

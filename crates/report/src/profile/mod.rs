@@ -20,8 +20,8 @@ use speedwell_analysis::profile::{
     CaseProfile, CostDirection, CostEntry, CostExplanation, CostRow, ExtraCost, ProfiledSides,
 };
 
-/// Minimum number of samples for reliable shares. With fewer samples, a share of 3 %, the smallest
-/// that is shown, has a standard error, sqrt(p (1 - p) / n), of more than a third of itself.
+/// Minimum number of samples for reliable percentages. The smallest percentage that is shown is 3
+/// %. With fewer samples, its standard error, sqrt(p (1 - p) / n), is more than a third of it.
 const MIN_SAMPLES: u64 = 300;
 
 /// The hint in outputs without flame graphs.

@@ -197,8 +197,8 @@ fn is_of_one_table(document: &Document) -> bool {
     captioned.count() == 1 && document.charts().count() <= 1
 }
 
-/// The subject of a document without a headline: the first line above its first table with a
-/// caption, which states what all rows share.
+/// The subject of a document without a headline. It is the first line above the first table with a
+/// caption, and states what all rows of the table have in common.
 fn caption_subject(document: &Document) -> Option<&str> {
     let mut captions = document.tables().filter_map(|table| table.caption.first());
     captions.next().map(String::as_str)
@@ -215,8 +215,8 @@ fn split_sentence(text: &str) -> (&str, &str) {
 fn capitalize_own_words(text: &str) -> String {
     let mut characters = text.chars();
     match characters.next() {
-        // A capital letter would change the name of a variant or a file, so only texts that begin
-        // with words of our own, or that are a single word, get one.
+        // A capital letter would change the name of a variant or a file. So only texts that begin
+        // with words of our own, or that are a single word, are capitalized.
         Some(first) if text.starts_with("it is ") => {
             first.to_uppercase().chain(characters).collect()
         }

@@ -2,10 +2,10 @@
 //! lines.
 //!
 //! Rows show their full names as long as every important column fits next to them; otherwise they
-//! show their short names. If then even the required columns do not fit, the names are shortened
-//! further. Expendable columns fill the room that remains, and a line below the table lists the
-//! columns left out. Control characters in text from outside are escaped, so that it cannot steer
-//! the terminal.
+//! show their short names. If even the required columns do not fit next to the short names, these
+//! names are shortened further. Expendable columns fill the room that remains, and a line below the
+//! table lists the columns left out. Control characters in text are escaped, because text that
+//! others wrote must not control the terminal.
 
 use crate::table::{
     ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, TextEmphasis,
@@ -48,7 +48,8 @@ pub fn write_table(table: &ReportTable, max_width: Option<usize>, color: bool, o
 struct TablePage<'a> {
     table: &'a ReportTable,
     max_width: usize,
-    /// Indexes of the columns for people.
+    /// Indexes of the columns that people see. The other columns are only in machine-readable
+    /// output.
     people: Vec<usize>,
     layout: Vec<PlacedColumn>,
     /// Whether rows show their short names.
