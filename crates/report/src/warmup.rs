@@ -235,7 +235,7 @@ fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
 }
 
 /// Says how busy the machine was, and whether the time of the reference loop changed together with
-/// a level, which means that the machine changed.
+/// a level. Such a change means that the machine changed.
 fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
     let mut parts = Vec::new();
     if let Some([minute, ..]) = machine.load {
@@ -492,8 +492,8 @@ fn add_search_columns(columns: &mut ColumnSet<ProcessLine>) {
     });
 }
 
-/// A case appears in the histogram of where steady parts begin only if at least this many of its
-/// processes have a steady part.
+/// Minimum number of processes with a steady part. A case with fewer such processes is left out of
+/// the histogram that shows where steady parts begin.
 const MIN_HISTOGRAM_PROCESSES: usize = 5;
 
 /// Draws a chart per case, which shows every process from its first iteration on, and a histogram

@@ -1,5 +1,5 @@
-//! Formats the lines that show the state of a running measurement: throughput, gauges of the
-//! language, and activity of the machine.
+//! Formats the lines that show the state of a running measurement: throughput, gauges that the
+//! language runtime reports, and activity of the machine.
 //!
 //! Text repeats its header from time to time, CSV has one header, and JSON has one object per line.
 //! Start at [`WatchLines::format_line`].
@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 use speedwell_model::{ActivitySnapshot, SnippetTiming};
 use std::collections::BTreeMap;
 
-/// Number of lines after which text repeats its header.
+/// Number of lines after which text output repeats its header.
 const LINES_PER_HEADER: usize = 30;
 
-/// Minimum width of a column of text.
+/// Minimum width of a column in text output.
 const MIN_COLUMN_WIDTH: usize = 8;
 
 /// The figures at one moment.
@@ -23,7 +23,7 @@ const MIN_COLUMN_WIDTH: usize = 8;
 pub struct WatchLine {
     /// Iterations per second and the number of workers of each snippet, in snippet order.
     pub snippets: Vec<(f64, u32)>,
-    /// Gauges reported by the language, by name.
+    /// Gauges reported by the language runtime, by name.
     pub gauges: BTreeMap<String, String>,
     /// The activity of the processes and the machine.
     pub machine: ActivitySnapshot,

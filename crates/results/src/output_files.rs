@@ -17,8 +17,8 @@ const MAX_LINKS: usize = 40;
 
 /// Words with more bytes than this are not searched for file names.
 const MAX_WORD_BYTES: usize = 4096;
-/// In each part of a word, this many positions are tried as the start of a name, and as many as its
-/// end.
+/// In each part of a word, at most this many positions are tried as the start of a name, and at
+/// most this many as its end.
 const MAX_POSITIONS: usize = 16;
 
 /// Identity of a file.
@@ -37,13 +37,13 @@ pub struct OutputFile {
     option: String,
     path: PathBuf,
     identity: FileIdentity,
-    /// Whether the command may write further, numbered files: `a.svg`, `a-2.svg`.
+    /// Whether the command may write additional, numbered files: `a.svg`, `a-2.svg`.
     is_numbered: bool,
 }
 
 impl FileIdentity {
-    /// Returns the identity of a regular file, or of one that could be created; `None` for devices
-    /// and pipes, where a write replaces nothing.
+    /// Returns the identity of a regular file, or of a file that could be created; `None` for
+    /// devices and pipes, where a write replaces nothing.
     fn of(path: &Path) -> Option<FileIdentity> {
         match fs::metadata(path) {
             Ok(data) => (data.is_file()).then(|| FileIdentity::Existing(data.dev(), data.ino())),
@@ -95,7 +95,7 @@ impl OutputFile {
         identity.is_some_and(|other| other == self.identity) || self.has_numbered(other)
     }
 
-    /// Returns whether `other` is named like a further file of this output: `a-2.svg` for `a.svg`.
+    /// Returns whether `other` is named like a numbered file of this output: `a-2.svg` for `a.svg`.
     fn has_numbered(&self, other: &Path) -> bool {
         if !self.is_numbered {
             return false;

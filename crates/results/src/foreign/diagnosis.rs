@@ -155,7 +155,7 @@ impl UnreadableFile {
     }
 }
 
-/// Returns the line at which JSON begins below other text.
+/// Returns the number of the line at which JSON begins, if there is other text above that line.
 fn find_json_below_text(text: &str) -> Option<usize> {
     let is_json_start = |line: &str| {
         let line = line.trim_end();

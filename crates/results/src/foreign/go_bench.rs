@@ -40,7 +40,8 @@ pub enum GoBenchLine<'a> {
     Fail(&'a str),
     /// `--- SKIP: NAME`.
     Skip(&'a str),
-    /// Last line of a package: its path if stated, and whether all tests passed.
+    /// Last line of a package. It contains the path of the package, if stated, and whether all
+    /// tests passed.
     End(Option<&'a str>, bool),
     /// `panic: WHY`.
     Panic(&'a str),
@@ -408,7 +409,7 @@ pub fn is_events(bytes: &[u8]) -> bool {
 /// Returns the text that the tests printed, taken from events and joined package by package.
 ///
 /// # Errors
-/// Fails if a line is not an event; the message names it.
+/// Fails if a line is not an event; the message names the line.
 pub fn output_of_events(bytes: &[u8]) -> Result<String> {
     let mut packages: IndexMap<String, String> = IndexMap::new();
     for (line, number) in require_utf8(bytes)?.lines().zip(1..) {

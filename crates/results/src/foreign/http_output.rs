@@ -120,8 +120,9 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
         "mean",
         stats.first().and_then(|text| parse_milliseconds(text)),
     );
-    // wrk2 prints its percentiles twice. Those under the second heading are not corrected for
-    // requests that started late, so `add_latency` keeps only the first value of each percentile.
+    // wrk2 prints its percentiles twice. The percentiles under the second heading are not corrected
+    // for requests that started late, so `add_latency` keeps only the first value of each
+    // percentile.
     for line in output.lines() {
         if let [percent, time] = line.split_whitespace().collect::<Vec<_>>()[..]
             && let Some(percent) = percent.strip_suffix('%')

@@ -4,8 +4,8 @@
 //! Decides where a report begins and what its lines mean. A line is recognized by the words before
 //! its colon, because pasted reports have lost their columns. Start at [`read`], or at
 //! [`read_percentages`] and [`read_requests`] for the tables that ab writes to files (`-e`, `-g`).
-//! These tables do not name the measured address. The lines are those of httpd 2.2 and 2.4
-//! (support/ab.c).
+//! These tables do not name the measured address. The source for the lines is `support/ab.c` of
+//! httpd 2.2 and 2.4.
 
 use crate::foreign::file_beginning;
 use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
@@ -105,8 +105,8 @@ const CONNECTION_ROWS: [(&str, &str); 4] = [
     ("Total", "latency"),
 ];
 
-/// Columns of the table "Connection Times": first the columns that ab prints by default, then those
-/// that ab prints with -S.
+/// Columns of the table "Connection Times": first the columns that ab prints by default, then the
+/// columns that ab prints with -S.
 const CONNECTION_COLUMNS: [&[&str]; 2] = [
     &["min", "mean", "sd", "median", "max"],
     &["min", "mean", "max"],

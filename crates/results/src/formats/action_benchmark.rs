@@ -2,8 +2,9 @@
 //! JavaScript variable; files that contain only the JSON are read, too.
 //!
 //! Decides whether more or less of a metric is better. As in the action (`src/write.ts`), this
-//! depends on the tool that measured. The exception is a tool that prints both times and rates:
-//! more of its rates is better here, but not in the action. Start at [`read`].
+//! depends on the tool that measured. There is one exception: if a tool prints both times and
+//! rates, higher rates are better here, whereas the action treats lower rates as better. Start at
+//! [`read`].
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::input::{InputFile, MetricDirections};
@@ -48,8 +49,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// `warnings`.
 ///
 /// # Errors
-/// Fails if the content is not JSON, nothing can be read (the message names the first location), or
-/// a tool is unknown.
+/// Fails if the content is not JSON, no result can be read (the message names the location of the
+/// first error), or a tool is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(&blank_assignment(file.bytes))?;
     let mut reading = EntriesReader {
@@ -72,7 +73,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// State of reading a file.
 struct EntriesReader<'a> {
     directions: &'a MetricDirections,
-    /// Point of each entry, in file order.
+    /// Key of the point to which each entry belongs, in file order.
     keys: Vec<PointKey>,
     /// Results of all entries.
     listed: Vec<ListedResult<DirectedFigure>>,

@@ -24,8 +24,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole response. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the content is not JSON, nothing can be read (the message names the first location), or
-/// the direction of a measure is unknown.
+/// Fails if the content is not JSON, no result can be read (the message names the location of the
+/// first error), or the direction of a measure is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
@@ -58,7 +58,8 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// The reports of a response. The figures of a report may be spread over several series.
 #[derive(Default)]
 struct BencherReports {
-    /// The point of each report, by the facts that identify it: report, testbed and branch.
+    /// One [`PointKey`] per session, stored under the facts that identify the session: the id of
+    /// the report, the testbed and the branch.
     keys: IndexMap<String, PointKey>,
     points: Vec<ListedResult<ReportFigure>>,
     metrics: HashMap<String, Metric>,

@@ -1,8 +1,8 @@
 //! Reads the output of `go test -bench`, which is the input of benchstat, with or without `-json`.
 //!
 //! Decides which lines belong together, and how other lines are reported. If a benchmark has
-//! several lines (`-count`), they come from one process. As for google/benchmark, each of these
-//! lines becomes a run, with a note that says so. Start at [`read`].
+//! several lines (`-count`), they come from one process. As in files of google/benchmark,
+//! each of these lines becomes a run, with a note that says so. Start at [`read`].
 
 use crate::foreign::file_beginning;
 use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
@@ -33,7 +33,8 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// Reads the whole output. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the text has no results, or an event that wraps part of it is invalid.
+/// Fails if the text has no results, or if the output consists of events and one of them is
+/// invalid.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let output = if line::is_events(bytes) {
         line::output_of_events(bytes)?.into()
@@ -73,7 +74,7 @@ struct GoOutputParser<'a> {
     /// Whether a panic has occurred. The lines up to the end of the package are then the stacks of
     /// all goroutines.
     is_in_panic: bool,
-    /// Whether an indented line, if it follows now, explains why the benchmark of the last entry
+    /// Whether the next line, if it is indented, explains why the benchmark of the last entry
     /// stopped.
     explains_entry: bool,
     directions: HashMap<&'a str, bool>,
@@ -190,8 +191,8 @@ impl<'a> GoOutputParser<'a> {
         }
     }
 
-    /// Ends a package. `package` is its name in its last line; entries before that line may lack
-    /// the name, because a benchmark can fail before the configuration is printed.
+    /// Ends a package. `package` is the name of the package in its last line. Entries before that
+    /// line may lack the name, because a benchmark can fail before the configuration is printed.
     fn end_package(&mut self, package: Option<&'a str>) {
         self.abandon_pending();
         for entry in &mut self.entries[self.settled..] {

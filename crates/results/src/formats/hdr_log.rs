@@ -60,8 +60,9 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
             continue;
         }
         has_foreign |= total.outcome.is_none();
-        // Under an open load, the response times of the case with the outcome `ok` are those of all
-        // requests. So add the requests with other outcomes to this case, too.
+        // Under an open load, the response times of the case with the outcome `ok` cover all
+        // requests, whatever their outcome. So add the requests with other outcomes to this case,
+        // too.
         if total.quantity == "response" && total.outcome.as_deref() != Some("ok") {
             add_total(
                 &mut totals,

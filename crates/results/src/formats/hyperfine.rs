@@ -78,7 +78,7 @@ struct HyperfineResult {
     times: Vec<(f64, Option<i32>)>,
     memory: Vec<f64>,
     /// Other facts about the command: its preparation, and the command itself, because the name of
-    /// the case may be a template of several commands.
+    /// the case may be a template that stands for several commands.
     details: Vec<(String, String)>,
     /// User time in seconds, as a mean over all runs. `system` is the mean system time.
     user: Option<f64>,

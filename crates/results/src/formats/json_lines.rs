@@ -471,7 +471,8 @@ struct HeaderLine {
     pub failures: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<usize>,
-    /// Machines of the session, unless it was measured on the machine of the writing program.
+    /// Machines of the session; empty if the session was measured on the machine that wrote the
+    /// file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<SessionMachine>,
 }

@@ -1,16 +1,16 @@
 //! Converts HTTP loads of Speedwell's own generator into a session, and reads the JSON of its load
 //! reports.
 //!
-//! Decides the case and variant names of a load, and which of its figures become metrics. The names
-//! are those that `load_report` uses, so that a load can be compared with reports of other tools.
+//! Decides the case and variant names of a load, and which of its figures become metrics.
+//! `load_report` uses the same names, so that a load can be compared with reports of other tools.
 //! All other facts about a load stay with its run. Start at [`load_session`].
 //!
 //! If several addresses were measured in a single round, they are separate cases, because one run
 //! of each says nothing about a difference. If there were several rounds, the addresses are
 //! variants of one case, because the purpose of alternating between addresses is to compare them;
 //! the first address is the baseline. Times that `analysis` would not show are dropped here as
-//! well, because a stored figure would be compared without its warning. [`merge_load_parts`] adds
-//! up the parts of one load that several manually started generators sent at the same time.
+//! well, because a stored figure would be compared without its warning. If the user started several
+//! generators that sent parts of one load, [`merge_load_parts`] adds up these parts.
 
 use crate::foreign::json::{self, JsonContent};
 use crate::formats::load_report::{LoadReport, percentile_metric};
@@ -376,8 +376,8 @@ fn format_stage(stage: &StageFacts) -> String {
     }
 }
 
-/// Merges the parts of a load that several generators, for example on several machines, sent at the
-/// same time.
+/// Merges the parts of one load. Several generators, for example on several machines, sent these
+/// parts at the same time.
 ///
 /// # Errors
 /// Fails if there are no parts, or they are not parts of the same load: their addresses or the

@@ -55,7 +55,8 @@ pub struct FileFormat {
 pub type ReadFn = fn(&InputFile<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
 
 /// All formats. The first one that recognizes a file reads it. JSON of other programs may be on a
-/// single line and then resembles JSON Lines, so it is tried first.
+/// single line and then resembles JSON Lines, so the JSON formats of other programs are tried
+/// first.
 pub const FORMATS: &[FileFormat] = &[
     FileFormat {
         name: "pyperf JSON",
@@ -191,8 +192,8 @@ pub const FORMATS: &[FileFormat] = &[
 /// Magic number of gzip (RFC 1952).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Maximum size of unpacked data. The limit exists because gzip can expand data a thousandfold; it
-/// is larger than any result file.
+/// Maximum size of unpacked data. The limit exists because gzip can expand data a thousandfold. No
+/// result file is as large as the limit.
 const MAX_UNPACKED_BYTES: u64 = 1 << 30;
 
 /// Unpacks up to `max_bytes` bytes if the data are gzipped, and otherwise returns the data as they

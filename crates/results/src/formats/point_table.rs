@@ -22,7 +22,7 @@ use std::path::Path;
 const SEPARATORS: [char; 3] = [',', ';', '\t'];
 
 /// Accepted names of the time column and of the commit column, in lower case. If a header has
-/// several of them, the first in this list is used.
+/// several of these names, the first one in the list is used.
 const TIME_COLUMNS: [&str; 4] = ["time", "date", "timestamp", "datetime"];
 const COMMIT_COLUMNS: [&str; 7] = [
     "commit",
@@ -47,8 +47,8 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// messages about dropped content to `warnings`.
 ///
 /// # Errors
-/// Fails if nothing can be read (the message names the first line), a quote is not closed, or the
-/// direction of a metric is unknown.
+/// Fails if no row can be read (the message names the line of the first error), a quote is not
+/// closed, or the direction of a metric is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = require_utf8(file.bytes)?;
     let mut remarks = Vec::new();
@@ -97,8 +97,8 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     build_sessions(points, &table.keys, &table.metrics, file.label)
 }
 
-/// Builds the sessions of all points. Rows of one benchmark at one point that differ in a text
-/// column become different cases. Rows that do not differ become runs of the same case.
+/// Builds the sessions of all points. If rows of one benchmark at one point differ in a text
+/// column, they become different cases. Rows that do not differ become runs of the same case.
 fn build_sessions(
     mut points: Vec<ListedResult<RowValues>>,
     keys: &[PointKey],
@@ -123,7 +123,7 @@ fn build_sessions(
     sessions.context("it has a header but no results")
 }
 
-/// Returns the benchmark name if no column states it: the file name without extension.
+/// Returns the file name without extension, which names the benchmark if no column does.
 fn default_benchmark(label: &str) -> String {
     let stem = Path::new(label)
         .file_stem()
@@ -363,8 +363,8 @@ impl TableReader {
             row.line
         );
         let key = PointKey {
-            // A row that names no benchmark belongs to the benchmark of the file. Its name keeps
-            // such points apart from those of other files.
+            // A row that names no benchmark belongs to the benchmark of the file. The name of that
+            // benchmark distinguishes such points from points of other files.
             suite: optional_cell(columns.benchmark)
                 .map_or(self.benchmark.clone(), |_| String::new()),
             key: started.to_string(),
@@ -416,8 +416,8 @@ impl TableReader {
         values
     }
 
-    /// Returns the index of a point, shared by all rows with the same time, revision, branch and
-    /// machine.
+    /// Returns the index of a point. All rows with the same time, revision, branch and machine
+    /// share this index.
     fn point_index(&mut self, key: PointKey) -> usize {
         let machine = key.environment.machine.clone();
         let facts = [

@@ -2,8 +2,8 @@
 //!
 //! Decides how entries are mapped: each `run` with values is one process and thus one run;
 //! calibration runs and warm-up values are ignored. The module does not know where the file comes
-//! from. Start at [`read`]. The section "JSON" of pyperf's documentation defines the format; this
-//! is version 1.0.
+//! from. Start at [`read`]. The section "JSON" of pyperf's documentation defines version 1.0 of the
+//! format.
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;
@@ -164,7 +164,7 @@ const DETAIL_KEYS: [&str; 8] = [
     "hostname",
 ];
 
-/// Returns the details that may distinguish a benchmark from another with the same name.
+/// Returns the details that may distinguish a benchmark from other benchmarks with the same name.
 fn read_details(metadata: Option<JsonNode<'_>>) -> Vec<(String, String)> {
     let text = |key: &&str| -> Option<(String, String)> {
         let text = metadata.as_ref()?.text_of(key).ok()??;

@@ -6,8 +6,8 @@
 //!
 //! Values from one process, such as repetitions inside a program, should be samples of one run
 //! (docs/why/statistics.md, "One value per process"). [`merge_sessions`] joins them accordingly. In
-//! the session of a single file, this would leave only one run. Therefore, each repetition counts
-//! as a run there, with a note.
+//! the session of a single file, however, joining would leave only one run. In such a session, each
+//! repetition therefore counts as a run, with a note.
 
 use anyhow::{Error, Result, bail, ensure};
 use speedwell_model::{
@@ -228,8 +228,9 @@ pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
     }
 }
 
-/// Merges sessions into one session with a single variant. Takes the runs of the variant named for
-/// each session, or of its baseline if none is named. `label` is the user's name for the result.
+/// Merges sessions into one session with a single variant. From each session, takes the runs of the
+/// named variant or, if no variant is named, of the baseline. `label` is the user's name for the
+/// result.
 ///
 /// # Errors
 /// Fails if there are no sessions, or two have different units for a metric.

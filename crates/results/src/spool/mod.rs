@@ -27,7 +27,7 @@ pub struct SpoolHeader {
     pub version: u32,
     /// Id of the session.
     pub session: String,
-    /// Id of the bundle that was sent for measuring.
+    /// Id of the bundle, which holds all files that the machine needs to measure.
     pub bundle: String,
     /// Number of the shard.
     pub shard: u32,

@@ -38,8 +38,8 @@ pub enum SpoolItem {
     Warning(String),
     /// Something was dropped, with the reason.
     LeftOut(String),
-    /// The attempt has ended. The flag tells whether all blocks that it closed and all its
-    /// decisions arrived intact.
+    /// The attempt has ended. The flag tells whether all blocks that the attempt closed, and all
+    /// its decisions, arrived intact.
     Ended(AttemptEnd, bool),
 }
 

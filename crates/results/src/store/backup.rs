@@ -29,8 +29,8 @@ const BACKUP_VERSION: u64 = 3;
 /// The first version of the format whose files end with [`BackupLine::End`].
 const FIRST_WITH_END: u64 = 2;
 
-/// Largest gap between session numbers that a restore reproduces; beyond it, sessions get new
-/// numbers.
+/// Largest gap between session numbers that a restore reproduces. If a gap is larger, sessions get
+/// new numbers.
 const MAX_NUMBER_GAP: i64 = 1_000_000;
 
 /// Kinds of lines, other than lines of sessions.

@@ -7,7 +7,7 @@ use super::Store;
 use super::browse::read_count;
 use super::database::{Error, SqlRow, SqlStatement, sql, sql_params};
 
-/// Counting sessions stops here: a count that reaches the limit means "more than a thousand".
+/// Counting sessions stops at this number. A count that reaches it means "more than a thousand".
 const COUNT_LIMIT: i64 = 1_001;
 
 /// A benchmark with at least one run.

@@ -1,6 +1,6 @@
 //! Read-only queries for browsing: filtered lists, a page at a time.
 //!
-//! The lists use only tables that are small compared with those of runs and samples. Start at
+//! The lists use only tables that are small compared with the tables of runs and samples. Start at
 //! [`Store::open_to_view`].
 
 use super::database::{Error, SqlParam, SqlRow, sql, sql_params};
@@ -185,8 +185,8 @@ impl Store {
     }
 
     /// Returns the previous and the next session on the same branch and machine. In each direction,
-    /// searches at most a thousand sessions of the branch. If the session has no branch, searches a
-    /// thousand of all sessions.
+    /// searches at most a thousand sessions of the branch. If the session has no branch, searches
+    /// at most a thousand of all sessions.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -336,8 +336,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn branches_and_tags(&self) -> anyhow::Result<[Vec<String>; 2]> {
-        // Each step of the recursion skips to the next name in the index, so the query takes as
-        // many steps as there are names, not as there are sessions.
+        // Each step of the recursion skips to the next name in the index, so the query takes one
+        // step per name, not one per session.
         let branches = sql!(
             "WITH RECURSIVE known(name) AS (
                  SELECT (SELECT branch FROM origin WHERE branch IS NOT NULL

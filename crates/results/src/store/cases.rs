@@ -99,7 +99,8 @@ impl<'s> SessionByCases<'s> {
         })
     }
 
-    /// Marks a running session as interrupted, for a session whose process was killed.
+    /// If the session is still marked as running, because its process was killed, marks it as
+    /// interrupted.
     pub(super) fn into_ended(mut self) -> SessionByCases<'s> {
         if self.header.state == SessionState::Running {
             self.header.state = SessionState::Interrupted;
@@ -296,7 +297,8 @@ mod tests {
     use speedwell_fixtures::FakeSession;
     use std::collections::BTreeSet;
 
-    /// Two cases, the second stored with two orders of its parameters.
+    /// Returns a stored session with two cases. The second case is stored with two orders of its
+    /// parameters.
     fn stored_session() -> (Store, i64, Session) {
         let mut session = FakeSession::with_fixed_blocks(&["old", "new"], 3)
             .add_case("a n=1", |_, run| f64::from(run))

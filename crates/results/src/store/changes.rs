@@ -37,8 +37,8 @@ impl Store {
         Ok(stored.into_iter().map(|stored| stored.change).collect())
     }
 
-    /// Returns the numbers of the changes of a series, on any line, that lie between exactly these
-    /// two revisions.
+    /// Returns the numbers of all changes of a series between exactly these two revisions, on any
+    /// line.
     ///
     /// # Errors
     /// Fails on database errors.

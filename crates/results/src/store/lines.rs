@@ -62,7 +62,7 @@ impl Store {
             return Ok(());
         }
         let revisions = self.revisions_in_measured_order(branch)?;
-        // A name that is not a branch must not leave an empty line behind.
+        // Do not store an empty line of revisions for a name that is not a branch.
         if revisions.is_empty() && self.line_tip(name)?.is_none() {
             return Ok(());
         }
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// Returns the position on the line of the revision with this number.
+    /// Returns the position that the revision with this number has on the line.
     fn position_of_number(store: &Store, branch: &str, number: i64) -> Option<u32> {
         let placed = store.place_revision(branch, number).unwrap();
         placed.and_then(|placed| placed.position)

@@ -131,7 +131,8 @@ impl Store {
         })
     }
 
-    /// Returns the shards of a session, in order; none if one machine measured the session.
+    /// Returns the shards of a session, in order; none if the session was measured on a single
+    /// machine.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -243,9 +244,9 @@ impl SessionMerger<'_> {
     }
 
     /// Records that an attempt decided that a case needs no more runs. Returns whether the decision
-    /// was accepted. With `after`, it is accepted only if the same attempt delivered block `after`
-    /// of the case. Without `after`, the attempt decided from blocks that were merged before it
-    /// started, so the decision is always accepted.
+    /// was accepted. If `after` is given, the decision is accepted only if the same attempt
+    /// delivered block `after` of the case. If `after` is `None`, the attempt decided from blocks
+    /// that were merged before it started, so the decision is always accepted.
     ///
     /// # Errors
     /// Fails on database errors.

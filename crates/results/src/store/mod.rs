@@ -98,7 +98,7 @@ impl Store {
 /// Folder of a project's results, which also marks the project's root.
 pub(super) const FOLDER: &str = ".speedwell";
 
-/// A folder that contains one of these is the root of a project.
+/// Names of files and folders. A folder that contains one of them is the root of a project.
 const ROOT_MARKERS: [&str; 3] = [FOLDER, "speedwell.toml", ".git"];
 
 impl Store {

@@ -1,7 +1,7 @@
 //! Stores the outbox: which sessions to upload, to which destinations, and the state of each
 //! upload.
 //!
-//! A row stays at least until its session is sent, which only the server can confirm. Several
+//! A row stays at least until the server has confirmed that it received the session. Several
 //! processes may send at once; each claims a row for a limited time, so that a killed process does
 //! not block the row for long. The transfer itself is implemented elsewhere. Start at
 //! [`Store::queue_upload`].

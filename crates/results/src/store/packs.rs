@@ -22,8 +22,8 @@ const NO_REVISION: i64 = i64::MIN;
 /// Number of little-endian 8-byte words per point.
 const WORDS_PER_POINT: usize = 9;
 
-/// Results of a search for changes that can be cached, so that the next search can continue from
-/// there.
+/// Results of a search for changes. They are cached, so that the next search can continue where
+/// this search ended.
 #[derive(Debug, Default)]
 pub struct SearchCache {
     packs: Vec<PointPack>,

@@ -357,7 +357,7 @@ pub(super) fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, E
 }
 
 /// Parses a point kind. A kind that only a later version knows becomes [`PointKind::Confirm`],
-/// because change detection ignores it.
+/// because change detection ignores points of this kind.
 fn parse_point_kind(name: &str) -> PointKind {
     let named_kind = PointKind::NAMES
         .iter()
@@ -395,7 +395,7 @@ struct FailureKeys {
 
 impl FailureKeys {
     /// Returns whether the failure concerns the case and variant. A failed build affects all cases,
-    /// and a failure without a variant all variants.
+    /// and a failure without a variant affects all variants.
     fn concerns(&self, case: &str, variant: &str) -> bool {
         let concerns_case =
             self.case.as_deref() == Some(case) || self.step.as_deref() == Some("build");

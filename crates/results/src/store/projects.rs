@@ -104,7 +104,8 @@ impl Store {
         })
     }
 
-    /// Returns the folder of a file's other projects: `results.projects` next to `results.db`.
+    /// Returns the folder that holds all projects of a file except the first one:
+    /// `results.projects` next to `results.db`.
     pub fn projects_folder(path: &Path) -> PathBuf {
         path.with_extension("projects")
     }

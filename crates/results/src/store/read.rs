@@ -29,7 +29,7 @@ impl Store {
         read.map_err(|error| self.to_user_error(error))
     }
 
-    /// Loads a session without its runs, of which there may be millions.
+    /// Loads a session without its runs. A session may have millions of runs.
     ///
     /// # Errors
     /// Fails like [`Store::load_session`].

@@ -32,8 +32,8 @@ enum SlotEntry {
 impl Store {
     /// Inserts `session` as running, before its first run. `plan` is the plan as JSON.
     ///
-    /// Also stores the failures that the session already contains, which are those of benchmarks
-    /// that could not be described.
+    /// Also stores the failures that the session already contains. They come from benchmarks that
+    /// could not be queried for their cases and metrics.
     ///
     /// # Errors
     /// Fails if the session already has runs, its id or a tag is invalid, or on database errors.

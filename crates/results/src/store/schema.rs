@@ -67,9 +67,9 @@ pub(super) const STEPS: &[SchemaStep] = &[
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
-/// whole and appended only at its end. Therefore, storing a run touches only two pages. The rows of
-/// a run mark its slot as done. Only a slot without rows, which is rare, needs a row in another
-/// table.
+/// whole, and new rows are only added at its end. Therefore, storing a run touches only two pages.
+/// The rows of a run mark its slot as done. Only a slot without rows, which is rare, needs a row in
+/// another table.
 const FIRST: SchemaStep = SchemaStep::same(include_str!("steps/1-sessions.sql"));
 
 /// Counts of false alarms when a machine is compared with itself. The verdict follows from the
@@ -91,7 +91,8 @@ const COUNTS: SchemaStep = SchemaStep {
     differs: PostgresVariant::Instead(include_str!("steps/5-counts.postgres.sql")),
 };
 
-/// The process that records a session, to tell a killed session from one in progress.
+/// The process that records a session. It distinguishes a killed session from a session in
+/// progress.
 const RECORDER: SchemaStep = SchemaStep::same(include_str!("steps/6-recorder.sql"));
 
 /// The measured code of a session, if known.
@@ -104,9 +105,9 @@ const BUILDS: SchemaStep = SchemaStep::same(include_str!("steps/8-builds.sql"));
 /// Kernel counters of each run, and the rule by which it was rejected.
 const DISTURBANCE: SchemaStep = SchemaStep::same(include_str!("steps/9-disturbance.sql"));
 
-/// History: one point per session and series, the lines on which the revisions of the points lie,
-/// and the changes found there. Points and detector states are derived from sessions; triage,
-/// renames and notes are user input.
+/// History: one point per session and series, the lines of revisions to which the points belong,
+/// and the changes found on these lines. Points and detector states are derived from sessions;
+/// triage, renames and notes are user input.
 const HISTORY: SchemaStep = SchemaStep {
     text: include_str!("steps/10-history.sql"),
     // PostgreSQL's sequence does not advance for a row inserted with an explicit number.
@@ -119,7 +120,7 @@ const HISTORY: SchemaStep = SchemaStep {
 const SERVER: SchemaStep = SchemaStep::same(include_str!("steps/11-server.sql"));
 
 /// Sessions on several machines: the machines, the shards assigned to each, and the origin of every
-/// block. Runs of a session that one machine measured refer to no machine, as before.
+/// block. If a session was measured on a single machine, its runs still refer to no machine.
 const FLEET: SchemaStep = SchemaStep::same(include_str!("steps/12-fleet.sql"));
 
 /// Comments that the server posts on pull requests, and which sessions measured each benchmark, so

@@ -185,7 +185,7 @@ impl Store {
         self.query_rows(sql, sql_params![beginning, before, limit], |row| row.get(0))
     }
 
-    /// Returns those of the given sessions that match the filter, newest first.
+    /// Returns the given sessions that match the filter, newest first.
     fn apply_filter(&self, numbers: &[i64], filter: &SessionFilter) -> anyhow::Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session WHERE (CAST($1 AS TEXT) IS NULL OR EXISTS (

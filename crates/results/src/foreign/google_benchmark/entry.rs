@@ -25,7 +25,7 @@ pub struct ResultFile {
 /// Content of a file.
 #[derive(Debug)]
 pub struct FileEntries<'a> {
-    /// Machine, library, program; null if the file has none.
+    /// Description of machine, library and program; null if the file has none.
     pub context: Value,
     /// Entries in file order.
     pub entries: Vec<GoogleBenchmarkEntry<'a>>,
@@ -53,8 +53,8 @@ impl ResultFile {
     /// Parses all entries.
     ///
     /// # Errors
-    /// Fails if the text is not JSON, has another version, or lacks a list of benchmarks; the
-    /// message says where.
+    /// Fails if the text is not JSON, has an unsupported schema version, or lacks a list of
+    /// benchmarks; the message names the location.
     pub fn parse_entries(&self) -> Result<FileEntries<'_>> {
         let message = "the key 'benchmarks' is missing";
         ensure!(self.text.is_object(), message);

@@ -38,7 +38,7 @@ const SCHEMA_VERSION: f64 = 1.0;
 /// Content of a file.
 #[derive(Debug)]
 pub struct GoogleBenchmarkFile {
-    /// Machine, library, program; null if the file has none.
+    /// Description of machine, library and program; null if the file has none.
     pub context: Value,
     /// Repetitions and aggregates, in file order.
     pub rows: Vec<GoogleBenchmarkRow>,
@@ -57,8 +57,8 @@ impl GoogleBenchmarkFile {
     /// Reads a whole file.
     ///
     /// # Errors
-    /// Fails if the file is not JSON or has another version, or a value is missing, unknown or of
-    /// the wrong type; the message names its location.
+    /// Fails if the file is not JSON or has an unsupported schema version, or if a value is
+    /// missing, unknown or of the wrong type; the message names the location of the value.
     pub fn read(bytes: &[u8]) -> Result<GoogleBenchmarkFile> {
         json::read_lenient(bytes, |text| {
             serde_json::from_str::<FileOutline<'_>>(text).map(GoogleBenchmarkFile::from_outline)
@@ -123,8 +123,8 @@ const KNOWN_METRICS: [(&str, &str, MetricDirection); 8] = [
     ("net_heap_growth", "B", MetricDirection::Lower),
 ];
 
-/// Ends of the names of hardware events. libpfm defines these names. For all of these events, fewer
-/// are better.
+/// Endings of the names that libpfm gives to hardware events. For all of these events, fewer are
+/// better.
 const EVENT_SUFFIXES: [&str; 4] = ["cycles", "instructions", "misses", "faults"];
 
 /// Returns the metric of a time or counter. Counters have no unit, so only the name can tell the

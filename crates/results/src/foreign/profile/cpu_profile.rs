@@ -11,7 +11,8 @@ use serde::Deserialize;
 use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
 use std::collections::HashMap;
 
-/// Name of the frame for idle time. Such samples are skipped, because idle time is not a cost.
+/// Name of the frame for idle time. Samples in this frame are skipped, because idle time is not a
+/// cost.
 const IDLE_FRAME: &str = "(idle)";
 
 #[derive(Deserialize)]
@@ -43,7 +44,7 @@ struct CallFrame {
     line_number: i64,
 }
 
-/// Returns whether the beginning of a file is that of a `.cpuprofile` file.
+/// Returns whether a file with this beginning is a `.cpuprofile` file.
 pub fn recognizes(beginning: &[u8]) -> bool {
     if !beginning.trim_ascii_start().starts_with(b"{") {
         return false;
@@ -85,8 +86,8 @@ fn own_files(nodes: &[CpuProfileNode]) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the weight of each sample: the time until the next sample or, for the last sample, until
-/// the end of the recording. V8 stores the time since the previous sample instead; it is negative
-/// if the clock jumps back, and then the weight is 0.
+/// the end of the recording. V8 stores the time since the previous sample instead. This time is
+/// negative if the clock jumps back; the weight is then 0.
 fn sample_weights_us(file: &CpuProfileFile) -> impl Iterator<Item = u64> {
     let total = file.end_time.saturating_sub(file.start_time);
     let sum = file
@@ -100,7 +101,8 @@ fn sample_weights_us(file: &CpuProfileFile) -> impl Iterator<Item = u64> {
         .map(|delta_us| u64::try_from(delta_us).unwrap_or(0))
 }
 
-/// The call tree, as the name and the parent of each node id.
+/// The call tree, which maps the id of each node to the name of the node and to the id of its
+/// parent.
 struct CallStacks {
     names: HashMap<u64, String>,
     parents: HashMap<u64, u64>,

@@ -1,5 +1,5 @@
-//! Shortens the names of functions and threads in a profile: removes what differs between
-//! recordings of the same function, and meaningless folders.
+//! Shortens the names of functions and threads in a profile. Removes meaningless folders, and
+//! everything that differs between recordings of the same function.
 
 use regex::Regex;
 use std::borrow::Cow;
@@ -26,7 +26,7 @@ const NAME_REPLACEMENTS: [(&str, &str); 9] = [
         r"^\[(?:perf-\d+\.map|jit-\d+\.dump|jitted-\d+-\d+\.so)\]$",
         "[jit]",
     ),
-    // Suffixes that GCC and LLVM give to the copies that they make of a function.
+    // GCC and LLVM append these suffixes to the names of the copies that they make of a function.
     (
         r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.\d+)*)+$| \[clone [^\]]*\]",
         "",

@@ -1,6 +1,6 @@
-//! Parses output whose format is described by a table in the configuration. The output is either
-//! JSON with results at a path such as `results[*]`, each with a name and times, or text with a
-//! result in every line that matches a pattern.
+//! Parses output whose format is described by a table in the configuration. The output is JSON or
+//! text. In JSON, the results are at a path such as `results[*]`, and each result has a name and
+//! times. In text, every line that matches a pattern is a result.
 //!
 //! A path consists of keys separated by dots; `[*]` after a key selects every element of its list.
 //! Knows nothing about particular frameworks. Start at [`ResultPaths::read`] and [`read_lines`].

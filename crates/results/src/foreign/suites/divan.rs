@@ -10,8 +10,8 @@ use crate::foreign::unit::MetricConversion;
 use anyhow::{Context, Result};
 use speedwell_model::{Case, FailureCause, ParameterValue};
 
-/// Note on every figure. The note does not state the number of samples: this way it is the same for
-/// every row, and reports show it once.
+/// Note on every figure. The note omits the number of samples, so that it is the same for every row
+/// and reports show it only once.
 const MEDIAN_NOTE: &str =
     "divan prints no individual samples: the value is the median of one process's samples.";
 

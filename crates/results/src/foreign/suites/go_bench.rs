@@ -33,7 +33,7 @@ struct GoProcessParser<'a> {
     /// The name that `-test.v` printed last. The results that follow belong to this benchmark.
     announced: Option<&'a str>,
     directions: HashMap<&'a str, bool>,
-    /// Whether an indented line, if it follows now, explains why the benchmark of the last entry
+    /// Whether the next line, if it is indented, explains why the benchmark of the last entry
     /// stopped.
     explains: bool,
     /// The indented line that was read last. With `-test.v`, it explains why the benchmark in the

@@ -3,7 +3,7 @@
 //!
 //! Each mode of JMH is a separate metric, because modes measure different quantities: the mean time
 //! in an iteration of 50 ms, for example, is not comparable to the time of a single call. Start at
-//! [`read`]. The formats are those of JMH 1.37.
+//! [`read`]. JMH 1.37 writes both formats.
 
 use super::{ReportedResult, shorten_line, typed_value};
 use crate::foreign::json::{self, JsonNode};

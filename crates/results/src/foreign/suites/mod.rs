@@ -2,7 +2,7 @@
 //! `go test`, criterion and the like, and any other that a table in the configuration describes.
 //!
 //! Decides only what the output means; the harness decides who starts a process and which results
-//! were wanted. Each reader is a function from bytes to [`ReportedResult`], one per file.
+//! were wanted. Each submodule converts the output of one framework into [`ReportedResult`]s.
 
 pub mod catch2;
 pub mod configured;
@@ -106,7 +106,7 @@ impl ReportedResult {
     /// Adds a number from a JSON document.
     ///
     /// # Errors
-    /// Fails if the value is not a number, or as [`ReportedResult::add_value`] does; the message
+    /// Fails if the value is not a number, or if [`ReportedResult::add_value`] fails; the message
     /// names the location.
     pub fn add_node(
         &mut self,
@@ -145,7 +145,7 @@ pub fn typed_value(text: &str) -> ParameterValue {
 /// Rejects impossible values.
 ///
 /// # Errors
-/// Fails if the value is not finite, or a negative time or rate.
+/// Fails if the value is not finite, or is a negative time or rate.
 pub fn validate_value(metric: &Metric, value: f64) -> Result<()> {
     ensure!(value.is_finite(), "{value} is not a finite number");
     let unit = metric.unit.as_str();

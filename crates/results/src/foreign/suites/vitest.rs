@@ -54,8 +54,8 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
             return Ok(reported);
         };
         reported.add_node(&milliseconds, &mean, None)?;
-        // The note does not state the number of iterations: this way it is the same for every
-        // benchmark, and reports show it once.
+        // The note omits the number of iterations, so that it is the same for every benchmark and
+        // reports show it only once.
         if benchmark.number_of("sampleCount")?.is_some() {
             let note = "vitest only reports the mean of its iterations.";
             reported.notes.push(note.to_owned());

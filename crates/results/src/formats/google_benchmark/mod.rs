@@ -42,8 +42,8 @@ const ROW_KEYS: [&str; 6] = [
 /// Reads a whole file. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the file is not JSON or has another version, or a value is missing, unknown or of the
-/// wrong type; the message names its location.
+/// Fails if the file is not JSON or has an unsupported schema version, or if a value is missing,
+/// unknown or of the wrong type; the message names the location of the value.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let file = GoogleBenchmarkFile::read(bytes)?;
     let context = Some(JsonNode::at_location("context".to_owned(), &file.context))

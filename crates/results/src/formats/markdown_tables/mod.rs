@@ -142,7 +142,7 @@ pub struct FigureTable {
     pub columns: Vec<String>,
     /// Figures, column by column.
     pub cells: Vec<FigureCell>,
-    /// Whether the table has bandwidths in megabytes that may be of 10^6 or of 2^20 bytes.
+    /// Whether the table has bandwidths whose unit may be MB/s (10^6 bytes) or MiB/s (2^20 bytes).
     pub is_vague: bool,
     /// Assumptions and dropped content.
     pub remarks: Vec<String>,
@@ -309,7 +309,7 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
 }
 
 /// Returns whether the columns of a table are metrics rather than variants. They are metrics if the
-/// headings of all columns, or of at least two, name one, and if no metric occurs twice.
+/// headings of all columns, or of at least two, name a metric, and if no metric occurs twice.
 fn are_metrics(columns: &[Option<HeadingKind>]) -> bool {
     let kinds: Vec<&HeadingKind> = columns.iter().flatten().collect();
     let is_repeated = (1..kinds.len()).any(|index| kinds[..index].contains(&kinds[index]));
@@ -433,9 +433,9 @@ fn metric_and_unit(
     Some((Some(found.0), found.1))
 }
 
-/// Values are read as MiB/s only if MB/s has more than this many times as many misfits. Even the
-/// right unit has a few misfits by chance, because averages of rates and of bytes do not divide
-/// into exact whole numbers.
+/// Values are read as MiB/s only if the number of misfits for MB/s is more than this many times the
+/// number of misfits for MiB/s. Even the right unit has a few misfits by chance, because averages
+/// of rates and of bytes do not divide into exact whole numbers.
 const MIN_MISFIT_RATIO: usize = 4;
 
 /// Determines whether bandwidths without a unit are in MB/s or in MiB/s. Adds this assumption to

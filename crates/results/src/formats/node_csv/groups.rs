@@ -1,4 +1,4 @@
-//! Reads the rates in a file of `compare.js` by case and side, for comparison tables.
+//! Reads the rates in a file of `compare.js`, grouped by case and side, for comparison tables.
 //!
 //! Stores even a million rows compactly: one name per case, eight bytes per row. Does not compute
 //! statistics. Names are kept byte for byte as they are in the file, because comparison tables

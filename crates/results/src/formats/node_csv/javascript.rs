@@ -1,10 +1,10 @@
 //! Formats and parses values and figures as the Node.js drivers write them.
 //!
 //! [`format_json`] matches `JSON.stringify` and [`format_inspected`] matches `util.inspect`, so
-//! that rows are byte-identical to those of Node.js. [`parse_configuration`] reads the output of
-//! both (`n=1000 encoding='utf8'`); splitting at blanks would be wrong, because values may contain
-//! blanks (`s='x y'`). Times are whole nanoseconds, and their text is the exact decimal number of
-//! seconds. Knows nothing about the layout of result files.
+//! that rows are byte-identical to the rows that Node.js writes. [`parse_configuration`] reads the
+//! output of both (`n=1000 encoding='utf8'`); splitting at blanks would be wrong, because values
+//! may contain blanks (`s='x y'`). Times are whole nanoseconds, and their text is the exact decimal
+//! number of seconds. Knows nothing about the layout of result files.
 
 use speedwell_model::ParameterValue;
 
@@ -76,7 +76,8 @@ fn break_lines(text: &str, length: usize) -> String {
 }
 
 /// Quotes a string with the first kind of quote that it does not contain: single, double, backtick.
-/// If it contains all three, the quotes are single and those inside are escaped.
+/// If the string contains all three, it is put in single quotes, and its own single quotes are
+/// escaped.
 fn quote_text(text: &str) -> String {
     let quote = if !text.contains('\'') {
         '\''

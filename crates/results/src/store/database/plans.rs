@@ -134,8 +134,8 @@ fn sessions_that_a_filter_lets_pass_are_found_by_its_index_and_not_among_all() {
     let file = SqliteConnection::in_memory().unwrap();
     let is_of_filter = |statement: &&SqlStatement| {
         let text = statement.source_text();
-        // Filters with `substr` are exempt: they look for revision names that are not commit ids,
-        // which are few and have no order that an index could use.
+        // Filters with `substr` are exempt. They look for revision names that are not commit ids.
+        // Such names are few, and have no order that an index could use.
         text.ends_with("LIMIT $3") && text.contains(" = $1 AND ") && !text.contains("substr(")
             || text.contains("started_unix_ms >= $1 AND +number")
     };

@@ -48,8 +48,8 @@ impl PostgresConnection {
             return self.with_client(|client| Ok(client.query_one(sql, &[])?.try_get(0)?));
         };
         let has_changes = self.with_client(|client| {
-            // An empty request makes the server deliver pending notifications: those of earlier
-            // commits arrive before its reply.
+            // An empty request makes the server deliver pending notifications. The notifications of
+            // earlier commits arrive before the reply.
             client.batch_execute("")?;
             let mut notifications = client.notifications();
             let mut messages = notifications.iter();

@@ -160,7 +160,7 @@ impl PostgresConnection {
         })
     }
 
-    /// Rejects all changes from now on, also after a reconnection.
+    /// Rejects all changes from now on, even after a reconnection.
     pub(super) fn set_read_only(&self) -> Result<(), Error> {
         self.is_read_only.set(true);
         self.with_client(|client| Ok(client.batch_execute(SET_READ_ONLY)?))

@@ -26,8 +26,8 @@ const APPLICATION_ID: i32 = 0x5350_574c;
 const PAGE_BYTES: i64 = 2048;
 
 /// Number of pages in the write-ahead log that triggers a checkpoint. Only a checkpoint waits for
-/// the disk. The pages hold 4 MiB, as by SQLite's default, so about a thousand runs pass between
-/// two checkpoints.
+/// the disk. The pages hold 4 MiB, as with SQLite's defaults, so about a thousand runs are stored
+/// between two checkpoints.
 const CHECKPOINT_PAGES: i64 = 2_000;
 
 /// Capacity of the cache of prepared statements.
