@@ -57,9 +57,9 @@ pub struct ExecuteOptions {
     pub empty_slots: Option<BTreeSet<u32>>,
     /// Completed slots that failed.
     pub failed_slots: BTreeSet<u32>,
-    /// Stops at the first failure.
+    /// Whether execution stops at the first failure.
     pub fail_fast: bool,
-    /// Stops after the first block that ends when more than this time has passed.
+    /// Once more than this time has passed, execution stops at the end of the current block.
     pub time_budget: Option<Duration>,
 }
 
@@ -122,8 +122,8 @@ pub fn execute(
                 outcome.session_end(options.fail_fast)
             });
         }
-        // Ask `has_news` about all cases of the block, not only the last: when a session is
-        // resumed, the last case may be complete already while others have just run.
+        // `has_news` covers all cases of the block, not only the last one. When a session is
+        // resumed, the last case may already be complete although other cases have just run.
         let ends_round = later.first().is_none_or(|next| next.block != slot.block);
         if session_end == SessionEnd::Complete && has_news && ends_round {
             has_news = false;
@@ -146,16 +146,17 @@ pub fn execute(
     Ok(session_end)
 }
 
-/// Number of consecutive failures after which a variant of a case is abandoned: a benchmark that
-/// always fails needs no more evidence, and one that hangs costs its full timeout on every attempt.
+/// Number of consecutive failures after which a variant of a case is abandoned. Further attempts at
+/// a benchmark that always fails reveal nothing new, and a benchmark that hangs takes its full
+/// timeout on every attempt.
 const MAX_CONSECUTIVE_FAILURES: u32 = 2;
 
-/// Number of runs that the other variants of a snippet still get when one variant is abandoned:
-/// with fewer runs they would have no interval.
+/// If one variant of a snippet is abandoned, the other variants still run until each of them has
+/// this number of runs. With fewer runs, there would be no interval for them.
 const MIN_RUNS_ALONE: usize = 6;
 
 /// Maximum number of retries of a disturbed run. After the last retry, the block of the run is
-/// lost: a machine that disturbs three runs in a row will disturb the fourth.
+/// lost, because a machine that disturbs three runs in a row will also disturb the fourth.
 const MAX_DISTURBED_RETRIES: u32 = 2;
 
 /// Outcome of one slot.
@@ -231,7 +232,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     /// Takes over the runs of a resumed session, retries the disturbed runs of its last block, and
-    /// decides again which of its cases are settled.
+    /// decides again which cases are settled.
     fn resume(
         &mut self,
         options: &ExecuteOptions,
@@ -339,8 +340,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(outcome)
     }
 
-    /// Executes slots unless their case is settled, and closes their block if they end it. If the
-    /// session ends because of these slots, the block stays open.
+    /// Executes slots unless their case is settled. If they are the last slots of their block,
+    /// closes the block. If the session ends because of these slots, the block stays open.
     ///
     /// Returns `None` if the slots were skipped.
     fn run_unsettled_slots(
@@ -440,8 +441,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         })
     }
 
-    /// If the code of one of the slots has changed since its first run, reports a failure and marks
-    /// all of them as done instead of running them. Returns whether that happened.
+    /// If the code of a slot in `group` has changed since its first run, reports a failure and
+    /// marks all slots in `group` as done instead of running them. Returns whether the slots were
+    /// rejected in this way.
     fn reject_changed_code(&mut self, group: &[PlanSlot]) -> anyhow::Result<bool> {
         let plan = self.plan;
         let unchanged = &mut self.unchanged;
@@ -692,8 +694,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 }
 
-/// Returns the index of the machine that runs the target, among the machines of the session; `None`
-/// if the target has no machine of its own.
+/// Returns the machine that runs the target, as an index into the machines of the session. Returns
+/// `None` if the target has no machine of its own.
 fn target_machine(plan: &SessionPlan) -> Option<u32> {
     let placement = plan.design.experiment.as_ref()?.placement.as_ref()?;
     u32::try_from(placement.target).ok()
@@ -753,8 +755,8 @@ fn group_by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
     cases.into_values().map(Cow::Owned).collect()
 }
 
-/// Returns the result with a note if its process failed only after reporting it, and `None`
-/// otherwise.
+/// If the process failed only after it had reported the result, returns the result with a note.
+/// Otherwise, returns `None`.
 fn note_late_failure(mut result: RunResult, cause: &FailureCause) -> Option<RunResult> {
     use FailureCause::{CleanupFailed, Exit, Signal};
     let is_after = match cause {

@@ -1,6 +1,7 @@
 //! Tests how the results of several machines are merged, by simulating random histories of a
-//! session: attempts at a shard die, what they wrote is damaged or read repeatedly, and blocks
-//! arrive in any order. In the end, the store must hold what one machine would have written.
+//! session. In these histories, attempts at a shard die, their output is damaged or read
+//! repeatedly, and blocks arrive in any order. In the end, the store must hold the same data as if
+//! a single machine had executed the session.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -26,8 +27,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// Cases of a fake benchmark. Some of their runs report further metrics, fail, report nothing, or
-/// are disturbed; one variant of `n=3` always fails.
+/// Cases of a fake benchmark. Some of their runs report additional metrics, fail, report nothing,
+/// or are disturbed; one variant of `n=3` always fails.
 const CASES: &str = "\
 case n=1
 old 100 101 102 103 104 105
@@ -167,15 +168,16 @@ impl RandomSource {
     }
 }
 
-/// One attempt at a shard, with the spool that it wrote and how much of that has been read.
+/// One attempt at a shard. Holds the spool that the attempt wrote, and how much of the spool has
+/// been read.
 struct SpoolAttempt {
     shard: usize,
     origin: BlockOrigin,
     spool: Vec<u8>,
     read: usize,
     reader: SpoolReader,
-    /// Decisions after blocks that another attempt had delivered; they are recorded when this
-    /// attempt has ended.
+    /// Decisions that this attempt made about blocks that another attempt had already delivered.
+    /// They are recorded when this attempt has ended.
     decisions: Vec<(u32, usize)>,
 }
 
@@ -261,8 +263,8 @@ impl MergeHistory<'_> {
         });
     }
 
-    /// Returns the text of a spool. If its worker died, the text may be cut off or have a flipped
-    /// bit.
+    /// Returns the text of a spool. If the worker that wrote the spool died, the text may be cut
+    /// off or have a flipped bit.
     fn damaged_spool(&mut self, path: &Path, died: bool) -> Vec<u8> {
         let mut text = std::fs::read(path).unwrap();
         std::fs::remove_file(path).unwrap();

@@ -32,7 +32,7 @@ pub(super) fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
         .map(|&cpu| CpuSet::from_iter([cpu]))
 }
 
-/// Performs all slots at once, starting them in order.
+/// Performs all slots at the same time, and starts them in order.
 pub(super) fn run_concurrently(
     slots: &[PlanSlot],
     perform: impl Fn(&PlanSlot) -> RunOutcome + Sync,

@@ -20,12 +20,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Timeout of one connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Number of lines of stderr that are kept from a server that died.
+/// Number of lines that are kept from the stderr of a server that died.
 pub const TAIL_LINES: usize = 20;
 
 /// Why a server is not ready.
 pub enum ReadinessFailure {
-    /// The server may still become ready; this is missing.
+    /// The server may still become ready. The text says what is missing.
     NotYet(String),
     /// The server cannot become ready, for this reason.
     Never(String),
@@ -39,7 +39,7 @@ pub enum StartFailure {
     Ended,
     /// The server cannot become ready, for this reason.
     Never(String),
-    /// The server was not ready in time; this was still missing.
+    /// The server was not ready in time. The text says what was still missing.
     TooSlow(String),
 }
 
@@ -131,7 +131,7 @@ pub fn free_port(host: IpAddr) -> std::io::Result<u16> {
 pub fn shell_server(command: &str) -> ProcessSpec {
     ProcessSpec {
         limit: UNLIMITED,
-        // The server may be a harness, too, and must not inherit this process's private channel.
+        // The server may itself be a harness. It must not use the private channel of this process.
         unset: vec!["SPEEDWELL_FDS".to_owned()],
         ..ProcessSpec::new("/bin/sh").args(["-c", command])
     }

@@ -16,8 +16,9 @@ enum TrialEvent {
     Ended(usize, Box<RunOutcome>),
 }
 
-/// Executes each job of `plan` once under the first variant; each job of an experiment under all
-/// variants. Runs up to `max_threads` jobs at a time, because nothing is measured.
+/// Executes each job of `plan` once under the first variant. If the plan is for an experiment,
+/// executes each job once under every variant. Runs up to `max_threads` jobs at a time, because
+/// nothing is measured.
 ///
 /// # Errors
 /// Fails if an observer failed. Failures of tried programs are events, not errors.
@@ -122,8 +123,8 @@ fn run_worker(
 }
 
 /// Performs a job with the small parameter values of a trial. If that fails, performs it again with
-/// the regular values: Speedwell chose the small values itself, and if they conflict with another
-/// parameter, that says nothing about the benchmark file.
+/// the regular values. Speedwell chose the small values itself, so a conflict between them and
+/// another parameter is not an error of the benchmark file.
 fn try_job(job: &BenchmarkJob, context: &RunContext<'_>) -> RunOutcome {
     let harness = harness::harness_for(job.source.kind);
     let perform = |job: &BenchmarkJob| harness.perform_job(&job.under(context.variant), context);

@@ -1,8 +1,8 @@
 //! Sends a single request to check that the intended server answers and that its response is
 //! correct.
 //!
-//! Start at [`verify_target`] for the probe before a load, at [`check_response`] for the rules of
-//! an experiment.
+//! Start at [`verify_target`] for the probe before a load, and at [`check_response`] for the rules
+//! of an experiment.
 
 use crate::load::{self, LoadJob, format_address};
 use anyhow::{Context, bail, ensure};
@@ -21,7 +21,7 @@ const MAX_REDIRECTS: usize = 20;
 /// Header fields that must not be sent to another host.
 const SECRET_HEADERS: [&str; 2] = ["authorization", "cookie"];
 
-/// Number of bytes that are shown of a wrong body.
+/// Maximum number of bytes that a message shows from a wrong body.
 const MAX_SHOWN_BYTES: usize = 120;
 
 /// A response, and how it was reached.
@@ -34,7 +34,7 @@ pub struct ProbeResult {
 }
 
 /// Sends the first request of a job once, following redirects if the load says so. Returns the job
-/// for the final URL and the response there.
+/// with the final URL, and the response from that URL.
 ///
 /// # Errors
 /// Fails if there is no complete response, or if the response is not a success.

@@ -9,7 +9,8 @@
 //!
 //! The folder around a worktree is locked while the worktree is built (exclusive lock) or measured
 //! (shared lock). The kernel releases the lock when the process ends, so a worktree that a killed
-//! process left behind is unlocked, and is recognized because it has no `BUILT_MARKER`.
+//! process left behind is not locked. It is recognized as incomplete because it has no
+//! `BUILT_MARKER`.
 //!
 //! Start at [`Checkout::find`], then [`prepare_worktree`].
 
@@ -37,7 +38,7 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of a checkout: a large repository takes long on a busy machine.
 const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Number of lines that are shown of the output of a failed build.
+/// Maximum number of lines that a message shows from the output of a failed build.
 const MAX_SHOWN_LINES: usize = 20;
 
 /// File that marks a worktree as complete and built; its modification time is the time of the last
@@ -508,8 +509,8 @@ impl WorktreeEntry {
             self.keep_original(worktree, path)
                 .with_context(|| error_context(path))?;
         }
-        // Record the files before replacing them. If this process is killed in the meantime, the next one
-        // knows which files may have been replaced.
+        // Record the files before replacing them. If this process is killed in between, the next
+        // process knows which files may have been replaced.
         let all_replaced: BTreeSet<PathBuf> = already_replaced
             .into_iter()
             .chain(replacements.iter().map(|(path, _)| path.clone()))
@@ -564,8 +565,8 @@ impl WorktreeEntry {
             .context("cannot record which files were replaced")
     }
 
-    /// Evicts unfinished worktrees, and the least recently used ones, so that there is room for one
-    /// more. Worktrees in use are locked and stay.
+    /// Evicts unfinished worktrees, and as many of the least recently used worktrees as needed to
+    /// make room for one more. Worktrees in use are locked and stay.
     fn evict_unused(&self) {
         let siblings = self.0.parent().and_then(|parent| fs::read_dir(parent).ok());
         let mut others: Vec<WorktreeEntry> = siblings
@@ -705,8 +706,8 @@ mod tests {
     use super::*;
     use speedwell_fixtures::FakeRepo;
 
-    /// Creates a repository with a file `speed`, and a worktree of its first commit that is ready;
-    /// `None` without git.
+    /// Creates a repository with a file `speed`, and prepares a worktree of its first commit.
+    /// Returns `None` if git is missing.
     fn create_worktree(folder: &Path) -> Option<VariantWorktree> {
         let checkout = folder.join("checkout");
         let history = FakeRepo::init(&checkout)?;

@@ -116,7 +116,7 @@ impl BlockingPool {
     /// ready for the next request. If no thread starts the work in time, it is dropped.
     ///
     /// # Errors
-    /// As for [`BlockingPool::run`]; 503 if either timeout expires.
+    /// Returns the same errors as [`BlockingPool::run`], and 503 if either timeout expires.
     pub async fn run_within<T: Send + 'static>(
         &self,
         timeouts: QueueTimeouts,

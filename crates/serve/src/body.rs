@@ -1,8 +1,9 @@
 //! Enforces the size limit and the minimum rate of request bodies.
 //!
 //! When a body breaks a limit, the handler that reads it gets an error, and a refusal is kept in a
-//! [`BodyErrorSlot`]. The request pipeline sends this refusal as the response, whatever the handler
-//! made of the error. The rate counts only the time that is spent waiting for the client.
+//! [`BodyErrorSlot`]. The request pipeline sends this refusal as the response, no matter how the
+//! handler responds to the error. The rate counts only the time that is spent waiting for the
+//! client.
 
 use crate::http_error::HttpError;
 use crate::options::ServerLimits;
@@ -95,7 +96,8 @@ impl<B> LimitedBody<B> {
         Ok(())
     }
 
-    /// Becomes ready when the client has taken more time than the bytes that it has sent allow.
+    /// Becomes ready when the client has taken too much time for the number of bytes that it has
+    /// sent.
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<RejectedBody> {
         let allowed_by_rate = Duration::from_millis(self.received * 1000 / self.bytes_per_s);
         let remaining = (self.grace + allowed_by_rate).saturating_sub(self.waited);

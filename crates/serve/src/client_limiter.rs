@@ -41,8 +41,8 @@ struct QueuePlace {
 }
 
 impl ClientLimiter {
-    /// Allows each client `max_concurrent` running requests, and `max_waiting` further ones that
-    /// wait.
+    /// Allows each client `max_concurrent` running requests, and `max_waiting` additional requests
+    /// that wait.
     pub fn new(
         max_concurrent: usize,
         max_waiting: usize,

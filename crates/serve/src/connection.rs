@@ -1,5 +1,5 @@
-//! Serves one connection: performs the TLS handshake, then passes one request after the other to
-//! the request pipeline, which checks it.
+//! Serves one connection: performs the TLS handshake, then passes the requests one by one to the
+//! request pipeline, which checks them.
 //!
 //! Only HTTP/1.1 is supported, with limits on the time and size of a request head. HTTP/2 would add
 //! streams, whose resets and settings need limits of their own, and the pages of this server would

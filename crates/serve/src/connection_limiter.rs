@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Maximum number of connections without a slot that are sent a 503 at the same time. Further
-/// connections are closed without a response.
+/// Maximum number of connections without a slot that receive a 503 response at the same time.
+/// Further connections are closed without a response.
 const MAX_REJECTIONS: usize = 64;
 
 /// Limits and current number of connections.
@@ -180,8 +180,9 @@ impl ConnectionPermit {
         lock(&self.limiter.state).silent.remove(&self.number);
     }
 
-    /// Whether the connection counts towards the quota for any connection. If it does not, but this
-    /// quota has room again, moves the connection there first.
+    /// Whether the connection counts towards the quota for any connection. If the connection counts
+    /// towards the other quota, but this quota has room again, first moves the connection to this
+    /// quota.
     pub(crate) fn is_within_quota(&self) -> bool {
         if self.slot.is_within.load(Ordering::Relaxed) {
             return true;
@@ -196,8 +197,8 @@ impl ConnectionPermit {
         true
     }
 
-    /// Moves the connection to the quota for logins, which makes room in the quota for any
-    /// connection.
+    /// Moves the connection to the quota for logins, if that quota has room. This makes room in the
+    /// quota for any connection.
     pub(crate) fn record_login(&self) {
         let mut state = lock(&self.limiter.state);
         let address = self.slot.address;

@@ -1,6 +1,6 @@
-//! Manages browser logins: the session cookie, which scripts cannot read and other sites cannot
-//! send, the data of each login, and the key for a first login, which is printed at startup and
-//! works once.
+//! Manages browser logins: the session cookie, the data of each login, and the key for a first
+//! login. Scripts cannot read the cookie, and other sites cannot send it. The key is printed at
+//! startup and works once.
 //!
 //! The data is stored on the server, not in the cookie, so ending a login takes effect immediately.
 
@@ -140,8 +140,8 @@ impl<T: Clone> LoginStore<T> {
         Ok(value)
     }
 
-    /// Returns the digest of the cookie that was sent, or `None` if there are two cookies of this
-    /// name.
+    /// Returns the digest of the cookie that was sent. Returns `None` if the request has no cookie
+    /// of this name, or more than one.
     fn cookie_digest(&self, headers: &HeaderMap, secure: bool) -> Option<SecretDigest> {
         let name = self.cookie_name(secure);
         let headers_sent = headers

@@ -21,8 +21,8 @@ pub(crate) fn cross_site_error(
         FetchSite::Other => false,
         FetchSite::Missing => match origin_header(headers) {
             Some(origin) => origin == client.origin,
-            // Programs and very old browsers send neither field. Only the cookie of such a browser
-            // could be abused.
+            // Programs and very old browsers send neither field. Only browsers have cookies that a
+            // page could abuse, so a request without a cookie is safe.
             None => method.is_safe() || !headers.contains_key(COOKIE),
         },
     };
@@ -71,8 +71,8 @@ fn origin_header(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Whether the browser sent the request because the user followed a link to a page. Other sites may
-/// cause no other request. A request that has an `Origin`, but no `Sec-Fetch-Mode`, comes from a
-/// script or a form.
+/// not cause any other kind of request. A request that has an `Origin`, but no `Sec-Fetch-Mode`,
+/// comes from a script or a form.
 fn is_navigation(headers: &HeaderMap) -> bool {
     let has_value =
         |name: &str, value: &str| headers.get(name).is_some_and(|actual| actual == value);

@@ -18,8 +18,8 @@ use ring::digest::{SHA256, digest};
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct EntityTag(String);
 
-/// Adds a tag to the response, and drops the body if the client already has it. Returns errors
-/// unchanged, and also streams, that is, bodies of unknown length.
+/// Adds a tag to the response, and drops the body if the client already has it. Returns errors and
+/// streams unchanged. A stream is a response whose body has no known length.
 ///
 /// ```
 /// use axum::http::HeaderMap;

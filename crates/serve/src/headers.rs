@@ -1,8 +1,8 @@
 //! Sets the security headers of every response.
 //!
-//! These headers make browsers enforce the following: pages of this server load nothing from
-//! elsewhere, run no inline code and cannot be framed, and pages of other sites can neither read
-//! them nor keep a reference to their window.
+//! These headers make browsers enforce two rules. Pages of this server load nothing from elsewhere,
+//! run no inline code and cannot be framed. Pages of other sites can neither read pages of this
+//! server nor keep a reference to their windows.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY,

@@ -169,7 +169,7 @@ mod tests {
         ListenerOrigin::Tcp("127.0.0.1:7600".parse().unwrap())
     }
 
-    /// Whatever the `Host` field contains: if it is accepted, it is a name that no other site can
+    /// Checks that every text that is accepted in a `Host` field is a name that no other site can
     /// have.
     #[test]
     fn no_text_names_another_site() {

@@ -1,5 +1,4 @@
-//! Writes the request log: one line per request, as soon as the response has been sent or was cut
-//! off.
+//! Writes the request log: one line per request, as soon as the response has been sent or cut off.
 //!
 //! The log contains nothing that may be secret: no query and no header field. A path that contains
 //! a token is cut where the token starts. A separate thread writes the lines, so a full pipe blocks
@@ -208,8 +207,8 @@ impl LoggedBody {
 
 impl Drop for LoggedBody {
     fn drop(&mut self) {
-        // Drop the body before the line is written: whoever reads the line may rely on the response
-        // having ended.
+        // Drop the body before the line is written, because a reader of the line may rely on the
+        // response having ended.
         drop(std::mem::take(&mut self.body));
         self.log
             .write_entry(&self.entry, self.bytes, self.is_complete);

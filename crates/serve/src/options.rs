@@ -45,7 +45,8 @@ pub struct ServerOptions {
 /// Limits per request, per connection and per address.
 #[derive(Debug, Clone)]
 pub struct ServerLimits {
-    /// Timeout for a request head and for a TLS handshake; also the idle timeout of a connection.
+    /// Timeout for a request head and for a TLS handshake. It is also the idle timeout of a
+    /// connection.
     pub head_timeout: Duration,
     /// Maximum bytes of a request head. A longer head is answered with 431.
     pub head_bytes: usize,

@@ -1,10 +1,10 @@
 //! Checks every request before the router sees it, and completes every response.
 //!
-//! The checks are made in this order: the request did not bypass the TLS-terminating proxy (403),
-//! names this server (421), gives its length (411), does not come from a page of another site
-//! (403), and has a body that is small enough and either uncompressed or gzip (413, 415). The
-//! pipeline itself answers `/health`. It adds security headers to every response, compresses it,
-//! and logs it.
+//! A request is rejected, in this order, if it bypassed the TLS-terminating proxy (403), does not
+//! name this server (421), has a body without a stated length (411), comes from a page of another
+//! site (403), or has a body that is too long (413) or compressed in another way than gzip (415).
+//! The pipeline itself answers `/health`. It adds security headers to every response, compresses
+//! it, and logs it.
 
 use crate::body::{BodyErrorSlot, LimitedBody, body_too_large};
 use crate::client::{ClientInfo, ConnectionInfo, TrustedProxy, identify_client};
@@ -61,7 +61,7 @@ impl RequestPipeline {
         }
     }
 
-    /// Answers one request; also returns whether its client has authenticated.
+    /// Answers one request. Returns the response, and whether the client has authenticated.
     pub(crate) async fn answer_request(
         &self,
         info: &ConnectionInfo,

@@ -1,7 +1,7 @@
-//! Listens, accepts connections within the limits, and stops.
+//! Runs a server: opens its sockets, accepts connections within the limits, and stops.
 //!
 //! Start at [`HttpServer::bind`]. The module `connection` handles one connection, and `pipeline`
-//! one request.
+//! handles one request.
 
 use crate::client::ConnectionInfo;
 use crate::connection::{self, ServerState};

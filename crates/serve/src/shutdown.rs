@@ -29,8 +29,8 @@ impl ServerStopper {
         }))
     }
 
-    /// Stops accepting connections; requests in flight get the time of
-    /// [`crate::ServerLimits::stop_timeout`].
+    /// Makes the server stop accepting connections. Requests in flight may take up to
+    /// [`crate::ServerLimits::stop_timeout`] to complete.
     pub fn stop(&self) {
         self.0.stop_signal.send_replace(true);
         let listeners = std::mem::take(&mut *self.lock_listeners());

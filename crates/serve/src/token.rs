@@ -192,7 +192,7 @@ pub fn bearer_token(headers: &HeaderMap) -> PresentedToken {
     token.map_or(PresentedToken::Malformed, PresentedToken::Token)
 }
 
-/// Returns a CRC-32 in base 62, as in GitHub's tokens.
+/// Returns the CRC-32 of the text in base 62. GitHub's tokens use the same kind of checksum.
 fn token_checksum(text: &str) -> String {
     let mut crc = Crc::new();
     crc.update(text.as_bytes());

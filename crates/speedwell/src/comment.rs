@@ -88,7 +88,7 @@ pub struct CommentArgs {
 ///
 /// # Errors
 /// Returns an error if there is no pull request, no token, or nothing to compare. If there is
-/// nothing to compare, the comment says so, too.
+/// nothing to compare, the comment is still posted and gives the reason.
 pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
     let link = args

@@ -50,8 +50,8 @@ fn visible_command(command: &Command) -> Command {
         .subcommands(commands.map(visible_command))
 }
 
-/// Copies the option without its relations to other options. Those may be hidden, and then the
-/// copied command lacks them.
+/// Copies the option without its relations to other options, because the other options may be
+/// hidden and therefore missing from the copied command.
 fn without_relations(arg: &Arg) -> Arg {
     let mut copy = Arg::new(arg.get_id().clone())
         .help(arg.get_help().cloned().unwrap_or_default())

@@ -88,8 +88,8 @@ pub struct DoctorArgs {
 /// Checks the machine.
 ///
 /// # Errors
-/// Returns an error if the output cannot be written. With `--calibrate` or `--builds`, the errors
-/// of `run` are possible, too.
+/// Returns an error if the output cannot be written. With `--calibrate` or `--builds`, it can also
+/// return the errors of `run`.
 pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
     if args.calibrate {
         return calibrate_machine(&args);

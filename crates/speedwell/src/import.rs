@@ -49,8 +49,9 @@ pub struct ImportArgs {
 /// Imports the files.
 ///
 /// # Errors
-/// Fails if a file cannot be read or parsed; then nothing of any file is stored. A file whose
-/// results have no values is stored; then a warning and the exit status report the problem.
+/// Fails if a file cannot be read or parsed. In that case, nothing is stored from any of the files.
+/// A file whose results have no values is stored, and a warning and the exit status report the
+/// problem.
 pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
     let (values, better) = args.parse_settings()?;
     let mut files = Vec::new();
@@ -174,7 +175,7 @@ pub(super) struct ImportSummary {
 
 impl ImportSummary {
     /// Stores the part of a session that the store lacks, and returns the number of the new
-    /// session. Removes the part that is already stored from `session`. Returns `None` if the store
+    /// session. Removes from `session` the part that is already stored. Returns `None` if the store
     /// already has everything.
     pub(super) fn import_session(
         &mut self,
@@ -270,7 +271,7 @@ impl ImportSummary {
     }
 }
 
-/// Removes from `session` the runs and failures that `stored` contains, too.
+/// Removes from `session` the runs and failures that are also in `stored`.
 fn remove_known_runs(session: &mut Session, stored: &Session) {
     let run_key = |run: &Run| format!("{} {:?}", run.case.id(), run.samples);
     let mut stored_counts: HashMap<String, usize> = HashMap::new();

@@ -67,8 +67,9 @@ pub fn in_parts<T>(
 }
 
 /// Builds the report of a large session. Returns `None` if the session is small, or must be loaded
-/// as a whole because its cases are compared with each other. `mark` receives the findings and the
-/// session without its runs, and adds to the findings what else is known, such as a calibration.
+/// as a whole because its cases are compared with each other. Calls `mark` with the findings and
+/// the session without its runs. `mark` adds further knowledge to the findings, such as a
+/// calibration.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed, nothing is selected, or a metric, unit or chart does not

@@ -74,7 +74,7 @@ pub fn common_name(operands: &[SourceOperand]) -> Option<String> {
     discover::shared_word(&parts)
 }
 
-/// Parses one argument; also returns whether it has a `NAME=`.
+/// Parses one argument. Returns whether the argument has a `NAME=`, and the operand.
 fn parse_argument(
     argument: &str,
     is_file: fn(&str) -> bool,

@@ -1,5 +1,5 @@
-//! Rejects command lines that would destroy a file: an output that replaces an input, or two
-//! outputs to one file.
+//! Rejects command lines that would destroy a file, because an output would replace an input or
+//! because two outputs would go to the same file.
 //!
 //! The module decides which arguments are outputs and which may name inputs. It does not know what
 //! the commands do: every argument that names an existing file counts as an input. Start at
@@ -14,8 +14,8 @@ use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same, refu
 use speedwell_results::store::Store;
 use std::path::{Path, PathBuf};
 
-/// Options whose value is a file that the command writes. If a report has several charts, or a
-/// command several loads, the further files are numbered: `a.svg`, `a-2.svg`.
+/// Options whose value is a file that the command writes. If a report has several charts, or if a
+/// command runs several HTTP loads, the additional files are numbered: `a.svg`, `a-2.svg`.
 const OUTPUT_OPTIONS: [&str; 4] = ["output", "hdr", "log_requests", "spool"];
 
 /// The option that names the database, which commands read and write.
@@ -150,7 +150,7 @@ fn input_arguments(command: &clap::Command, matches: &ArgMatches) -> Vec<String>
         .collect()
 }
 
-/// Returns the typed values of an option, without its default.
+/// Returns the values that the user gave for an option. Ignores the default value.
 fn typed_values(matches: &ArgMatches, id: &str) -> Vec<String> {
     let is_typed = matches
         .value_source(id)

@@ -1,8 +1,8 @@
-//! Handles SOURCEs of a comparison that are profiles, which are recordings of where a program
+//! Handles comparisons whose SOURCEs are profiles. A profile is a recording of where a program
 //! spends its time.
 //!
 //! The module detects by their content which operands are profiles, and prints the comparison of
-//! two. `foreign::profile` reads the files.
+//! two profiles. `foreign::profile` reads the files.
 
 use super::CommandStatus;
 use super::operand::SourceOperand;

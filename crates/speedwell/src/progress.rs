@@ -25,9 +25,9 @@ pub struct ProgressDisplay {
 /// The current phase.
 #[derive(Debug)]
 enum ProgressState {
-    /// Benchmarks are discovered, described and built.
+    /// Benchmarks are being discovered, asked for their cases, and built.
     Preparing(PreparationProgress),
-    /// Runs are executed.
+    /// Runs are being executed.
     Measuring(MeasurementProgress),
     /// Nothing to show.
     Idle,
@@ -80,7 +80,8 @@ impl ProgressDisplay {
         }
     }
 
-    /// Like [`ProgressDisplay::new`], but shows notes even if the status line is hidden.
+    /// Does the same as [`ProgressDisplay::new`], but shows notes even if the status line is
+    /// hidden.
     pub fn with_notes(output: &OutputArgs) -> ProgressDisplay {
         let mut progress = ProgressDisplay::new(output);
         progress.notes = !output.quiet;

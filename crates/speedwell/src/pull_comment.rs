@@ -1,5 +1,5 @@
-//! Builds the pull-request comment: a comparison, or the reason why there is none.
-//! `speedwell comment` uses this module in CI, and the server uses it, too.
+//! Builds the pull-request comment: a comparison, or the reason why there is none. This module is
+//! used by `speedwell comment` in CI, and by the server.
 //!
 //! The module decides on the text, the commit status and the summary line; the caller posts them.
 //! Start at [`answer_from_comparison`].

@@ -203,7 +203,7 @@ fn describe_item(item: &OutboxEntry) -> String {
 /// sent.
 #[derive(Debug, Default)]
 struct NamedSessions {
-    /// Sessions that can be sent, each once.
+    /// Sessions that can be sent, without duplicates.
     finished: Vec<i64>,
     /// Sessions that are being measured, or whose measurement was killed.
     unfinished: Vec<i64>,

@@ -108,7 +108,7 @@ fn made_up_session(plan: &SessionPlan, settings: &AnalysisSettings) -> Session {
     }
 }
 
-/// Keeps only a few cases of each benchmark with the same parameter names.
+/// If several cases of a benchmark have the same parameter names, keeps only a few of these cases.
 fn shorten_plan(plan: &SessionPlan) -> SessionPlan {
     let mut counts: HashMap<(String, Vec<String>), usize> = HashMap::new();
     let is_kept = |job: &&BenchmarkJob| {

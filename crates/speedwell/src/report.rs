@@ -139,7 +139,7 @@ fn report_gate(
 }
 
 /// Reports or exports a stored session that is too large to load as a whole. Returns `None` if the
-/// sources are not a single session of this kind, or if the request cannot be handled in parts.
+/// sources are anything but a single large session, or if the request cannot be handled in parts.
 fn large_session(
     args: &ReportArgs,
     operands: &[SourceOperand],

@@ -69,7 +69,7 @@ pub fn read(path: &Path, file_warnings: &mut FileWarnings) -> Result<Vec<Session
     read_with(path, &MetricDirections::default(), file_warnings)
 }
 
-/// Like [`read`], but uses the preferred directions of metrics that the user has set.
+/// Does the same as [`read`], but uses the preferred directions of metrics that the user has set.
 ///
 /// # Errors
 /// Fails under the same conditions as [`read`].

@@ -130,7 +130,7 @@ fn record_and_report(
 }
 
 /// Measures and stores a session. Prints an error or a note if it ended early. Returns the session,
-/// and its end as an exit status.
+/// and an exit status that says how the session ended.
 ///
 /// # Errors
 /// Fails if the store cannot be written, or if the session has too many runs to load together.
@@ -149,7 +149,8 @@ pub fn measure_session(
     Ok((session, status))
 }
 
-/// Like [`measure_session`], but does not keep the runs in memory if there are too many.
+/// Does the same as [`measure_session`], but does not keep the runs in memory if there are too
+/// many.
 fn measure_in_parts(
     plans: PreparedPlan,
     store: &mut Store,

@@ -14,11 +14,11 @@ use speedwell_process::ProcessIdentity;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Writes one session. Holds the indices of its next rows, and the numbers of the metrics and cases
-/// that were written so far.
+/// Writes one session. Holds the indices of the session's next rows, and the numbers of the metrics
+/// and cases that have been written so far.
 ///
-/// These numbers are a cache. A failed transaction makes them invalid: then continue with a new
-/// writer from [`SessionWriter::open`].
+/// The indices and numbers are a cache, and a failed transaction makes them invalid. After a failed
+/// transaction, continue with a new writer from [`SessionWriter::open`].
 #[derive(Debug)]
 pub(super) struct SessionWriter {
     session: i64,
@@ -28,8 +28,8 @@ pub(super) struct SessionWriter {
     cases: HashMap<(String, String), i64>,
 }
 
-/// Number of low bits of a row index that count the rows of a block, after
-/// [`SessionWriter::seek_to_slot`] has derived the high bits from the first slot of the block.
+/// Number of low bits in a row index. They count the rows of a block;
+/// [`SessionWriter::seek_to_slot`] derives the high bits from the first slot of the block.
 const ROW_BITS_PER_SLOT: u32 = 24;
 
 impl SessionWriter {
@@ -130,8 +130,8 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Continues with the row indices of the block that starts at `slot`. They are derived from the
-    /// slot because blocks arrive in any order, but are read in the order of the plan.
+    /// Continues with the row indices of the block that starts at `slot`. The indices are derived
+    /// from the slot, because blocks arrive in any order but are read in the order of the plan.
     pub fn seek_to_slot(&mut self, slot: u32) {
         let row_index = (i64::from(slot) + 1) << ROW_BITS_PER_SLOT;
         (self.runs, self.failures) = (row_index, row_index);
@@ -297,9 +297,9 @@ impl SessionWriter {
         }
     }
 
-    /// Returns the number of a case, and adds the case if it is new. Sessions share cases. The same
-    /// case with its parameters in another order has a number of its own, because the order is
-    /// displayed.
+    /// Returns the number of a case, and adds the case if it is new. Sessions share cases. Two
+    /// cases that differ only in the order of their parameters have different numbers, because the
+    /// order is displayed.
     fn case_number(&mut self, file: &Database, case: &Case) -> anyhow::Result<i64> {
         let parameters = serde_json::to_string(&json_lines::json_parameters(case))?;
         let key = (case.benchmark.clone(), parameters);
@@ -431,7 +431,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Inserts a failure; `is_done` is the same as in [`SessionWriter::insert_runs`].
+    /// Inserts a failure; `is_done` has the same meaning as in [`SessionWriter::insert_runs`].
     pub fn insert_failure(
         &mut self,
         file: &Database,
@@ -457,8 +457,8 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Inserts a failure that belongs to no slot, unless the session has it already: a benchmark
-    /// that cannot be described fails again whenever the session is resumed.
+    /// Inserts a failure that belongs to no slot, unless the session already contains it. For
+    /// example, a benchmark that cannot list its cases fails again whenever the session is resumed.
     pub fn insert_failure_once(
         &mut self,
         file: &Database,

@@ -14,8 +14,8 @@ use speedwell_model::{
 };
 use speedwell_process::ProcessIdentity;
 
-/// Number of runs that are inserted at once: enough for few round trips to a database server, but
-/// little memory compared with a whole session.
+/// Number of runs that are inserted at once. This batch is large enough to need few round trips to
+/// a database server, and small enough to need much less memory than a whole session.
 const RUN_BATCH_SIZE: usize = 256;
 
 impl Store {
@@ -392,8 +392,9 @@ impl Store {
         )
     }
 
-    /// Stores how much builds of the same source differed in a session, for one case and metric:
-    /// the number of builds, and the standard deviation `sd` between builds, in logarithms.
+    /// Stores how much builds of the same source differed in a session, for one case and metric.
+    /// `builds` is the number of builds, and `sd` is the standard deviation between builds on a
+    /// logarithmic scale.
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.

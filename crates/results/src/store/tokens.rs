@@ -1,7 +1,7 @@
 //! Stores access tokens, as digests only, and the append-only audit log.
 //!
-//! This module stores permissions; callers enforce them. All projects share both tables, which are
-//! in the database with which the server was started.
+//! This module stores permissions; callers enforce them. All projects share the tables of tokens
+//! and of audit entries. Both tables are in the database with which the server was started.
 
 use super::Store;
 use super::database::{Error, SqlRow, sql, sql_params};
@@ -65,9 +65,9 @@ pub struct StoredToken {
     pub scopes: Vec<TokenScope>,
     /// Project to which the token is limited; `None` for all.
     pub project: Option<String>,
-    /// Branches whose sessions it may upload; `None` for all.
+    /// Branches whose sessions may be uploaded with this token; `None` for all.
     pub branches: Option<Vec<String>>,
-    /// Machines whose sessions it may upload; `None` for all.
+    /// Machines whose sessions may be uploaded with this token; `None` for all.
     pub machines: Option<Vec<String>>,
     /// Creation time in milliseconds since the Unix epoch, like all times here.
     pub created_unix_ms: i64,

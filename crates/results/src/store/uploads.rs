@@ -169,7 +169,7 @@ impl Store {
     }
 
     /// Adds lines to an upload. `first_line` is the index of their first line in the session, where
-    /// 0 is the header. If other lines are expected next, these lines are ignored.
+    /// 0 is the header. If the upload expects other lines next, the given lines are ignored.
     ///
     /// Returns the state of the upload. The second value is false if the lines were ignored
     /// although they do not repeat a part that was received before.

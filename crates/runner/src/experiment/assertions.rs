@@ -104,7 +104,7 @@ fn read_fresh_file(file: &Path, since: SystemTime) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| error.to_string())
 }
 
-/// Prefix of a line of output that is a mark; the name of the mark follows.
+/// Prefix of an output line that is a mark. The name of the mark follows the prefix.
 const MARK_PREFIX: &str = "mark:";
 
 /// Number of bytes of each stream that are searched for proofs and marks; later output is ignored.

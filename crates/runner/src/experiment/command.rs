@@ -92,8 +92,8 @@ fn check_exit(assignment: &RunAssignment, outcome: &ProcessOutcome) -> StageResu
         ProcessEnd::Lingered => "did not end".to_owned(),
         ProcessEnd::Interrupted => "interrupted".to_owned(),
     };
-    // The message gives only whole seconds, and none below one second: similar failures then have
-    // the same message and can be grouped.
+    // The message gives the duration in whole seconds, and leaves it out if it is below one second.
+    // Similar failures therefore have the same message and can be grouped.
     let duration_clause = match outcome.wall_ns / 1_000_000_000 {
         0 => String::new(),
         wall_s => format!(" after {wall_s} s"),

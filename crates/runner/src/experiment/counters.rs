@@ -66,7 +66,7 @@ struct PerfEventAttributes {
     config1: u64,
 }
 
-/// Opens an instruction counter if a metric needs it and the machine has one.
+/// Opens an instruction counter if a metric needs one and the machine provides one.
 pub fn open_if_wanted(
     assignment: &RunAssignment,
     report: &mut RunReport,

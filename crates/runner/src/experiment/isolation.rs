@@ -28,7 +28,7 @@ pub fn enter_network_namespace() -> io::Result<()> {
     raise_loopback()
 }
 
-/// Equivalent of `ip link set lo up` (netdevice(7)).
+/// Brings up the loopback device. Does the same as `ip link set lo up` (netdevice(7)).
 fn raise_loopback() -> io::Result<()> {
     let (domain, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
     let socket = socket_with(domain, SocketType::DGRAM, flags, None)?;

@@ -150,7 +150,7 @@ impl<'a> ServerLifecycle<'a> {
         Ok(address)
     }
 
-    /// Processes of the target except the root process.
+    /// Returns the processes of the target, without the root process.
     fn child_pids(&self) -> BTreeSet<i32> {
         let root_pid = self.service.pid();
         tree_of(root_pid)
@@ -159,8 +159,9 @@ impl<'a> ServerLifecycle<'a> {
             .collect()
     }
 
-    /// Starts recording a profile if the request asks for it at this moment: after the warm-up if
-    /// `is_warm` is set, otherwise when the server starts.
+    /// Starts recording a profile if the request asks for a recording from this moment on. If
+    /// `is_warm` is set, this moment is the end of the warm-up; otherwise, it is the start of the
+    /// server.
     fn attach_profiler(&self, is_warm: bool) -> StageResult<Option<ActiveRecording>> {
         let home = &self.assignment.target.directory;
         match &self.profiler {
@@ -169,7 +170,9 @@ impl<'a> ServerLifecycle<'a> {
         }
     }
 
-    /// Runs the stages from the proof of the variant to the checks after the measured load.
+    /// Runs the stages of a server that is ready: searches for the proofs of the variant, verifies
+    /// a response, sends the warm-up and the measured load, and then checks the results and the
+    /// server.
     fn measure(
         &mut self,
         counter: Option<&InstructionCounter>,
@@ -254,7 +257,8 @@ impl<'a> ServerLifecycle<'a> {
     /// Stops the target and checks how it ended.
     fn stop_server(self, report: &mut RunReport) -> StageResult<()> {
         let has_ended = self.service.has_ended();
-        // Proofs at exit need the output of the target after it has ended.
+        // Proofs that are due at the exit are searched for after the target has ended. Keep what
+        // this search needs.
         let (output, port, site) = (self.output.clone(), self.port, self.site);
         let (assignment, started, url) = (self.assignment, self.started, self.url.clone());
         let outcome = self

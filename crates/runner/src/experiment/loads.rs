@@ -3,7 +3,7 @@
 //! own server if the table names one.
 //!
 //! Decides which metrics of a load the run gets, and when a load has failed. Start at [`send_load`]
-//! for a `[benchmark.NAME]` table, at [`ServerLifecycle::warm_up`] for a server.
+//! for a `[benchmark.NAME]` table, and at [`ServerLifecycle::warm_up`] for a server.
 
 use super::lifecycle::{ServerLifecycle, pick_port};
 use super::{RunReport, RunSite, StageResult, stage_failure, target};
@@ -71,7 +71,7 @@ pub fn send_load(
     }
 }
 
-/// Result of a load, by the client that sent it: our own generator or another tool.
+/// Result of a load that either our own generator or another tool sent.
 enum LoadOutcome {
     ByUs(Box<LoadRun>),
     ByTool(Option<Box<Session>>),
@@ -179,7 +179,8 @@ fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
     }
 }
 
-/// Maximum difference between two consecutive seconds of a steady server, in percent.
+/// Maximum difference in percent between the results of two consecutive seconds. If the difference
+/// is larger, the server is not steady.
 const STEADY_PERCENT: f64 = 5.0;
 
 /// Statuses that a load expects by default.
@@ -353,8 +354,9 @@ pub(super) fn check_tool_errors(session: &Session) -> StageResult<()> {
     }
 }
 
-/// Converts a load into a session that holds its metrics. `http_non2xx` then counts the statuses
-/// that the load did not expect: if it expects 404, a 404 is not an error.
+/// Converts a load into a session that holds its metrics. In the session, `http_non2xx` counts the
+/// responses whose status the load did not expect. If the load expects status 404, a 404 is not an
+/// error.
 pub(super) fn load_session(load: &LoadRun) -> anyhow::Result<Session> {
     let mut session =
         load_session::load_session("load", std::slice::from_ref(load), &mut Vec::new())?;

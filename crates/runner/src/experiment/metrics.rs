@@ -1,5 +1,5 @@
-//! Assembles the metrics of a run, with their names, units and directions. A run that ended early
-//! has metrics, too.
+//! Assembles the metrics of a run, with their names, units and directions. Even a run that ended
+//! early has metrics.
 
 use crate::profile::FinishedRecording;
 use speedwell_environment::IntervalUsage;

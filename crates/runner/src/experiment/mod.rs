@@ -2,9 +2,9 @@
 //! variant, measures it, and stops all of it.
 //!
 //! Decides the order of stages and which failure belongs to which stage. Knows nothing about
-//! definition files and plans: a [`RunAssignment`] is the whole input, a [`RunReport`] the result.
-//! A run needs a process of its own, because it may enter another network namespace. Start at
-//! [`perform_run`]; `lifecycle.rs` has the stages of a server.
+//! definition files and plans: a [`RunAssignment`] is the whole input, and a [`RunReport`] is the
+//! result. A run needs a process of its own, because it may enter another network namespace. Start
+//! at [`perform_run`]; `lifecycle.rs` has the stages of a server.
 
 mod assertions;
 mod command;

@@ -71,7 +71,7 @@ impl RunningService {
         }
     }
 
-    /// Placeholders for the address of the service.
+    /// Returns the placeholders for the address of the service.
     pub fn placeholders(&self) -> [PlaceholderValue; 2] {
         [
             (format!("{}.host", self.name), self.host.clone()),
@@ -79,12 +79,12 @@ impl RunningService {
         ]
     }
 
-    /// Name of the service.
+    /// Returns the name of the service.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Port of the service.
+    /// Returns the port of the service.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -124,7 +124,7 @@ fn name_service(name: &str, failure: StageFailure) -> StageFailure {
     }
 }
 
-/// Starts services in the given order, because a service may need the ones before it. Adds the
+/// Starts services in the given order, because a service may need the services before it. Adds the
 /// address of each service to `placeholders`.
 pub(super) fn start_all(
     services: &[BackingService],

@@ -70,7 +70,7 @@ impl RunSite<'_> {
         self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }
 
-    /// Placeholders for the address of this machine, which runs the target.
+    /// Returns the placeholders for the address of this machine, which runs the target.
     pub(super) fn placeholders(&self) -> Vec<PlaceholderValue> {
         let host = self.host().to_string();
         vec![
@@ -79,7 +79,7 @@ impl RunSite<'_> {
         ]
     }
 
-    /// Addresses where a server with this port may listen.
+    /// Returns the addresses at which a server with this port may listen.
     pub fn listen_addresses(&self, port: u16) -> Vec<ServerAddress> {
         let loopback = [
             IpAddr::V4(Ipv4Addr::LOCALHOST),

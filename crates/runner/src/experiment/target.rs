@@ -17,7 +17,7 @@ pub fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
     let mut spec = ProcessSpec::new(program).args(arguments);
     spec.directory = Some(target.directory.clone());
     spec.limit = Duration::from_millis(target.limit_ms);
-    // The target may be a harness, too, and must not inherit this process's private channel.
+    // The target may itself be a harness. It must not use the private channel of this process.
     spec.unset.push("SPEEDWELL_FDS".into());
     for change in &target.environment {
         apply_change(change, &mut spec, &fill_port);
@@ -25,8 +25,8 @@ pub fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
     spec
 }
 
-/// Returns how to stop a server. `TERM` is only a formal fallback, because definition files accept
-/// only named signals.
+/// Returns how to stop a server. The fallback to `TERM` is never needed, because definition files
+/// accept only signals that have a name.
 pub fn shutdown(stop: &speedwell_model::assignment::StopSignal) -> ShutdownPolicy {
     ShutdownPolicy {
         signal: Signal::from_named_raw(stop.signal).unwrap_or(Signal::TERM),

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A sleep may last this much too long, so the last part of a wait spins instead of sleeping.
+/// A sleep may take up to this much longer than requested, so the last part of a wait spins instead
+/// of sleeping.
 const SPIN_NS: i64 = 2_000_000;
 
 /// When generators begin.
@@ -17,7 +18,7 @@ pub enum StartSignal {
 }
 
 impl StartSignal {
-    /// Returns the line of the worker protocol that tells a generator this signal.
+    /// Returns the line of the worker protocol that sends this signal to a generator.
     pub(super) fn to_line(self) -> Vec<u8> {
         match self {
             StartSignal::Now => b"go\n".to_vec(),
@@ -54,8 +55,8 @@ fn wait_until(at_ns: i64) -> i64 {
         match u64::try_from(remaining_ns.saturating_sub(SPIN_NS)) {
             Ok(sleep_ns @ 1..) => std::thread::sleep(Duration::from_nanos(sleep_ns)),
             _ if remaining_ns <= 0 => {
-                // Before this generator occupies the processor, let other generators that wait on
-                // it notice that the time has come.
+                // Other generators may be waiting on the same processor. Let them notice that the
+                // time has come before this generator occupies the processor.
                 std::thread::yield_now();
                 return now_ns;
             }
@@ -65,7 +66,7 @@ fn wait_until(at_ns: i64) -> i64 {
     }
 }
 
-/// Nanoseconds since 1970.
+/// Returns the current time in nanoseconds since 1970.
 fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

@@ -33,7 +33,7 @@ pub struct LoadJob {
 }
 
 impl LoadJob {
-    /// Number of generator processes.
+    /// Returns the number of generator processes.
     pub fn processes(&self) -> u32 {
         self.spec.clients.unwrap_or(1)
     }
@@ -45,8 +45,8 @@ const DEFAULT_CONCURRENCY: u32 = 10;
 /// Default duration of a load whose options set no end, as in wrk and autocannon.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
-/// Default request timeout. Also the default drain time of a load whose request timeout is
-/// disabled.
+/// Default request timeout. If the request timeout of a load is disabled, this is also the default
+/// drain time of the load.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Default limit on connections in an open load.
@@ -104,7 +104,7 @@ pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<
     })
 }
 
-/// Nanoseconds of a duration, saturating at 584 years.
+/// Returns the nanoseconds of a duration, or the maximum for a duration of more than 584 years.
 fn saturating_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

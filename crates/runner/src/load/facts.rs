@@ -102,7 +102,7 @@ fn kind_facts(kind: &RequestKind) -> KindFacts {
     }
 }
 
-/// Name of the protocol used by the requests.
+/// Returns the name of the protocol that the requests use.
 pub fn protocol_name(load: &LoadConfig) -> &'static str {
     let is_http10 = |kind: &RequestKind| kind.version == Http1Version::Http10;
     match load.http {

@@ -77,7 +77,7 @@ impl WorkerAssignment {
 
 /// The generators that this process starts, out of all generators of a load.
 pub struct GeneratorShare<'a> {
-    /// Index of the first one.
+    /// Index of the first of these generators.
     pub first: u32,
     /// Number of generators to start.
     pub count: u32,
@@ -390,7 +390,8 @@ pub fn run_worker() -> anyhow::Result<()> {
 }
 
 /// Opens the two pipes that connect this process with its parent. `SPEEDWELL_FDS` names their file
-/// descriptors, which are opened again by their path in /proc, because this needs no unsafe code.
+/// descriptors. The function opens the pipes again by their paths in /proc, because this needs no
+/// unsafe code.
 ///
 /// # Errors
 /// Fails if this process was started without a private channel.

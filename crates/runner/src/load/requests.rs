@@ -103,8 +103,8 @@ fn parse_kinds(
     Ok(kinds)
 }
 
-/// Adds a hint to a parse error, whose own message already shows the position of the error on
-/// several lines.
+/// Adds a hint to a parse error. The message of the error already shows its position, on several
+/// lines.
 fn add_hint(error: &toml::de::Error) -> anyhow::Error {
     const KNOWN: [&str; 7] = [
         "name",

@@ -27,8 +27,8 @@ const SERVER_START_TIMEOUT: Duration = Duration::from_secs(30);
 pub enum LoadNotice<'a> {
     /// The server accepts connections.
     Served,
-    /// The probe request was answered. Holds its URL, what it revealed, and the name of the
-    /// protocol.
+    /// The probe request was answered. Holds the URL of the request, the facts that the response
+    /// revealed, and the name of the protocol.
     Probed(&'a TargetUrl, &'a ProbeFacts, &'static str),
     /// Progress snapshot.
     Standing(&'a LoadSnapshot),
@@ -36,7 +36,7 @@ pub enum LoadNotice<'a> {
     Warning(&'a str),
 }
 
-/// A load that is ready to send: its server runs and passed verification.
+/// A load that is ready to send: its server is running and has passed verification.
 #[derive(Debug)]
 pub struct PreparedLoad {
     /// What to send, with the URL to which redirects led.
@@ -124,7 +124,7 @@ pub fn run_load(
     run_load_with_server(server_of(spec), spec, seed, notify)
 }
 
-/// Command of the server that the load starts itself.
+/// Returns the command of the server that the load itself starts.
 pub(super) fn server_of(spec: &LoadSpec) -> Option<ProcessSpec> {
     spec.serve.as_deref().map(shell_server)
 }
@@ -133,10 +133,11 @@ pub(super) fn server_of(spec: &LoadSpec) -> Option<ProcessSpec> {
 pub type SendLoad<'s> = dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&LoadSnapshot)) -> anyhow::Result<CombinedResult>
     + 's;
 
-/// Runs one load that `send` sends. Starts, verifies and stops its server, if any.
+/// Runs one load, calling `send` to send it. If the load has a server, starts, verifies and stops
+/// the server.
 ///
 /// # Errors
-/// As for [`run_load`].
+/// Fails under the same conditions as [`run_load`].
 pub fn run_load_with_sender(
     spec: &LoadSpec,
     seed: u64,
@@ -149,7 +150,7 @@ pub fn run_load_with_sender(
 /// Runs one load. Starts and stops `server` for it, if given.
 ///
 /// # Errors
-/// As for [`run_load`].
+/// Fails under the same conditions as [`run_load`].
 pub fn run_load_with_server(
     server: Option<ProcessSpec>,
     spec: &LoadSpec,
@@ -176,8 +177,8 @@ fn run_prepared_load(
     run.probe = prepared.probe.take();
     let is_lost = result.parts.iter().any(|part| part.lost.is_some());
     if is_lost {
-        // The other generators were stopped and took that for an interrupt by the user, so ask
-        // whether there was one.
+        // The other generators were stopped, and they report this as an interrupt by the user.
+        // Check whether the user really interrupted the load.
         run.measured.is_interrupted = process::is_interrupt_requested();
     }
     run.is_partial = is_lost || !result.losses.is_empty();

@@ -31,7 +31,7 @@ pub(super) fn resolve_target(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result
     })
 }
 
-/// TLS settings of the connections.
+/// Returns the TLS settings of the connections.
 pub(super) fn tls_options(spec: &LoadSpec) -> TlsOptions {
     TlsOptions {
         trust: match (spec.insecure, &spec.cacert) {
@@ -287,12 +287,12 @@ impl TargetUrl {
 
     /// Returns `host` or `host:port`, as in the Host header: a default port is left out.
     pub fn authority(&self) -> String {
-        // The zone of an address means something on this machine only, so the server does not get
-        // it (RFC 6874, section 1).
+        // The zone of an address has a meaning only on this machine, so it is not sent to the
+        // server (RFC 6874, section 1).
         self.authority_of(self.host.split('%').next().unwrap_or_default())
     }
 
-    /// Like [`TargetUrl::authority`], with the given spelling of the host.
+    /// Does the same as [`TargetUrl::authority`], but with the given spelling of the host.
     fn authority_of(&self, host: &str) -> String {
         let default_port = if self.is_tls { 443 } else { 80 };
         let host = if host.contains(':') {
@@ -495,7 +495,7 @@ fn remove_dot_segments(path: &str) -> String {
     format!("/{}{suffix}", segments.join("/"))
 }
 
-/// Formats an address for people.
+/// Formats an address for display.
 pub fn format_address(address: &ServerAddress) -> String {
     match address {
         ServerAddress::Internet(socket) => socket.to_string(),
@@ -503,9 +503,9 @@ pub fn format_address(address: &ServerAddress) -> String {
     }
 }
 
-/// Drops addresses that refuse connections if others accept: 'localhost' has IPv4 and IPv6
-/// addresses, and many servers listen on only one of them. Returns a warning about the dropped
-/// addresses, unless all of these are local.
+/// Drops addresses that refuse connections if other addresses of the host accept them. For example,
+/// 'localhost' has an IPv4 and an IPv6 address, and many servers listen on only one of the two.
+/// Returns a warning about the dropped addresses, unless all of these are local.
 pub(super) fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
     if load.target.addresses.len() < 2 {
         return None;

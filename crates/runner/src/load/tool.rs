@@ -192,9 +192,9 @@ fn select_expected(
     )
 }
 
-/// Makes `http_non2xx` the number of unexpected responses. The tool reports in it the responses
-/// that it does not count as success. If exactly those are expected, all other responses are
-/// unexpected.
+/// Makes `http_non2xx` the number of unexpected responses. In this metric, the tool reports the
+/// number of responses that it does not count as success. If exactly these responses are expected,
+/// all other responses are unexpected.
 fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
     if expected == ExpectedCount::Good {
         return;
@@ -480,10 +480,10 @@ pub fn load_with_tool(
     load_with_tool_beside(server_of(spec), spec, seed, notify)
 }
 
-/// Sends one load in the same way, and starts `server` for it, if given.
+/// Does the same as [`load_with_tool`]. If `server` is given, also starts it for the load.
 ///
 /// # Errors
-/// As for [`load_with_tool`].
+/// Fails under the same conditions as [`load_with_tool`].
 pub fn load_with_tool_beside(
     server: Option<ProcessSpec>,
     spec: &LoadSpec,

@@ -13,8 +13,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time perf may take to start or stop: it reads the maps of every process, possibly on a machine
-/// under load.
+/// Time perf may take to start or stop. The limit is long, because perf reads the memory maps of
+/// every process, possibly on a machine under load.
 const PERF_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum duration of a recording: within minutes, a server under load can fill gigabytes.
 const MAX_RECORDING: Duration = Duration::from_secs(600);

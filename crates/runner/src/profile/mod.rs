@@ -3,8 +3,8 @@
 //!
 //! Decides which tool is used and how it is controlled; `foreign::profile` reads the output of the
 //! tool. Knows nothing about why a program is recorded. Start at [`ProfileRecorder`]:
-//! [`ProfileRecorder::record`] for a program that runs to its end, [`ProfileRecorder::prepare`] and
-//! [`ProfileRecorder::attach`] for part of a server's lifetime.
+//! [`ProfileRecorder::record`] records a program that runs to its end; [`ProfileRecorder::prepare`]
+//! and [`ProfileRecorder::attach`] record part of a server's lifetime.
 
 mod attached;
 mod perf;
@@ -86,7 +86,7 @@ impl ProfileRecorder {
     /// in the meantime.
     ///
     /// # Errors
-    /// As for [`ProfileRecorder::record`].
+    /// Fails under the same conditions as [`ProfileRecorder::record`].
     pub fn record_while(
         &self,
         mut spec: ProcessSpec,

@@ -2,9 +2,9 @@
 //!
 //! Samples are taken by the CPU clock (`cpu-clock`), not by the cycle counter: many virtual
 //! machines hide the counter, and time is the same unit on every machine. Stacks are unwound by
-//! frame pointers: compiled scripts have nothing else, and copying whole stacks (`--call-graph
-//! dwarf`) would slow the program many times over. The price is that callers of functions compiled
-//! without frame pointers are missing.
+//! frame pointers: scripts that are compiled at run time have no other unwind information, and
+//! copying whole stacks (`--call-graph dwarf`) would slow the program many times over. The
+//! disadvantage is that callers of functions compiled without frame pointers are missing.
 
 use anyhow::{Context, Result, bail};
 use speedwell_process::{self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder};
@@ -18,8 +18,8 @@ use std::time::Duration;
 /// Samples per second and processor. Not a round number, so that sampling does not run in lockstep
 /// with periodic activity (B. Gregg, Systems Performance, chapter on perf).
 const SAMPLING_RATE: &str = "997";
-/// Time limit for converting a recording to text: the symbols of large programs are read again
-/// every time.
+/// Time limit for converting a recording to text. The limit is long, because perf reads the symbols
+/// of a program again for every conversion.
 const CONVERSION_TIMEOUT: Duration = Duration::from_secs(300);
 /// Folder in which perf looks for the symbols of code compiled at run time; it has one file for
 /// each process (perf-script(1), jit interface).
@@ -124,8 +124,8 @@ pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result
     }
     let text = scratch.path("stacks.txt");
     // A shell redirects the output to a file, because stacks recorded over minutes are longer than
-    // the output that is captured from a child process. --no-inline: looking up inlined functions
-    // in debugging information takes minutes.
+    // the output that is captured from a child process. The option `--no-inline` is set, because
+    // looking up inlined functions in debugging information takes minutes.
     let script = "exec \"$0\" script -i \"$1\" --no-inline \
                   --fields comm,pid,tid,time,event,ip,sym,dso,period > \"$2\"";
     let arguments = [perf, &data, &text].map(|path| path.to_string_lossy().into_owned());
@@ -148,9 +148,9 @@ pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result
     Ok(script)
 }
 
-/// Removes symbol maps that runtimes of ended processes wrote for perf: a later process with the
-/// same pid would get the names in them. Also removes the useless log that Node.js leaves in its
-/// working directory.
+/// Removes symbol maps that runtimes of ended processes wrote for perf. Otherwise, perf would use
+/// the names in such a map for a later process with the same pid. Also removes the useless log that
+/// Node.js leaves in its working directory.
 fn remove_symbol_maps(processes: &BTreeSet<i32>, home: &Path) {
     let has_ended = |pid: &&i32| !Path::new("/proc").join(pid.to_string()).exists();
     let files = std::fs::read_dir(home).into_iter().flatten().flatten();

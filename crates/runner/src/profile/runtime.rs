@@ -1,4 +1,4 @@
-//! Configures language runtimes so that a recording shows functions of the language.
+//! Configures language runtimes so that a recording shows the functions of scripts.
 
 use anyhow::{Context, Result, bail};
 use speedwell_model::StackProfile;

@@ -94,7 +94,7 @@ impl EventHub {
     /// Creates a hub without viewers.
     pub fn new() -> EventHub {
         // The first id is derived from the time. So an id that a viewer got from an earlier process
-        // is smaller than all ids of this hub, and counts as no longer kept.
+        // is smaller than all ids of this hub, and the viewer gets the initial events.
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();

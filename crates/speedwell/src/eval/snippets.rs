@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// Reads the snippets and returns them in the order in which they were typed.
 ///
 /// # Errors
-/// Fails if a hook is given neither once nor once per snippet, if names are given but not one per
-/// snippet, or if a file cannot be read.
+/// Fails if a hook is given neither once nor once per snippet, if the number of names is neither
+/// zero nor the number of snippets, or if a file cannot be read.
 pub fn read(
     language: SnippetLanguage,
     arguments: &[String],

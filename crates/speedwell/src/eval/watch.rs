@@ -91,7 +91,8 @@ fn watched_snippets(jobs: &[BenchmarkJob], variants: &[Variant]) -> Vec<WatchedS
 type WatchedSnippet = (String, speedwell_model::Snippet, u32);
 
 /// Watches until all requested samples are taken, or until standard output is closed. The outer
-/// result is an error if a line cannot be written; the inner result, if the measured process fails.
+/// result is an error if a line cannot be written. The inner result is an error if the measured
+/// process fails.
 fn watch_snippets(
     snippets: &[WatchedSnippet],
     job: &BenchmarkJob,

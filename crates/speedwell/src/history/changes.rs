@@ -91,7 +91,7 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
 
 /// Measures open changes for the worse again, unless they are confirmed or are gradual drifts. Also
 /// measures the newest point of a series again if it is far from the other points, even though no
-/// search reports it as a change yet. A refuted change is not a failure.
+/// search reports it as a change yet. A refuted change does not make the command fail.
 fn confirm_changes(
     args: &ChangesArgs,
     store: &mut Store,

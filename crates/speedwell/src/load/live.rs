@@ -123,7 +123,7 @@ fn status_text(
     )
 }
 
-/// Formats the fraction of the load that is done, by the stop condition that will be met first.
+/// Formats how much of the load is done, measured by the stop condition that will be met first.
 fn progress_text(snapshot: &LoadSnapshot, stop: &StopCondition) -> String {
     let by_time = stop
         .after_ns

@@ -56,8 +56,8 @@ impl LivePublisher {
             planned_requests: stop.after_requests,
             ..LoadProgress::default()
         };
-        // This delays the first write by a second: opening or creating the store would disturb the
-        // load while it starts.
+        // This delays the first write by a second, because opening or creating the store would
+        // disturb the start of the load.
         self.last_sent_at = Instant::now();
     }
 

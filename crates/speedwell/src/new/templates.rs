@@ -1,5 +1,5 @@
-//! Fills templates (`@NAME@`), escapes text for TOML, and writes the resulting files. If one of
-//! them exists already, writes none, unless told to overwrite.
+//! Fills templates (`@NAME@`), escapes text for TOML, and writes the resulting files. If one of the
+//! files already exists, writes none of them, unless told to overwrite.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;

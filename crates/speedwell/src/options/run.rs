@@ -134,7 +134,7 @@ impl RunArgs {
 #[derive(Debug, Default)]
 pub struct MeasureTask {
     pub settings: AnalysisSettings,
-    /// When the gate fails.
+    /// Which results make the gate fail.
     pub fail_on: FailOn,
     /// The options of the gate as typed. The hint about resuming the session repeats them.
     pub gate_options: String,

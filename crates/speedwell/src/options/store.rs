@@ -204,7 +204,7 @@ impl StoreArgs {
             .transpose()
     }
 
-    /// Adds to comparisons what the store knows from calibrations of this machine and of cases.
+    /// Adds to comparisons what calibrations in the store say about this machine and about cases.
     ///
     /// Comparing files needs no store, so a store that cannot be read is ignored.
     pub fn mark_findings<'s>(

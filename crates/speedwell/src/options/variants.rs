@@ -9,8 +9,8 @@ use speedwell_process::resolve_program;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The merge base of the checkout with the branch that it will be merged into. `@base:BRANCH` is
-/// the merge base with another branch.
+/// Stands for the merge base of the checkout with the branch that the checkout will be merged into.
+/// `@base:BRANCH` stands for the merge base with another branch.
 const BASE_REVISION: &str = "@base";
 
 /// Variant options.
