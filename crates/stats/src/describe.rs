@@ -37,7 +37,7 @@ pub fn coefficient_of_variation(values: &[f64]) -> f64 {
     standard_deviation(values) / mean(values)
 }
 
-/// Moment coefficient of skewness g1 = m3 / m2^(3/2) with population moments (as
+/// Moment coefficient of skewness g1 = m3 / m2^(3/2) with population moments (the same as
 /// `scipy.stats.skew`); NaN for constant or empty values.
 pub fn skewness(values: &[f64]) -> f64 {
     let n = values.len() as f64;

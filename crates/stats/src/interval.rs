@@ -1,7 +1,7 @@
 //! Defines the interval type, and computes intervals for one group of values.
 //!
-//! The intervals are those of a mean (Student), of a median (order statistics) and of a proportion
-//! (exact binomial). Intervals of comparisons are in the modules of the tests. Start at
+//! There are intervals of a mean (Student), of a median (order statistics) and of a proportion
+//! (exact binomial). The modules of the tests compute the intervals of comparisons. Start at
 //! [`Interval`].
 
 use crate::describe::{mean, standard_deviation};

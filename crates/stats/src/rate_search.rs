@@ -39,7 +39,7 @@ pub enum NextRate {
 /// Result of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateSearchAnswer {
-    /// The highest rate that was kept below [`RateSearchAnswer::missed`], if any was.
+    /// The highest rate below [`RateSearchAnswer::missed`] that was kept, if there is one.
     pub kept: Option<f64>,
     /// The lowest rate that was missed, if any was.
     pub missed: Option<f64>,

@@ -43,9 +43,9 @@ impl ComparisonFamily {
 
     /// Records the p value of an open member's latest look, and returns whether it is the member's smallest so far.
     ///
-    /// Because the smallest p value counts, p values must be valid over all looks, as
-    /// [`RepeatedP`](super::RepeatedP) is: under the null hypothesis, their minimum is at most x
-    /// with a probability of at most x.
+    /// Because the smallest p value counts, p values must be valid over all looks, like the p
+    /// values of [`RepeatedP`](super::RepeatedP): under the null hypothesis, their minimum is at
+    /// most x with a probability of at most x.
     pub fn update_p(&mut self, member: usize, p: f64) -> bool {
         let is_smallest = self.is_open[member] && p < self.p[member];
         if is_smallest {

@@ -100,7 +100,8 @@ fn runs_of_equals<'a>(
 mod fisher_tests {
     use super::*;
 
-    /// `scipy.stats.fisher_exact` of what happened and did not on one side, and on the other.
+    /// P-values of `scipy.stats.fisher_exact`. A row starts with how often the event happened and
+    /// did not happen on one side, followed by the same two numbers for the other side.
     const SCIPY: [([u32; 4], f64); 10] = [
         ([7, 13, 3, 17], 0.273343047536596),
         ([0, 10, 5, 5], 0.032507739938080496),

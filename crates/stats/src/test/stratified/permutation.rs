@@ -1,10 +1,10 @@
 //! Computes the null distribution of the stratified rank test, by permuting the labels within every
 //! block.
 //!
-//! The null distribution is that of the candidate's rank sum over all assignments of the labels. It
-//! is computed exactly, by convolving the distributions of the blocks, or by the normal
-//! approximation where the convolution would cost too much. The module does not know how the caller
-//! chooses the shift `theta`. Start at [`tail_probabilities`].
+//! The candidate's rank sum has this distribution over all assignments of the labels. The
+//! distribution is computed exactly, by convolving the distributions of the blocks, or by the
+//! normal approximation where the convolution would cost too much. The module does not know how the
+//! caller chooses the shift `theta`. Start at [`tail_probabilities`].
 
 use super::blocks::{BlockSide, BlockSize, RankedBlocks};
 use crate::distribution::normal;
