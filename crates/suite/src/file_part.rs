@@ -1,4 +1,4 @@
-//! A table of a definition file and its position, as needed for messages.
+//! Represents a table of a definition file together with its position, which messages need.
 //!
 //! Every message gives the position: the line in TOML, the path in JSON. Keys have no meaning
 //! here; `reader.rs` converts a part to a type that gives them one. Start at [`FilePart`].

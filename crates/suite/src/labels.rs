@@ -1,7 +1,7 @@
-//! Selects machines of a fleet: names and labels joined by `&`, `|`, `!` and brackets.
+//! Selects machines of a fleet by their names and labels, joined by `&`, `|`, `!` and brackets.
 //!
-//! Decides which names are valid and how such a selector is evaluated; other code knows the
-//! machines. The grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`.
+//! This module decides which names are valid and how such a selector is evaluated; other code knows
+//! the machines. The grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`.
 //! Start at [`MachineSelector`].
 
 use super::file_part::nearest_hint;

@@ -1,4 +1,4 @@
-//! Contents of a definition file as a tree, with the line of every key.
+//! Represents the contents of a definition file as a tree, with the line of every key.
 //!
 //! TOML and JSON become the same tree, so all other code handles one form. JSON has no line numbers
 //! here: positions are given by path. Start at [`parse_toml`].

@@ -1,7 +1,8 @@
 //! Parses expressions, with one function per rule of the grammar.
 //!
-//! Names of variants, groups and values appear unquoted in brackets, hyphens included, so they
-//! extend to the bracket or comma; only names that contain such characters need quotes.
+//! In brackets, names of variants, groups and values need no quotes, even with hyphens: a name
+//! extends to the next bracket, comma or `=`. Only names that contain one of these characters need
+//! quotes.
 
 use super::{
     BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, ExpressionError, MetricTerm,
