@@ -1,4 +1,5 @@
-//! `/PROJECT/benchmarks` and `/PROJECT/benchmarks/GROUP/NAME`: benchmarks by name.
+//! Builds `/PROJECT/benchmarks`, which lists all benchmarks, and `/PROJECT/benchmarks/GROUP/NAME`,
+//! which shows one benchmark.
 
 use super::session::check_runs;
 use super::{PageContent, PageContext};
