@@ -1,8 +1,9 @@
 //! Reads SOURCE operands: files, folders of files, `-` and stored sessions. An operand may also be
 //! a program, which has to be measured instead; this module only detects such an operand.
 //!
-//! This module decides how several locations of one operand are combined, what the cases are called
-//! if patterns select them, and which sources are identical. `operand` parses the arguments.
+//! This module decides how several locations of one operand are combined, which common names cases
+//! get if different patterns select them, and which sources are identical. `operand` parses the
+//! arguments.
 
 use super::large_sessions::{self, SessionSelection};
 use super::operand::{self, SourceOperand};

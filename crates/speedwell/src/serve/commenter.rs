@@ -1,4 +1,4 @@
-//! Comments on pull requests: each pull request has one comment and a commit status, and this
+//! Posts comments on pull requests. Each pull request has one comment and a commit status, and this
 //! module updates both after a session of the pull request is pushed.
 //!
 //! Pending updates are in the store, so a server that was killed continues with them when it is
