@@ -75,7 +75,7 @@ fn central_sum(values: &[f64], center: f64, power: i32) -> f64 {
 pub const NORMAL_CONSISTENCY: f64 = 1.4826;
 
 /// Values farther from the median than this many scaled deviations are outliers. The limit is
-/// deliberately wide: skewed timings must not be flagged by the dozen.
+/// deliberately wide, so that skewed timings do not yield dozens of outliers.
 const OUTLIER_DEVIATIONS: f64 = 5.0;
 
 /// The quantile `p` (0 to 1) of ascending values, by linear interpolation between order statistics:

@@ -126,7 +126,8 @@ fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
 /// Interval of the probability of an event that happened `count` times in `trials` (Clopper and
 /// Pearson, Biometrika 26, 1934).
 ///
-/// Covers the true probability with at least `confidence`, whatever that probability is. Without trials it is 0..1.
+/// Covers the true probability with at least `confidence`, whatever that probability is. Without trials, the interval
+/// is 0..1.
 pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
     let tail = 0.5 * (1.0 - confidence);
     let low = |share: f64| tail - binomial::upper_tail(count - 1, trials, share);

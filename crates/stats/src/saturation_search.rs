@@ -158,7 +158,8 @@ fn level_beside_best(
         .find_map(|(low, high)| middle_level(low, high, rules))
 }
 
-/// Returns a level strictly between two others, a multiple of the step if there is one.
+/// Returns a level strictly between two others. If the rules have a step, the level is a multiple
+/// of the step.
 fn middle_level(low: u32, high: u32, rules: &SaturationRules) -> Option<u32> {
     let step = rules.step.unwrap_or(1);
     let middle = (low + (high - low) / 2) / step * step;
@@ -187,12 +188,12 @@ fn level_below_knee(standings: &[LevelState], rules: &SaturationRules) -> Option
     is_wide.then(|| middle_level(low, high, rules))?
 }
 
-// Comparison of every level with the best one, and the resulting answer.
+// Comparison of every level with the best level, and the resulting answer.
 
 /// Confidence of reported intervals.
 const REPORTED_CONFIDENCE: f64 = 0.95;
 
-/// A level compared with the best one.
+/// How a level compares with the best level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LevelStatus {
     /// The level with the highest mean.

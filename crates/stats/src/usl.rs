@@ -193,7 +193,7 @@ fn residual_sum(points: &[UslPoint], parameters: &UslParameters) -> f64 {
 }
 
 /// Returns J'WJ and J'Wr, where J holds the derivatives of the curve, W the weights, and r the
-/// residuals. Fixed parameters have a one on the diagonal.
+/// residuals. For fixed parameters, the diagonal is 1.
 fn normal_equations(
     points: &[UslPoint],
     parameters: &UslParameters,

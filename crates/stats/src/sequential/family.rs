@@ -1,10 +1,10 @@
 //! Corrects the p values of many comparisons that are measured together.
 //!
-//! This module decides which comparisons may end as different: those that survive the correction
-//! now, even if all other open comparisons had p = 1. Each member counts with the smallest p value
-//! of its looks. So p values can only fall, and a comparison that survives now also survives the
-//! final correction. The module knows nothing of the data and the schedule of looks. Start at
-//! [`ComparisonFamily::settle_survivors`].
+//! This module decides which comparisons may end as different. A comparison may do so if it
+//! survives the correction now, even if all other open comparisons had p = 1. Each member counts
+//! with the smallest p value of its looks. So p values can only fall, and a comparison that
+//! survives now also survives the final correction. The module knows nothing of the data and the
+//! schedule of looks. Start at [`ComparisonFamily::settle_survivors`].
 
 use super::{SequentialDesign, limits_for_spending};
 use crate::distribution::normal;

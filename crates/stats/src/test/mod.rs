@@ -39,7 +39,8 @@ pub fn fisher_exact(happened: [u32; 2], all: [u32; 2]) -> f64 {
     let observed = logs[(happened[0] - smallest) as usize];
     let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weight = |log: &f64| (log - highest).exp();
-    // Tables of equal probability may differ by rounding; same tolerance as in R and scipy.
+    // Tables of equal probability may differ by rounding. The tolerance is the same as in R and
+    // scipy.
     let as_rare: f64 = logs
         .iter()
         .filter(|log| **log <= observed + 1e-7)

@@ -142,7 +142,7 @@ fn walsh_averages(values: &[f64]) -> Vec<f64> {
     averages
 }
 
-/// Probabilities of a sum of positive ranks at most as large, and at least as large, as the observed one.
+/// Probabilities that the sum of positive ranks is at most, and at least, the observed sum.
 fn tail_probabilities(differences: &[f64], theta: f64) -> TailProbabilities {
     let ranks = signed_ranks(differences, theta);
     let observed = ranks.iter().filter(|(_, is_positive)| *is_positive);

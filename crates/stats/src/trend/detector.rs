@@ -3,7 +3,7 @@
 //!
 //! This module decides when a border (the place of a change) is suspected, found or withdrawn, and
 //! where it finally lies; `scan` computes the evidence. When points are added, a detector can
-//! continue from its state, also in another process, with the same result as if it had started
+//! continue from its state, even in another process, with the same result as if it had started
 //! over. Start at [`ChangeDetector::process_series`].
 
 use super::autocorrelation::variance_inflation;
@@ -68,7 +68,7 @@ pub struct DetectedChange {
     pub evidence: ChangeEvidence,
     /// Evidence at the deciding look: a normal deviate, divided by the cost of autocorrelation.
     pub z: f64,
-    /// Whether the series slopes rather than steps.
+    /// Whether the series changes in a step or along a slope.
     pub shape: ChangeShape,
     /// Approximate size; biased upwards, because the border was searched for.
     pub size: ChangeSize,
