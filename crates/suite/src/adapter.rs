@@ -44,7 +44,7 @@ const PLACEHOLDERS: [&str; 21] = [
 /// How to run one suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuiteAdapter {
-    /// Name of its table: `google-benchmark`.
+    /// Name of the table, such as `google-benchmark`.
     pub name: String,
     /// Contents of the table.
     pub keys: AdapterKeys,

@@ -76,7 +76,7 @@ pub struct MachineEntry {
     pub folder: Option<PathBuf>,
     /// Path of Speedwell on the machine, if the program that Speedwell would send cannot run there.
     pub binary: Option<PathBuf>,
-    /// Address at which other machines reach it, if it differs from the one used here.
+    /// Address at which other machines reach it, if it differs from the address used here.
     pub address: Option<IpAddr>,
 }
 

@@ -35,7 +35,7 @@ pub enum NodeContent {
     List(Vec<TreeNode>),
     /// A table.
     Table(NodeTable),
-    /// A date, or JSON's `null`: valid for no key.
+    /// A date, or JSON's `null`. No key accepts them.
     Other,
 }
 

@@ -91,7 +91,7 @@ macro_rules! checked {
 }
 pub(crate) use checked;
 
-/// One or more values; a single one needs no list.
+/// One or more values; a single value needs no list.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename = "$one-or-more")]
 pub struct OneOrMany<T>(pub Vec<T>);

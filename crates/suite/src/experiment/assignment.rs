@@ -126,7 +126,7 @@ impl Experiment {
             defined.define_value("program", program);
         }
         // If nothing else defines `{path}`, define it as the path that the load requests, so that
-        // readiness checks can use it, too.
+        // readiness checks can also use it.
         if defined
             .fill_placeholders("{path}", None, &group.place)
             .is_err()

@@ -188,8 +188,8 @@ fn load_parameters(
 }
 
 impl BenchmarkKeys {
-    /// Returns the load of a case, with files relative to `root`. Its URL is empty if only variants
-    /// have one.
+    /// Returns the load of a case, with files relative to `root`. The URL is empty if only variants
+    /// have a URL.
     pub(super) fn load_spec(self, part: &FilePart, case: &Case, root: &Path) -> Result<LoadSpec> {
         let (time, count) = load_end(self.duration, self.requests, part)?;
         let number = |name| case.value(name).and_then(ParameterValue::as_number);

@@ -118,7 +118,7 @@ pub fn stored_name(kind: GroupKind, name: &str, is_old: bool) -> String {
     current.to_owned()
 }
 
-/// Returns the current name for an outdated one; `None` if the name is current.
+/// Returns the current name for an outdated name; `None` if the name is current.
 pub fn current_name(kind: GroupKind, name: &str, is_old: bool) -> Option<String> {
     let is_metric = find_metric(kind, name).is_some_and(|metric| metric.name == name);
     let has_new_meaning = is_old && name == "throughput" && is_loaded(kind);

@@ -74,7 +74,7 @@ pub struct Experiment {
     pub root: PathBuf,
     /// Number of processors that the target may use.
     pub cpus: u32,
-    /// Division of processors between target and load, if they do not share them.
+    /// Division of processors between target and load, if the two do not share all processors.
     pub shares: Option<ProcessorShares>,
     /// Parameters with their values.
     pub params: Vec<(String, ParameterValue)>,

@@ -303,7 +303,8 @@ impl SharedServices {
         }
     }
 
-    /// Adds the services of a case under a variant; rejects services that differ from earlier ones.
+    /// Adds the services of a case under a variant; rejects services that differ from the services
+    /// of an earlier run with which they are shared.
     pub fn add_run(&mut self, case: (usize, usize), services: Vec<BackingService>) -> Result<()> {
         if self
             .declared

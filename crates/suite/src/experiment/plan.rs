@@ -14,8 +14,8 @@ use std::time::Duration;
 /// Default time limit of a run, as for all measurements.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Minimum number of processors to divide between target and load: taking away one of two or three
-/// changes the target more than sharing does.
+/// Minimum number of processors to divide between target and load: if there are only two or three,
+/// taking one away changes the target more than sharing does.
 const MIN_DIVISIBLE_PROCESSORS: u32 = 4;
 
 /// How an experiment is measured.

@@ -12,7 +12,7 @@ pub struct SelectedCase {
     /// Position of the group.
     pub group: usize,
     /// Position of the case in its group; `None` for benchmark files, whose cases are unknown until
-    /// their harness describes them.
+    /// their harness lists them.
     pub case: Option<usize>,
 }
 

@@ -41,7 +41,7 @@ pub fn evaluate_arithmetic(text: &str) -> Option<f64> {
     is_plain.then_some(value)
 }
 
-/// Parses a filter as in the brackets of a term: `promises, test=fibonacci`.
+/// Parses a filter in the form that it has in the brackets of a term: `promises, test=fibonacci`.
 ///
 /// # Errors
 /// Fails if the text is not a filter; the error has a column.
