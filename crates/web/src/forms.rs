@@ -307,7 +307,7 @@ fn log_out(
     Ok(response)
 }
 
-/// Redirects to the login page, which leads back to this page after the login.
+/// Redirects to the login page. After the login, the browser returns to `uri`.
 pub fn redirect_to_login(uri: &Uri) -> Response<Body> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     redirect_to(&format!("/login?to={}", encode_segment(path)))

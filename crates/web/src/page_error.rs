@@ -106,7 +106,7 @@ impl From<anyhow::Error> for PageError {
     }
 }
 
-/// Returns at most five known names that are most similar to an unknown one.
+/// Returns the known names that are most similar to `name`, at most five.
 pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     let lowercase_name = name.to_lowercase();
     let mut by_distance: Vec<(usize, &str)> = known

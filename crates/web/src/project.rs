@@ -71,7 +71,7 @@ impl ProjectCache {
 }
 
 impl HostedProject {
-    /// Creates a project whose store is at `path`, or will be.
+    /// Creates a project whose store is at `path`. The store need not exist yet.
     pub fn new(
         name: &str,
         path: &Path,
@@ -111,7 +111,7 @@ impl HostedProject {
         open(&self.path).map_err(|error| PageError::store_open_error(&self.path, error))
     }
 
-    /// Runs `work` with a read-only connection. If no store exists, `work` gets an empty one in
+    /// Runs `work` with a read-only connection. If no store exists, `work` gets an empty store in
     /// memory, so that reading creates no file.
     ///
     /// # Errors

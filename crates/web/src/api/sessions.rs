@@ -2,7 +2,7 @@
 //!
 //! Every request can be repeated, because a response may be lost: stored data stay, and the second
 //! response is 200. A different session with the same id is rejected with 409 and never replaces
-//! the stored one.
+//! the stored session.
 
 use super::check;
 use super::error::ApiError;
