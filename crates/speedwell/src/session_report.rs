@@ -1,5 +1,5 @@
 //! Reports a finished session and picks the exit status. The session was either just measured, or
-//! is read from the store and can have any size. Start at [`report_session`].
+//! is read from the store. A stored session can have any size. Start at [`report_session`].
 
 use super::gate::{CommandGate, every_metric};
 use super::large_sessions::{self, SessionSelection};

@@ -1,8 +1,9 @@
 //! Reads SOURCE operands: files, folders of files, `-` and stored sessions. An operand may also be
 //! a program, which has to be measured instead; this module only detects such an operand.
 //!
-//! This module decides how several locations of one operand are combined, how cases that different
-//! patterns select are named, and which sources are identical. `operand` parses the arguments.
+//! This module decides how several locations of one operand are combined, which common names cases
+//! get if different patterns select them, and which sources are identical. `operand` parses the
+//! arguments.
 
 use super::large_sessions::{self, SessionSelection};
 use super::operand::{self, SourceOperand};
@@ -31,7 +32,7 @@ pub struct ResultSource {
     pub variant: Option<String>,
     /// The pattern after `::`.
     part: Option<BenchmarkPart>,
-    /// The locations as typed.
+    /// The locations as the user typed them.
     typed: String,
     /// Identities of the locations: session numbers, resolved paths.
     origins: Vec<String>,

@@ -1,5 +1,5 @@
 //! Implements `--list`, which shows what would be measured, and `--test`, which finds out whether
-//! it works.
+//! every case works.
 
 use super::options::MeasureTask;
 use super::{CommandStatus, status};

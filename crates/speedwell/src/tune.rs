@@ -172,7 +172,7 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
     result
 }
 
-/// Locks the machine, unless its settings are changed already.
+/// Locks the machine. Fails if its settings are already changed.
 fn lock_untuned(machine: &TunableMachine) -> anyhow::Result<TuneLock<'_>> {
     let lock = TuneLock::acquire(machine)?;
     if let Some(journal) = lock.current_journal()? {

@@ -1,4 +1,5 @@
-//! `speedwell warmup`: finds which processes become steady, after what time, and at what cost.
+//! Implements `speedwell warmup`, which finds out which processes become steady, after what time,
+//! and at what cost.
 //!
 //! This module handles the options. `measure::plan_series` plans the runs, `analysis::warmup`
 //! classifies the processes, and `session_report.rs` reports the results. Start at [`run`].

@@ -107,8 +107,8 @@ pub fn ratio_of_medians(
     })
 }
 
-/// Geometric mean of the ratios of a suite. Each member of the suite is a comparison in blocks of
-/// its own.
+/// Geometric mean of the ratios of a suite. Each member of the suite is a comparison with its own
+/// blocks.
 ///
 /// Resamples the members, and the blocks within each member. The suite thus counts as a sample of a
 /// larger population of workloads, and the interval is a statement about that population.
@@ -222,9 +222,9 @@ impl ResampleTotals {
     }
 }
 
-// Seeded random indices. The mapping from a stored seed to draws must never change between
-// versions: the generator's stream is fixed by its authors, and the reduction to a range is done
-// here.
+// Seeded random indices. A stored seed must give the same draws in every version. This holds
+// because the authors of the generator have fixed its stream, and this file reduces the stream to a
+// range itself.
 
 /// A generator of indices (xoshiro256++, Blackman and Vigna, ACM TOMS 47, 2021).
 pub(crate) struct RandomIndices {

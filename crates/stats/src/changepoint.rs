@@ -31,7 +31,7 @@ const GROUP: usize = 64;
 ///
 /// Where little changes, plain PELT prunes nothing and takes O(n²) time. Therefore old candidates
 /// are gathered into groups with a common lower bound: without penalties, no segmentation of s..t
-/// costs more than s..t as one segment. Hence `best(s) + cost(s..t) >= best(s) + cost(s..e) +
+/// costs more than the single segment s..t. Hence `best(s) + cost(s..t) >= best(s) + cost(s..e) +
 /// cost(e..t)`, where e is the index at which the group was formed, after all its candidates. A
 /// group whose bound is above the best cost is skipped as a whole, and if the minimum of all bounds
 /// is above the best cost, all groups are skipped at once.
@@ -50,7 +50,7 @@ pub fn find_segments(values: &[f64], penalty: f64, shortest: usize) -> Vec<Range
     SplitSearch::new(values, penalty, GROUP).best_segmentation(shortest)
 }
 
-/// Candidates for the last change point that share one bound.
+/// A group of candidates for the last change point. All candidates of a group share one bound.
 struct TiedGroup {
     candidates: Vec<usize>,
     /// The index at which the group was formed, after all its candidates.

@@ -37,7 +37,7 @@ pub fn coefficient_of_variation(values: &[f64]) -> f64 {
     standard_deviation(values) / mean(values)
 }
 
-/// Moment coefficient of skewness g1 = m3 / m2^(3/2) with population moments (as
+/// Moment coefficient of skewness g1 = m3 / m2^(3/2) with population moments (the same as
 /// `scipy.stats.skew`); NaN for constant or empty values.
 pub fn skewness(values: &[f64]) -> f64 {
     let n = values.len() as f64;
@@ -75,7 +75,7 @@ fn central_sum(values: &[f64], center: f64, power: i32) -> f64 {
 pub const NORMAL_CONSISTENCY: f64 = 1.4826;
 
 /// Values farther from the median than this many scaled deviations are outliers. The limit is
-/// deliberately wide: skewed timings must not be flagged by the dozen.
+/// deliberately wide, so that skewed timings do not yield dozens of outliers.
 const OUTLIER_DEVIATIONS: f64 = 5.0;
 
 /// The quantile `p` (0 to 1) of ascending values, by linear interpolation between order statistics:

@@ -266,9 +266,9 @@ mod tests {
         assert!((shift.interval.high - 12.5).abs() < 0.11, "{shift:?}");
     }
 
-    /// R 4.2.2, with the first two of the strata below as `p` and `q`, their groups as `g` and the values as `y`:
-    /// `rss <- function(m) sum(resid(m)^2)`; `1 - rss(lm(y ~ s:g)) / rss(lm(y ~ s))`; of the first stratum alone
-    /// `a <- anova(lm(y ~ g)); a$"Sum Sq"[1] / sum(a$"Sum Sq")`, and likewise `anova(lm(weight ~ group, PlantGrowth))`.
+    /// R 4.2.2, with the first two of the strata below as `p` and `q`, their groups as `g` and the values as `y`: `rss
+    /// <- function(m) sum(resid(m)^2)`; `1 - rss(lm(y ~ s:g)) / rss(lm(y ~ s))`; for the first stratum alone, `a <-
+    /// anova(lm(y ~ g)); a$"Sum Sq"[1] / sum(a$"Sum Sq")`, and likewise `anova(lm(weight ~ group, PlantGrowth))`.
     #[test]
     fn eta_squared_equals_that_of_r() {
         let p = vec![

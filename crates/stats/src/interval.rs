@@ -1,7 +1,7 @@
 //! Defines the interval type, and computes intervals for one group of values.
 //!
-//! The intervals are those of a mean (Student), of a median (order statistics) and of a proportion
-//! (exact binomial). Intervals of comparisons are in the modules of the tests. Start at
+//! There are intervals of a mean (Student), of a median (order statistics) and of a proportion
+//! (exact binomial). The modules of the tests compute the intervals of comparisons. Start at
 //! [`Interval`].
 
 use crate::describe::{mean, standard_deviation};
@@ -126,7 +126,8 @@ fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
 /// Interval of the probability of an event that happened `count` times in `trials` (Clopper and
 /// Pearson, Biometrika 26, 1934).
 ///
-/// Covers the true probability with at least `confidence`, whatever that probability is. Without trials it is 0..1.
+/// Covers the true probability with at least `confidence`, whatever that probability is. Without trials, the interval
+/// is 0..1.
 pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
     let tail = 0.5 * (1.0 - confidence);
     let low = |share: f64| tail - binomial::upper_tail(count - 1, trials, share);

@@ -52,7 +52,7 @@ fn bin_of(cuts: &[f64; 3], value: f64) -> usize {
     cuts.iter().filter(|&&cut| cut < value).count()
 }
 
-/// Probability of each candidate to be the first bad revision.
+/// For each candidate, the probability that it is the first bad revision.
 ///
 /// Candidates count from 0, oldest first. The last candidate is the bad end itself; the good end
 /// precedes the first candidate.

@@ -18,11 +18,11 @@ pub struct RateTrial {
 /// Settings of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateSearchRules {
-    /// The first rate. If it is missed, lower ones are tried, down to a sixteenth of it.
+    /// The first rate. If this rate is missed, lower rates are tried, down to a sixteenth of it.
     pub first: f64,
     /// The highest rate to try.
     pub limit: f64,
-    /// The search ends when the lowest missed rate exceeds the highest kept one by no more than
+    /// The search ends when the lowest missed rate exceeds the highest kept rate by no more than
     /// this fraction.
     pub resolution: f64,
 }
@@ -39,7 +39,7 @@ pub enum NextRate {
 /// Result of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateSearchAnswer {
-    /// The highest rate that was kept below [`RateSearchAnswer::missed`], if any was.
+    /// The highest rate below [`RateSearchAnswer::missed`] that was kept, if there is one.
     pub kept: Option<f64>,
     /// The lowest rate that was missed, if any was.
     pub missed: Option<f64>,

@@ -171,7 +171,7 @@ fn model_throughput(parameters: &UslParameters, n: f64) -> f64 {
     lambda * n / (1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0))
 }
 
-/// Derivatives by lambda, sigma and kappa.
+/// Partial derivatives with respect to lambda, sigma and kappa.
 fn model_gradient(parameters: &UslParameters, n: f64) -> UslParameters {
     let [lambda, sigma, kappa] = parameters;
     let divisor = 1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0);
@@ -193,7 +193,7 @@ fn residual_sum(points: &[UslPoint], parameters: &UslParameters) -> f64 {
 }
 
 /// Returns J'WJ and J'Wr, where J holds the derivatives of the curve, W the weights, and r the
-/// residuals. Fixed parameters have a one on the diagonal.
+/// residuals. For fixed parameters, the diagonal is 1.
 fn normal_equations(
     points: &[UslPoint],
     parameters: &UslParameters,
@@ -244,7 +244,7 @@ fn starting_values(points: &[UslPoint], free: FreeParameters) -> Option<UslParam
     })
 }
 
-/// The least-squares parameters when only those in `free` vary, ignoring bounds.
+/// The least-squares parameters, ignoring bounds. Only the parameters in `free` vary.
 fn minimize_residuals(points: &[UslPoint], free: FreeParameters) -> Option<UslParameters> {
     // Where noise spoils the regression, start from the highest rate per worker.
     let rates_per_worker = points

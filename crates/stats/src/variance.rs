@@ -8,9 +8,9 @@ use crate::Interval;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
 use crate::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quantile};
 
-/// Values further from their group's median than this many standard deviations (by the median
-/// absolute deviation within all groups) are moved to that distance, so that one disturbed run does
-/// not pass for the scatter of all runs.
+/// Values further from their group's median than this many standard deviations (estimated from the
+/// median absolute deviation within all groups) are moved to that distance, so that one disturbed
+/// run does not pass for the scatter of all runs.
 const MAX_DEVIATIONS: f64 = 4.0;
 
 /// Standard deviations at two levels.

@@ -44,7 +44,7 @@ const PLACEHOLDERS: [&str; 21] = [
 /// How to run one suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuiteAdapter {
-    /// Name of its table: `google-benchmark`.
+    /// Name of the table, such as `google-benchmark`.
     pub name: String,
     /// Contents of the table.
     pub keys: AdapterKeys,
@@ -265,9 +265,9 @@ impl SuiteAdapter {
             .collect()
     }
 
-    /// Whether results may contain processor time. Of the known formats, only that of
-    /// google/benchmark does. A build command may produce a program that uses google/benchmark,
-    /// unless the table specifies another format.
+    /// Whether results may contain processor time. Of the known formats, only the format of
+    /// google/benchmark contains it. A build command may produce a program that uses
+    /// google/benchmark, unless the table specifies another format.
     pub fn may_report_processor_time(&self) -> bool {
         match (&self.keys.build, self.keys.read) {
             (Some(BuildStep::Command(_)), ResultFormat::Json) => true,

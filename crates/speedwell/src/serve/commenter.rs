@@ -1,4 +1,4 @@
-//! Comments on pull requests: each pull request has one comment and a commit status, and this
+//! Posts comments on pull requests. Each pull request has one comment and a commit status, and this
 //! module updates both after a session of the pull request is pushed.
 //!
 //! Pending updates are in the store, so a server that was killed continues with them when it is
@@ -35,7 +35,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay after the first failed attempt; doubled each time.
 const MIN_RETRY_DELAY_MS: i64 = 60_000;
 const MAX_RETRY_DELAY_MS: i64 = 3_600_000;
-/// Maximum number of sessions from which the order of revisions of a pull request is derived.
+/// Maximum number of sessions that are read for one pull request or for one base revision.
 const MAX_SESSIONS: usize = 200;
 
 /// Starts a thread that posts pending updates until the server stops. Links to the server begin
@@ -205,8 +205,9 @@ impl CommentPoster<'_> {
     }
 }
 
-/// Returns the sources to compare: the variants of the session if there are several. Otherwise,
-/// they are the newest session of the base revision on the same machine, and the session itself.
+/// Returns the sources to compare. If the session has several variants, its variants are compared.
+/// Otherwise, the session is compared with the newest session of the base revision on the same
+/// machine.
 fn comparison_sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<ComparisonSource>> {
     let session = store.load_session_without_runs(number)?;
     if session.variants.len() > 1 {
@@ -252,8 +253,8 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
         ..SessionFilter::default()
     };
     let sessions = store.select_sessions(&filter, MAX_SESSIONS)?;
-    // Prefer sessions that belong to no pull request: those of a pull request may have been
-    // measured with other options.
+    // Prefer sessions that belong to no pull request, because the sessions of a pull request may
+    // have been measured with other options.
     let candidates = sessions
         .iter()
         .filter(|session| session.runs > 0 && session.number != number);

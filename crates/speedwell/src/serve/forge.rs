@@ -1,6 +1,6 @@
-//! Implements `speedwell serve forge`, which sets the repository on whose pull requests the server
-//! comments. Only users with access to the server's command line can change this setting: no page
-//! and no session can name another repository. Start at [`run`].
+//! Implements `speedwell serve forge`, which selects a repository: the server comments on the pull
+//! requests of this repository. Only users with access to the server's command line can change this
+//! setting: no page and no session can name another repository. Start at [`run`].
 
 use super::backup::open_project_store;
 use super::lookups::parse_comparison;

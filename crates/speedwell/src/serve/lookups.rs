@@ -98,7 +98,7 @@ fn build_settings(options: &[(&str, &str)]) -> anyhow::Result<AnalysisSettings> 
     Ok(parse_comparison(options)?.analysis_settings(&[], None))
 }
 
-/// Parses comparison options as the command line does.
+/// Parses comparison options in the same way as the command line.
 ///
 /// # Errors
 /// Fails if there is no such option, or its value is invalid.

@@ -27,7 +27,7 @@ pub fn cdf(count: u64, trials: u64, share: f64) -> f64 {
 
 /// Probability that more than `count` of `trials` events of probability `share` happen.
 ///
-/// Counts the events that do not happen instead: they are binomial as well.
+/// Computed from the number of events that do not happen, which is binomial as well.
 pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
     if count >= trials {
         0.0

@@ -60,7 +60,7 @@ pub(crate) fn upper_quantile_near(tail: f64, mut z: f64, precision: f64) -> f64 
     z
 }
 
-/// The z at or below which a share `p` of the distribution falls.
+/// The z at or below which a fraction `p` of the distribution lies.
 pub fn quantile(p: f64) -> f64 {
     -upper_quantile(p)
 }

@@ -124,7 +124,7 @@ fn areas_with(t: f64, df: f64, ln_beta: f64) -> (f64, f64) {
     let x = df / (df + square);
     let y = square / (df + square);
     let a = 0.5 * df;
-    // x^a y^(1/2) / B(a, 1/2), with logarithms that stay exact when t^2 is tiny against df.
+    // x^a y^(1/2) / B(a, 1/2), with logarithms that stay exact when t^2 is tiny compared with df.
     let ln_front = -a * (square / df).ln_1p() + 0.5 * y.ln() - ln_beta;
     // The continued fraction converges fast below the mean of the beta distribution; above it,
     // I_x(a, b) = 1 - I_y(b, a) is used.

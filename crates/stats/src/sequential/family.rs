@@ -1,10 +1,10 @@
 //! Corrects the p values of many comparisons that are measured together.
 //!
-//! This module decides which comparisons may end as different: those that survive the correction
-//! now, even if all other open comparisons had p = 1. Each member counts with the smallest p value
-//! of its looks. So p values can only fall, and a comparison that survives now also survives the
-//! final correction. The module knows nothing of the data and the schedule of looks. Start at
-//! [`ComparisonFamily::settle_survivors`].
+//! This module decides which comparisons may end as different. A comparison may do so if it
+//! survives the correction now, even if all other open comparisons had p = 1. Each member counts
+//! with the smallest p value of its looks. So p values can only fall, and a comparison that
+//! survives now also survives the final correction. The module knows nothing of the data and the
+//! schedule of looks. Start at [`ComparisonFamily::settle_survivors`].
 
 use super::{SequentialDesign, limits_for_spending};
 use crate::distribution::normal;
@@ -43,9 +43,9 @@ impl ComparisonFamily {
 
     /// Records the p value of an open member's latest look, and returns whether it is the member's smallest so far.
     ///
-    /// Because the smallest p value counts, p values must be valid over all looks, as
-    /// [`RepeatedP`](super::RepeatedP) is: under the null hypothesis, their minimum is at most x
-    /// with a probability of at most x.
+    /// Because the smallest p value counts, p values must be valid over all looks, like the p
+    /// values of [`RepeatedP`](super::RepeatedP): under the null hypothesis, their minimum is at
+    /// most x with a probability of at most x.
     pub fn update_p(&mut self, member: usize, p: f64) -> bool {
         let is_smallest = self.is_open[member] && p < self.p[member];
         if is_smallest {

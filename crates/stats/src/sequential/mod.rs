@@ -3,8 +3,8 @@
 //!
 //! This module computes the limits of each look so that all looks together reject equal sides with
 //! the requested probability, and applies these limits to observations in blocks. It measures and
-//! schedules nothing. Start at [`SequentialDesign`], then [`decide_at_look`]; for many comparisons
-//! at once, [`RepeatedP`] and [`ComparisonFamily`].
+//! schedules nothing. Start at [`SequentialDesign`], then [`decide_at_look`]. For many comparisons
+//! at once, continue with [`RepeatedP`] and [`ComparisonFamily`].
 
 mod family;
 
@@ -201,8 +201,8 @@ pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
     limits
 }
 
-/// Paths that have not crossed a limit so far: a weighted grid of scores at the last look's time; before the first
-/// look, the single score zero.
+/// Paths that have not crossed a limit so far. They are represented by a weighted grid of scores at the time of the
+/// last look or, before the first look, by the single score zero.
 struct ScoreWalk {
     time: f64,
     /// Score and its part of the probability (density times Simpson weight).
@@ -292,7 +292,7 @@ pub enum LookDecision {
     GoOn,
 }
 
-/// Decides at `look`, which must be one of the design made before the first run.
+/// Decides at `look`, which must be a look of the design that was made before the first run.
 ///
 /// `delta` is the relative change below which sides count as equal, such as 0.02; 0 disables the
 /// equivalence stop. That stop needs two one-sided tests at half of the look's limit (Schuirmann,
@@ -301,7 +301,7 @@ pub enum LookDecision {
 ///
 /// # Errors
 ///
-/// Fails like [`stratified_rank`].
+/// Fails under the same conditions as [`stratified_rank`].
 pub fn decide_at_look(
     observations: &[BlockObservation],
     look: &DesignLook,

@@ -15,7 +15,8 @@ const MAX_EXACT_SIDE: usize = 8;
 /// Which null distribution gives the p-value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PValueMethod {
-    /// As scipy: exact when a side has at most 8 values and there are no ties, else asymptotic.
+    /// The method that scipy would choose: exact when a side has at most 8 values and there are no
+    /// ties, else asymptotic.
     Auto,
     /// The distribution of U without ties, applied to any values (scipy's `exact`).
     Exact,
@@ -107,7 +108,7 @@ const MAX_ADDITIONS: usize = 200_000_000;
 
 /// Two-sided p-value of `u1` under the distribution without ties: twice the tail, at most 1.
 ///
-/// With ties the larger of the two U statistics is rounded down, as scipy does. `None` when the
+/// With ties, the larger of the two U statistics is rounded down, as in scipy. `None` when the
 /// number of arrangements exceeds 128 bits.
 fn two_sided(u1: f64, n1: usize, n2: usize) -> Option<f64> {
     let pairs = (n1 * n2) as f64;

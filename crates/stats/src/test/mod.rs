@@ -39,7 +39,8 @@ pub fn fisher_exact(happened: [u32; 2], all: [u32; 2]) -> f64 {
     let observed = logs[(happened[0] - smallest) as usize];
     let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weight = |log: &f64| (log - highest).exp();
-    // Tables of equal probability may differ by rounding; same tolerance as in R and scipy.
+    // Tables of equal probability may differ by rounding. The tolerance is the same as in R and
+    // scipy.
     let as_rare: f64 = logs
         .iter()
         .filter(|log| **log <= observed + 1e-7)
@@ -100,7 +101,8 @@ fn runs_of_equals<'a>(
 mod fisher_tests {
     use super::*;
 
-    /// `scipy.stats.fisher_exact` of what happened and did not on one side, and on the other.
+    /// P-values of `scipy.stats.fisher_exact`. A row starts with how often the event happened and
+    /// did not happen on one side, followed by the same two numbers for the other side.
     const SCIPY: [([u32; 4], f64); 10] = [
         ([7, 13, 3, 17], 0.273343047536596),
         ([0, 10, 5, 5], 0.032507739938080496),

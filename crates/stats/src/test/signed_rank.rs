@@ -2,7 +2,7 @@
 //! measured under the same conditions.
 //!
 //! The test decides whether the sides differ, by how large a ratio, and which ratios the data do
-//! not rule out. For every pair, it was drawn at random which member is the candidate. So if the
+//! not rule out. In every pair, the member that is the candidate was chosen at random. So if the
 //! sides are equal, every log ratio has either sign with the same probability: the null
 //! distribution follows from the randomisation and assumes nothing about the noise. This module
 //! does not decide when to stop measuring. Start at [`signed_rank`].
@@ -142,7 +142,7 @@ fn walsh_averages(values: &[f64]) -> Vec<f64> {
     averages
 }
 
-/// Probabilities of a sum of positive ranks at most as large, and at least as large, as the observed one.
+/// Probabilities that the sum of positive ranks is at most, and at least, the observed sum.
 fn tail_probabilities(differences: &[f64], theta: f64) -> TailProbabilities {
     let ranks = signed_ranks(differences, theta);
     let observed = ranks.iter().filter(|(_, is_positive)| *is_positive);
@@ -203,7 +203,7 @@ fn approximate_tails(ranks: &[usize], observed: usize) -> TailProbabilities {
 mod tests {
     use super::*;
 
-    /// Pairs with these logarithms of their ratios.
+    /// Tests pairs whose ratios have these logarithms.
     fn test_differences(differences: &[f64]) -> SignedRank {
         let pairs: Vec<(f64, f64)> = differences.iter().map(|d| (3.0, 3.0 * d.exp())).collect();
         signed_rank(&pairs).unwrap()
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(error, SignedRankError::NotPositive { index });
     }
 
-    /// The candidate of a pair was drawn at random. So over all draws with these sizes, the
+    /// The candidate of a pair was chosen at random. So over all choices with these sizes, the
     /// fraction whose p is at most a possible value equals that value: equal sides are called
     /// different as often as promised.
     #[test]

@@ -11,7 +11,7 @@ use crate::distribution::mean_squares::f_upper_tail;
 /// Result of Welch's analysis of variance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WelchAnova {
-    /// Scatter of the groups' means relative to that expected from the scatter within groups.
+    /// Scatter of the groups' means, relative to the scatter expected if the true means are equal.
     pub f: f64,
     /// Degrees of freedom between groups: number of groups minus one.
     pub between_df: f64,

@@ -131,8 +131,8 @@ mod tests {
     use super::super::series::MeasuredPoint;
     use super::*;
 
-    /// Autoregressive sums of uniform numbers, from two machines alternating if requested, with a
-    /// step at 100.
+    /// Autoregressive sums of uniform numbers, with a step at 100. If `machines` is 2, two machines
+    /// take turns.
     fn autoregressive_series(seed: u64, correlation: f64, step: f64, machines: u32) -> TrendSeries {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut uniform = || {

@@ -3,7 +3,7 @@
 //!
 //! This module decides when a border (the place of a change) is suspected, found or withdrawn, and
 //! where it finally lies; `scan` computes the evidence. When points are added, a detector can
-//! continue from its state, also in another process, with the same result as if it had started
+//! continue from its state, even in another process, with the same result as if it had started
 //! over. Start at [`ChangeDetector::process_series`].
 
 use super::autocorrelation::variance_inflation;
@@ -15,8 +15,8 @@ use crate::describe::{NORMAL_CONSISTENCY, median};
 use crate::distribution::normal;
 use std::ops::RangeInclusive;
 
-/// The evidence from which on a change is suspected, the evidence from which on it is found, and
-/// the evidence below which a suspicion is withdrawn. These limits were chosen by simulation, see
+/// The minimum evidence for a suspicion, the minimum evidence for a finding, and the evidence below
+/// which a suspicion is withdrawn. These limits were chosen by simulation, see
 /// `crates/stats/benches/trend.md`.
 const SUSPICION_LIMIT: f64 = 3.3;
 const FINDING_LIMIT: f64 = 4.5;
@@ -48,7 +48,7 @@ pub enum ChangeEvidence {
     /// about seven times in 1000 points.
     Suspected,
     /// The evidence is enough for an alarm, even though each of the many looks could cause a false
-    /// one. It became enough when the series had `seen` points.
+    /// alarm. The evidence was first enough when the series had `seen` points.
     Found {
         /// Number of points of the series at the look that found the change.
         seen: usize,
@@ -68,7 +68,7 @@ pub struct DetectedChange {
     pub evidence: ChangeEvidence,
     /// Evidence at the deciding look: a normal deviate, divided by the cost of autocorrelation.
     pub z: f64,
-    /// Whether the series slopes rather than steps.
+    /// Whether the series changes in a step or along a slope.
     pub shape: ChangeShape,
     /// Approximate size; biased upwards, because the border was searched for.
     pub size: ChangeSize,

@@ -21,8 +21,8 @@ pub struct LogMeasurement {
     pub variance: f64,
 }
 
-/// The variance between sessions, on the log scale: the variance of the points of a level beyond
-/// what their runs explain.
+/// The variance between sessions, on the log scale: the part of the variance of a level's points
+/// that their runs do not explain.
 ///
 /// Each group holds the points of one level and machine. Method of moments: the sum of squares
 /// about a group's mean has the expectation (k - 1) tau^2 + (1 - 1/k) times the sum of the

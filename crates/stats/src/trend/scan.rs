@@ -1,7 +1,7 @@
 //! Finds the best border (the place of a change) in one stretch of points.
 //!
-//! The best border is the one with the largest evidence, where machines are the strata. This module
-//! looks at one stretch only, and does not decide which evidence is enough. Start at
+//! The best border is the border with the largest evidence, by a rank test with machines as strata.
+//! This module looks at one stretch only, and does not decide which evidence is enough. Start at
 //! [`RankScan::best_border`].
 
 use super::series::TrendSeries;

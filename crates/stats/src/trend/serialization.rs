@@ -42,8 +42,8 @@ impl ChangeDetector {
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Restores a walk, if it has this version and `series` starts with the points that it has
-    /// seen.
+    /// Restores a walk, if `bytes` have this version and `series` starts with the points that the
+    /// walk has seen.
     pub fn from_bytes(bytes: &[u8], series: &TrendSeries) -> Option<ChangeDetector> {
         let (words, []) = bytes.as_chunks() else {
             return None;

@@ -1,6 +1,7 @@
-//! Builds the assignment of one run: the sections of a group for one case and one variant, in which
-//! every placeholder that is known in advance is filled. Start at [`Experiment::assignment`] or,
-//! for loads defined as `[benchmark.NAME]`, at [`Experiment::load_assignment`].
+//! Builds the assignment of one run. It contains the sections of a group for one case and one
+//! variant, and every placeholder whose value is known in advance is filled. Start at
+//! [`Experiment::assignment`] or, for loads defined as `[benchmark.NAME]`, at
+//! [`Experiment::load_assignment`].
 
 use super::benchmark::{BenchmarkKeys, CASE_KEYS};
 use super::command::{CommandArguments, environment_changes};
@@ -125,7 +126,7 @@ impl Experiment {
             defined.define_value("program", program);
         }
         // If nothing else defines `{path}`, define it as the path that the load requests, so that
-        // readiness checks can use it, too.
+        // readiness checks can also use it.
         if defined
             .fill_placeholders("{path}", None, &group.place)
             .is_err()
@@ -194,7 +195,7 @@ impl Experiment {
 // Loads in the short form, `[benchmark.NAME]`.
 
 impl Experiment {
-    /// Returns the assignment of a run of a case of a load. `program` is the program that the
+    /// Returns the assignment of one run of a load, for one case. `program` is the program that the
     /// variant starts; without it, `{program}` stays unexpanded, as does `{port}`.
     ///
     /// # Errors

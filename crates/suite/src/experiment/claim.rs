@@ -22,7 +22,7 @@ pub struct ReportClaim {
     pub expression: ClaimExpression,
     /// Text of the expression in the file.
     pub text: String,
-    /// One row for every evaluation of the claim. A row holds the case of each of
+    /// One row for every evaluation of the claim. A row holds one case for each of the
     /// [`ClaimExpression::terms`].
     pub rows: Vec<Vec<SelectedCase>>,
 }

@@ -78,17 +78,19 @@ pub struct BenchmarkGroup {
     pub name: String,
     /// Kind of the group.
     pub kind: GroupKind,
-    /// Parameters of its cases. For benchmark files: values that replace declared ones.
+    /// Parameters of its cases. For benchmark files, values that replace those declared in the
+    /// files.
     pub parameters: GroupParameters,
     /// Cases in order; empty for benchmark files, whose cases are unknown.
     pub cases: Vec<Case>,
-    /// Metrics, the headline first. If empty, the harness of the files decides.
+    /// Metrics, the headline first. If empty, the harness of the benchmark files decides which
+    /// metrics there are.
     pub metrics: Vec<Metric>,
     /// Additional metrics: counters of the operating system.
     pub also: Vec<String>,
     /// Source of the seeds of its runs.
     pub seed: SeedSource,
-    /// Benchmark files, if that is the kind of the group.
+    /// Benchmark files; empty unless the kind is `GroupKind::Function`.
     pub files: Vec<PathBuf>,
     /// Whether the definition file uses the metric names from before schema 2, when `throughput`
     /// counted bytes.

@@ -103,7 +103,7 @@ impl BenchmarkGroup {
     }
 
     /// Replaces outdated names by the current ones. Metrics that the target reports itself, and
-    /// those listed in `also`, keep their names.
+    /// metrics listed in `also`, keep their names.
     fn current_names(&self, names: &[String]) -> Vec<String> {
         let current = |name: &String| self.current_name(name).unwrap_or_else(|| name.clone());
         names.iter().map(current).collect()
@@ -120,7 +120,7 @@ impl BenchmarkGroup {
         renamed.filter(|_| !is_given)
     }
 
-    /// Returns the names that the file requests, as spelled there.
+    /// Returns the metric names that the file requests, spelled as in the file.
     pub fn requested_metrics(&self) -> &[String] {
         self.wanted.as_deref().unwrap_or_default()
     }
@@ -150,7 +150,7 @@ impl BenchmarkGroup {
         self.known_metrics(&self.metrics)
     }
 
-    /// Whether the load of the group specifies the number of connections instead of that of
+    /// Whether the load of the group specifies the number of connections instead of the number of
     /// concurrent requests.
     fn counts_connections(&self) -> bool {
         let has = |node: Option<&TreeNode>| {

@@ -1,5 +1,5 @@
-//! Arranges observations for ranking: as the logarithms of each side in ascending order, each with
-//! its block.
+//! Arranges observations for ranking: sorts the logarithms of each side in ascending order, and
+//! keeps the block of each logarithm.
 //!
 //! This module decides which observations count, and computes ranks and the normal approximation
 //! for any shift of the candidate.

@@ -17,8 +17,8 @@ pub use permutation::TailProbabilities;
 use crate::interval::Interval;
 use permutation::{is_affordable, tail_probabilities};
 
-/// Minimum number of runs per side for a claim by p-value. In blocks of two runs of each side, 8
-/// runs per side can reach p = 2/1296; fewer runs cannot reach the limit of an early look.
+/// Minimum number of runs per side for a conclusion from the p-value. In blocks of two runs of each
+/// side, 8 runs per side can reach p = 2/1296; fewer runs cannot reach the limit of an early look.
 pub const MINIMUM_PER_SIDE: usize = 8;
 
 /// Result of the stratified permutation rank test, from which ratio and intervals are computed.
@@ -83,7 +83,8 @@ impl StratifiedRank {
     }
 
     /// Probability that this test gives a p-value of at most `alpha` if nothing differs, given
-    /// these ranks. p-values are discrete, so it is less than `alpha` with few blocks.
+    /// these ranks. p-values are discrete, so this probability is less than `alpha` with few
+    /// blocks.
     ///
     /// Returns `alpha` itself if the normal approximation is used.
     pub fn attained_level(&self, alpha: f64) -> f64 {
@@ -107,9 +108,9 @@ impl StratifiedRank {
 
 // The shift of logarithms, and its interval, by inverting the test. The tails of the permutation
 // distribution are monotone in the shift: if the candidate's values are lowered, no rank of the
-// candidate rises and no rank of the baseline falls, so that every rearrangement gains on the
-// observed one. Hence the shifts that are not rejected form one interval, which contains zero
-// exactly when the test of zero does not reject.
+// candidate rises and no rank of the baseline falls, so that the rank sum of every rearrangement
+// rises relative to the observed rank sum. Hence the shifts that are not rejected form one
+// interval, which contains zero exactly when the test of zero does not reject.
 
 /// Initial bracket of theta: ratios from 0.55 to 1.82, beyond which a change needs no fine search.
 /// Centered at zero, so that an interval agrees with the test of zero.

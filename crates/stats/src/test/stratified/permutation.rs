@@ -1,10 +1,10 @@
 //! Computes the null distribution of the stratified rank test, by permuting the labels within every
 //! block.
 //!
-//! The null distribution is that of the candidate's rank sum over all assignments of the labels. It
-//! is computed exactly, by convolving the distributions of the blocks, or by the normal
-//! approximation where the convolution would cost too much. The module does not know how the caller
-//! chooses the shift `theta`. Start at [`tail_probabilities`].
+//! The null distribution is the distribution of the candidate's rank sum over all assignments of
+//! the labels. It is computed exactly, by convolving the distributions of the blocks, or by the
+//! normal approximation where the convolution would cost too much. The module does not know how the
+//! caller chooses the shift `theta`. Start at [`tail_probabilities`].
 
 use super::blocks::{BlockSide, BlockSize, RankedBlocks};
 use crate::distribution::normal;
@@ -22,14 +22,14 @@ pub(super) struct PermutationDistribution {
     observed: usize,
 }
 
-/// Probabilities of arrangements at least as extreme as the observed one.
+/// Probabilities that an arrangement is at least as extreme as the observed arrangement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TailProbabilities {
-    /// Probability of a rank sum at most the observed one; small when the candidate is below the
-    /// baseline.
+    /// Probability that a rank sum is at most the observed sum; small when the candidate is below
+    /// the baseline.
     pub lower: f64,
-    /// Probability of a rank sum at least the observed one; small when the candidate is above the
-    /// baseline.
+    /// Probability that a rank sum is at least the observed sum; small when the candidate is above
+    /// the baseline.
     pub upper: f64,
 }
 
