@@ -82,7 +82,8 @@ pub(super) struct PairedRuns {
 /// A complete block.
 #[derive(Default)]
 struct CompleteBlock {
-    /// Slot and block number of the run that completed the block, which has the largest slot.
+    /// Slot and block number of the run that completed the block. This is the run with the largest
+    /// slot.
     completed: (u32, u32),
     baseline: Vec<f64>,
     candidate: Vec<f64>,

@@ -2,8 +2,9 @@
 //! are judged.
 //!
 //! Derives the test, the error rate, the looks and the limits of "same" from the session's design
-//! and the user's [`AnalysisSettings`]. If the user gives no setting, the design decides, because
-//! the design was fixed before measuring. Does not look at the measured data.
+//! and the user's [`AnalysisSettings`]. Where the user gives no setting, the design decides. The
+//! stated error rate holds only for choices that the design fixed before measuring. Does not look
+//! at the measured data.
 
 use crate::builds::IndependentUnit;
 use crate::exact;

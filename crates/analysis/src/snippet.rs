@@ -52,7 +52,7 @@ pub struct SnippetFigures {
 pub struct SnippetLevels {
     /// Label of the snippet.
     pub label: String,
-    /// Name of the language in `eval`.
+    /// Language of the code, by the name that `eval` uses.
     pub language: String,
     /// Results at each number of workers, ascending.
     pub figures: Vec<SnippetFigures>,

@@ -81,7 +81,7 @@ pub struct GeneratorStats {
     pub threads: usize,
     /// Number of threads so busy that they may have limited the load.
     pub bottlenecks: usize,
-    /// Share of the time that the busiest thread was busy.
+    /// Fraction of the time that the busiest thread was busy.
     pub busiest: f64,
     /// Involuntary context switches per second. At such a switch, a thread loses its processor
     /// although it still has work to do.

@@ -98,7 +98,7 @@ pub enum LoadRemark {
         bottlenecks: usize,
         /// Number of threads.
         threads: usize,
-        /// Share of the time that the busiest thread was busy.
+        /// Fraction of the time that the busiest thread was busy.
         busiest: f64,
     },
     /// An open load needed more connections than allowed.
@@ -135,7 +135,7 @@ pub enum LoadRemark {
     Disturbed {
         /// Context switches per second, over all threads.
         switches_per_s: f64,
-        /// Maximum share of requests that were in flight during a switch.
+        /// Maximum fraction of the requests that were in flight during a switch.
         share: f64,
     },
     /// Bodies of successful responses differ in length.

@@ -268,7 +268,7 @@ pub struct LevelVisits {
     pub effective: Option<f64>,
     /// Number of failed requests and of all requests.
     pub failed: (u64, u64),
-    /// Share of the time that the busiest thread of the generator was busy.
+    /// Fraction of the time that the busiest thread of the generator was busy.
     pub busiest: f64,
     /// Whether threads of the generator were so busy that they may have limited the load.
     pub is_generator_bound: bool,

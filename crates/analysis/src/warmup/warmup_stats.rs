@@ -3,9 +3,9 @@
 //! authors' publications.
 //!
 //! Unlike `steady.rs`, this classification never treats the first 100 points as outliers, and
-//! compares times instead of their ratios. Two levels differ if the ranges "mean plus or minus
-//! variance" do not overlap, although a mean is a time and a variance is the square of a time.
-//! Start at [`classify_published`].
+//! compares times instead of their ratios. Two levels count as equal if the ranges "mean plus or
+//! minus variance" overlap, although a mean is a time and a variance is the square of a time. Start
+//! at [`classify_published`].
 
 use super::steady::WarmupClass;
 use speedwell_stats::changepoint::find_segments;
