@@ -508,8 +508,8 @@ mod tests {
             assert_eq!(times.percentile_ns(percent), u64::from(percent) * 1_000_000);
         }
         assert_eq!(times.percentile_ns(0), 1_000_000);
-        // By definition, a percentile is the smallest time that this share of requests did not
-        // exceed.
+        // By definition, a percentile is the smallest time that this percentage of the requests did
+        // not exceed.
         let three_times = of_totals_ms(&[10, 20, 30]);
         assert_eq!(three_times.percentile_ns(66), 20_000_000);
         assert_eq!(three_times.percentile_ns(67), 30_000_000);
