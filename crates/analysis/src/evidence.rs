@@ -227,9 +227,10 @@ fn ratio_of_means(data: &ComparedData, confidence: f64, seed: u64) -> Option<Rat
     (is_usable && estimate.interval.is_bounded()).then_some(estimate)
 }
 
-/// Returns the observations in blocks. Data without blocks get artificial ones: one for each run of
-/// the shorter side, with the runs of the longer side distributed evenly. Values of independent
-/// sides are uncorrelated within such blocks, so resampling blocks resamples both sides.
+/// Returns the observations in blocks. Data without blocks get artificial blocks: one block for
+/// each run of the shorter side, with the runs of the longer side distributed evenly. Values of
+/// independent sides are uncorrelated within such blocks, so resampling blocks resamples both
+/// sides.
 fn block_observations(data: &ComparedData) -> Vec<BlockObservation> {
     if !data.observations.is_empty() {
         return data.observations.clone();

@@ -74,7 +74,7 @@ pub struct CommonChange<'a> {
     pub changed: usize,
     /// Number of cases searched.
     pub searched: usize,
-    /// Smallest and largest new level, as multiples of the old ones.
+    /// Smallest and largest ratio of a case's new level to its old level.
     pub ratios: [f64; 2],
 }
 
@@ -110,8 +110,8 @@ impl ProjectHistory {
         found.into_iter().map(|(_, common)| common).collect()
     }
 
-    /// Series of one case and metric that differ in unit or direction, the older one first. They
-    /// are separate trends.
+    /// Pairs of series of one case and metric that differ in unit or direction. The older series
+    /// comes first. The two series are separate trends.
     pub fn changed_metrics(&self) -> Vec<[&SeriesKey; 2]> {
         let mut series_by_name: HashMap<(&str, &str, &str), &SeriesTrend> = HashMap::new();
         let mut pairs = Vec::new();

@@ -1,5 +1,5 @@
 //! Arranges the values of two variants for one case and metric as the test needs them, and detects
-//! runs that depend on earlier ones.
+//! runs that depend on earlier runs.
 //!
 //! Decides which values are compared. With randomized blocks, only the values of complete blocks
 //! are compared, because a lost run unbalances its block. Otherwise, all values are compared. A
@@ -446,8 +446,8 @@ mod tests {
 
     #[test]
     fn a_candidate_is_compared_with_the_runs_of_the_baseline_beside_it() {
-        // There are two candidates: pairs 0 and 2 belong to `new`, pairs 1 and 3 to the other one.
-        // In round 2, `new` lost its run.
+        // There are two candidates: pairs 0 and 2 belong to `new`, and pairs 1 and 3 to the other
+        // candidate. In round 2, `new` lost its run.
         let old = side(&[
             (0, 0, 1.0),
             (2, 0, 9.0),

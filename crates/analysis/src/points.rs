@@ -20,9 +20,9 @@ const ONLY_VARIANT: &str = "default";
 /// Confidence level of a point's interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// All points of a session. A session that did not end as planned has no points, because its
-/// missing runs will not be measured. A session on several machines has no points either, because a
-/// point belongs to one machine.
+/// All points of a session. A session that did not end as planned has no points, because nothing
+/// replaces its missing runs. A session on several machines has no points either, because a point
+/// belongs to one machine.
 pub fn session_points(session: &Session) -> SessionPoints {
     let mut points = PointCollector::default();
     points.add_part(session);

@@ -57,7 +57,7 @@ pub enum UnknownReason {
     /// The limit lies within the figure's range, so the answer depends on how the generator's own
     /// lateness is counted.
     Range,
-    /// A machine that sent part of the load was lost, so the load was not the requested one.
+    /// A machine that sent part of the load was lost, so the load was not as requested.
     MachineLost,
     /// There are so few requests that none of them lies beyond the percentile.
     TooFewRequests,

@@ -42,7 +42,7 @@ pub struct LoadFindings<'a> {
     pub bytes_per_s: Option<(f64, f64)>,
     /// Requests in flight.
     pub concurrency: RequestsInFlight,
-    /// Whether an open load matched the requested one.
+    /// Whether an open load was as requested.
     pub open: Option<OpenVerdict>,
     /// Percentiles of each quantity. The principal quantity comes first.
     pub served: Vec<QuantityPercentiles>,
@@ -285,7 +285,7 @@ fn load_remarks(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     remarks
 }
 
-/// Remarks on whether the load was the requested one.
+/// Remarks on whether the load was as requested.
 fn remarks_on_load(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let measured = &findings.run.measured;
     let mut remarks = Vec::new();

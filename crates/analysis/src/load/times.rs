@@ -62,7 +62,7 @@ impl TimedQuantity {
 pub enum RequestGroup {
     /// Successful requests.
     Ok,
-    /// All requests, with lower bounds for unfinished ones.
+    /// All requests, with lower bounds for the times of unfinished requests.
     All,
 }
 
