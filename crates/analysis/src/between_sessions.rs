@@ -1,9 +1,10 @@
 //! Compares sources with each other. A source is a session, one of its variants, or some of its
 //! cases.
 //!
-//! Decides what the runs of two sources share. Different sessions share nothing, so their
-//! comparison is only a hint; two variants of one session share its blocks; the cases of two parts
-//! of one session took turns in its blocks. Does not judge cases. Start at [`compare_sources`].
+//! Decides what the runs of two sources share. Different sessions share nothing, so comparing them
+//! gives only a hint. Two variants of one session share its blocks. If the sources are two sets of
+//! cases from one session, their runs took turns in its blocks. This module does not judge cases.
+//! Start at [`compare_sources`].
 
 use crate::comparison::{SourceSide, add_to_findings, compare_matched, match_cases};
 use crate::environment_facts::{self, FactDifference, environment_facts};
@@ -142,7 +143,7 @@ fn select_source<'a>(
     })
 }
 
-/// Whether both sources hold the same runs, as copies of one file do.
+/// Whether both sources hold the same runs, for instance because they are copies of one file.
 fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
     let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
         let variant = source.variant().to_owned();
@@ -243,7 +244,7 @@ fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<Strin
     }
 }
 
-/// Differences between the environments of the first source and the others.
+/// Warns about each source whose environment differs from the environment of the first source.
 fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
     let Some((first, others)) = sources.split_first() else {
         return Vec::new();

@@ -1,8 +1,8 @@
 //! Treats the builds of one source as units of independence when runs share builds, and measures
 //! how much builds differ.
 //!
-//! Runs of one build share its memory layout, so together they give one value; how that value is
-//! tested is decided elsewhere. Start at [`IndependentUnit::paired_values`] and [`layout_spreads`].
+//! Runs of one build share its memory layout, so together they give one value. Other modules decide
+//! how that value is tested. Start at [`IndependentUnit::paired_values`] and [`layout_spreads`].
 
 use crate::AnalysisFindings;
 use crate::grid::{CaseRuns, RunGrid, finite_values};
@@ -155,7 +155,8 @@ pub(super) fn independent_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     build_values(builds, logarithms, 1)
 }
 
-/// Spread of one case's values between builds of one source, and between runs of one build.
+/// How much the values of one case differ between builds of one source, and between runs of one
+/// build.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutSpread {
     /// Case id.
@@ -218,7 +219,7 @@ pub fn note_layout_effects(findings: &mut AnalysisFindings, known_spread: KnownS
     }
 }
 
-/// Formats a share in percent with two significant digits.
+/// Formats a fraction as a percentage with two significant digits.
 fn format_percent(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = match percent {

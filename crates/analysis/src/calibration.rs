@@ -1,5 +1,5 @@
-//! Evaluates sessions that measured a program against itself: how often the default test finds a
-//! difference where there is none.
+//! Evaluates sessions that measured a program against itself. They show how often the default test
+//! finds a difference where there is none.
 //!
 //! Decides how the runs of a case become comparisons and how many false alarms to expect. Does not
 //! store the result. Start at [`calibrate_session`].
@@ -121,8 +121,8 @@ fn describe_case(
     }
 }
 
-/// Smallest change that the sequential design can find at its last look, based on the standard
-/// error of all runs.
+/// Smallest change that the sequential design can find at its last look. It is extrapolated from
+/// the standard error of all runs.
 fn detectable_change(pair: &PairedRuns, policy: &JudgingPolicy) -> Option<f64> {
     let max_runs = AnalysisSettings::DEFAULT_LOOKS.into_iter().max()? as usize;
     let limit = policy.single_limit();
@@ -230,10 +230,10 @@ pub fn compare_spreads(
     first.cases.iter().filter_map(compare).collect()
 }
 
-/// Number of resamples, enough for an interval that is shown with two digits.
+/// Number of resamples. It is large enough for an interval that is shown with two digits.
 const SPREAD_DRAWS: usize = 2000;
 
-/// Differences between every two runs of a block, as shares of the lower value.
+/// Relative differences between every two runs of a block, as fractions of the lower value.
 fn block_differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
     let runs = case
         .by_variant

@@ -137,8 +137,8 @@ impl MatchedCases<'_> {
     }
 }
 
-/// Describes all cases early, which frees most of their data, unless a sequential test looked at
-/// them repeatedly: then the evidence of one case depends on the others.
+/// Describes all cases early, which frees most of their data. Does nothing if a sequential test
+/// looked at any case repeatedly, because the evidence of one case then depends on the others.
 pub(super) fn describe_single_looks(
     comparisons: &mut [MatchedCases<'_>],
     settings: &AnalysisSettings,
@@ -178,7 +178,8 @@ fn describe_all(comparisons: &mut [MatchedCases<'_>], settings: &AnalysisSetting
     }
 }
 
-/// Judges all comparisons of one report: whatever is shown together is corrected together.
+/// Judges all comparisons of one report together, because the correction for multiple testing
+/// covers everything that is shown together.
 pub(super) fn compare_matched(
     mut comparisons: Vec<MatchedCases<'_>>,
     settings: &AnalysisSettings,
@@ -339,7 +340,8 @@ pub(super) fn match_cases<'r>(
     matched
 }
 
-/// Number of resamples; each end of a 95 % interval then has 50 values beyond it.
+/// Number of resamples. With this number, 50 resampled values lie beyond each end of a 95 %
+/// interval.
 const DRAWS: usize = 2_000;
 
 /// Number of cases up to which the mean is resampled. The mean of more cases is assumed to be
@@ -348,10 +350,11 @@ const MAX_RESAMPLED_CASES: usize = 500;
 
 /// Geometric mean of the ratios, as a change with its interval; `None` for fewer than two cases.
 ///
-/// Cases without a bounded interval are excluded, unless fewer than two cases have one: then all
-/// cases count, and the mean is unbounded. When a case is resampled, a normal deviate represents
-/// the noise of its blocks; its standard error is the one that the case's interval implies. To
-/// first order, this gives the same as resampling the blocks, at a thousandth of the cost.
+/// Cases without a bounded interval are excluded. If fewer than two cases have a bounded interval,
+/// all cases count instead, and the mean is unbounded. When a case is resampled, a normal deviate
+/// represents the noise of its blocks. The standard error of this deviate follows from the case's
+/// interval. To first order, this gives the same result as resampling the blocks, at a thousandth
+/// of the cost.
 pub(super) fn overall_change(
     rows: &[&CaseRow],
     confidence: f64,
@@ -395,9 +398,9 @@ pub(super) fn overall_change(
     })
 }
 
-/// Computes the interval for many cases without resampling, which would give the same: the sum of
-/// this many independent draws is normal (central limit theorem). Its variance is the variance
-/// between cases plus the variance of their noise.
+/// Computes the interval for many cases without resampling. Resampling would give the same
+/// interval, because the sum of this many independent draws is normal (central limit theorem). The
+/// variance of a draw is the variance between cases plus the variance of their noise.
 fn normal_interval(cases: &[(f64, f64)], confidence: f64) -> IntervalEstimate {
     let count = cases.len() as f64;
     let center = cases.iter().map(|(log_ratio, _)| log_ratio).sum::<f64>() / count;
@@ -431,8 +434,8 @@ const UNLIKE: f64 = 0.05;
 /// the runs of such a case do not scatter.
 const LEAST_ERROR: f64 = 1e-9;
 
-/// Whether there are enough cases, and their changes differ by no more than their own errors
-/// explain.
+/// Whether there are enough cases, and their changes differ by no more than the standard errors of
+/// the cases explain.
 ///
 /// Uses Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared if
 /// all cases have the same change (Biometrics 10, 1954).
@@ -484,8 +487,8 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
     log_ratio.is_finite().then_some(log_ratio)
 }
 
-/// Key of the rows that share a level, because their baseline is the same series: metric, baseline
-/// and case.
+/// Metric, baseline and case. Rows with the same key share a level, because their baseline is the
+/// same series.
 type RowLevelKey = (String, String, String);
 
 /// Fills in the location of each side. Candidates with the same baseline share a level, so that the
@@ -569,7 +572,8 @@ fn row_level_key(comparison: &CandidateComparison, row: &CaseComparison) -> RowL
     )
 }
 
-/// Estimated ratio, if the candidate's runs can be divided by it.
+/// Estimated ratio of candidate to baseline; `None` if the candidate's runs cannot be divided by
+/// this ratio.
 fn estimated_ratio(row: &CaseComparison) -> Option<f64> {
     let ratio = 1.0 + row.change?.value;
     (ratio.is_finite() && ratio != 0.0).then_some(ratio)

@@ -10,8 +10,9 @@ use std::sync::Arc;
 /// Facts about one session, as names and values.
 pub type EnvironmentFacts = Arc<Vec<(String, String)>>;
 
-/// Measures of machine load. Pressure saturates once the running programs outnumber the processors
-/// by two; the time that the measured program waited for a processor does not saturate.
+/// Figures that show the load of the machine. Pressure saturates once there are two more running
+/// programs than processors. The time that the measured program waited for a processor does not
+/// saturate.
 const ACTIVITY_FIGURES: [(&str, DisturbanceFigure); 3] = [
     ("cpu pressure", DisturbanceFigure::Pressure),
     ("steal", DisturbanceFigure::Steal),
@@ -113,7 +114,8 @@ pub fn activity_shifts(
     ACTIVITY_FIGURES.into_iter().filter_map(shift).collect()
 }
 
-/// Facts that both sides have with different values, apart from machine load.
+/// Facts whose values differ between the sides. Facts that one side lacks, and facts about machine
+/// load, are left out.
 pub fn fact_differences(
     before: &[(String, String)],
     after: &[(String, String)],

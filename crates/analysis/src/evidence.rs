@@ -1,9 +1,9 @@
-//! Computes the evidence in the data of two sides of one case: the change with its interval, the p
-//! value of a single test, and the result of one look (an interim analysis). Other cases play no
-//! role.
+//! Compares baseline and candidate in one case. Computes the change with its interval, the p value
+//! of a single test, and the result of one look (an interim analysis). Other cases play no role.
 //!
 //! Decides how each method computes these results; `sequential.rs` decides whether a p value is
-//! small enough among all cases. Start at [`evaluate_look`], [`estimate_change`] and [`p_value`].
+//! small enough, given the number of cases tested. Start at [`evaluate_look`], [`estimate_change`]
+//! and [`p_value`].
 
 use crate::StatisticalMethod;
 use crate::paired::ComparedData;
@@ -19,20 +19,21 @@ use speedwell_stats::test::{
 use speedwell_stats::test::{mid_ranks, tie_term};
 use speedwell_stats::{BlockObservation, Interval, bootstrap};
 
-/// Bootstrap draws for a ratio of means; each end of a 95 % interval then has 50 values beyond it.
+/// Number of bootstrap draws for a ratio of means. With this number, 50 draws lie beyond each end
+/// of a 95 % interval.
 const BOOTSTRAP_DRAWS: usize = 2_000;
-/// Bisection steps that find a bootstrap p value to the resolution of the draws.
+/// Number of bisection steps that find a bootstrap p value. More steps would be finer than the
+/// draws can resolve.
 const BOOTSTRAP_HALVINGS: u32 = 11;
-/// Total runs up to which ties are counted exactly. Counting takes a millisecond for 60 runs, and
-/// the time grows with the fourth power of the number of runs. Beyond this limit, the normal
-/// approximation with a correction for ties is used.
+/// Maximum number of runs, over both sides, for which ties are counted exactly. Counting takes a
+/// millisecond for 60 runs, and the time grows with the fourth power of the number of runs. Beyond
+/// this limit, the normal approximation with a correction for ties is used.
 const MAX_EXACT_TIES: usize = 40;
 
-/// Change from baseline to candidate as a share, with the interval of the method at `limit`; `None`
-/// if no ratio exists.
+/// Relative change from baseline to candidate (0.1 is +10 %), with the method's interval at
+/// `limit`. `None` if no ratio exists, as for a change from zero.
 ///
-/// An end of the interval is -1 or infinite if the runs are too few to bound it. A change from zero
-/// has no percentage.
+/// An end of the interval is -1 or infinite if there are too few runs to bound it.
 pub(super) fn estimate_change(
     method: StatisticalMethod,
     data: &ComparedData,
@@ -51,11 +52,12 @@ pub(super) fn estimate_change(
     })
 }
 
-/// A ratio above this has a baseline of zero, for which the smallest positive number was
-/// substituted.
+/// A ratio above this means that the baseline is zero: the smallest positive number was substituted
+/// for zero.
 pub(crate) const FROM_ZERO_RATIO: f64 = 1e100;
 
-/// Change of data that may contain zeros: a change from zero exceeds [`FROM_ZERO_RATIO`].
+/// Like [`estimate_change`], but represents a change from zero as a number above
+/// [`FROM_ZERO_RATIO`].
 fn estimate_shift(
     method: StatisticalMethod,
     data: &ComparedData,
@@ -97,9 +99,9 @@ pub(super) fn p_value(
     .filter(|p| p.is_finite())
 }
 
-/// Change of arithmetic means as a share, by bootstrap over blocks, or by Fieller's method if the
-/// data have no blocks. `None` if the blocks hold fewer runs per side than any claim needs, because
-/// resamples of so few blocks vary too little.
+/// Relative change of the arithmetic means, by bootstrap over blocks, or by Fieller's method if the
+/// data have no blocks. `None` if the blocks hold fewer runs per side than the minimum for any
+/// verdict, because resamples of so few blocks vary too little.
 pub(super) fn mean_change(
     data: &ComparedData,
     confidence: f64,
@@ -225,9 +227,10 @@ fn ratio_of_means(data: &ComparedData, confidence: f64, seed: u64) -> Option<Rat
     (is_usable && estimate.interval.is_bounded()).then_some(estimate)
 }
 
-/// Returns the observations in blocks. Data without blocks get artificial ones: one for each run of
-/// the shorter side, with the runs of the longer side distributed evenly. Values of independent
-/// sides are uncorrelated within such blocks, so resampling blocks resamples both sides.
+/// Returns the observations in blocks. Data without blocks get artificial blocks: one block for
+/// each run of the shorter side, with the runs of the longer side distributed evenly. Values of
+/// independent sides are uncorrelated within such blocks, so resampling blocks resamples both
+/// sides.
 fn block_observations(data: &ComparedData) -> Vec<BlockObservation> {
     if !data.observations.is_empty() {
         return data.observations.clone();
@@ -275,10 +278,12 @@ fn ratio_to_share(estimate: RatioEstimate) -> IntervalEstimate {
     }
 }
 
-/// Minimum number of pairs measured alone; fewer have no useful spread.
+/// Minimum number of pairs whose sides were measured one after the other. Fewer pairs do not show
+/// how much their ratios vary.
 const MIN_ALONE_PAIRS: usize = 3;
 
-/// p value below which pairs measured together and alone disagree.
+/// p value up to which pairs measured at once are taken to disagree with pairs whose sides were
+/// measured one after the other.
 const DISAGREEMENT_P: f64 = 0.01;
 
 /// Whether the ratios of pairs that shared a processor differ from the ratios of the pairs in
@@ -345,8 +350,8 @@ fn look_by_ranks(
     };
     let (p, direction) = test_beyond(&test, policy.threshold);
     // Two tests show that the change lies between two limits and so is "same". Before the last
-    // look, both limits are equally far from no change in logarithms; at the last look, they are
-    // equally far as shares.
+    // look, the limits are symmetric around zero as logarithms of the ratio. At the last look, they
+    // are symmetric around zero as relative changes.
     let highest = policy.delta.ln_1p();
     let lowest = if is_last {
         (-policy.delta).ln_1p()
@@ -379,8 +384,8 @@ fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
     ((2.0 * larger.min(smaller)).min(1.0), direction)
 }
 
-/// Evaluates data by the methods whose test and interval may disagree slightly. A claim is made
-/// only if both agree.
+/// Evaluates data by the methods whose test and interval may disagree slightly. A difference is
+/// reported only if test and interval agree.
 fn look_by_interval(
     data: &ComparedData,
     policy: &JudgingPolicy,
@@ -421,8 +426,9 @@ fn look_by_interval(
     }
 }
 
-/// Range of changes that count as no change: within the threshold, widened by what repetitions
-/// within one process explain (docs/why/statistics.md, "Repetitions of one process").
+/// Range of changes that count as no change. It reaches from minus to plus the threshold, and is
+/// widened by the variation that repetitions within one process can explain
+/// (docs/why/statistics.md, "Repetitions of one process").
 fn tolerated_interval(threshold: f64, data: &ComparedData) -> Interval {
     Interval {
         low: (1.0 - threshold) * (-data.allowance).exp() - 1.0,

@@ -31,9 +31,10 @@ pub struct AnalysisFindings {
     pub is_cross_session: bool,
     /// Number of runs after which measuring was cut short, if it was.
     pub ended_after: Option<usize>,
-    /// Whether too many runs were rejected as disturbed: the rest may be a biased selection.
+    /// Whether so many runs were rejected as disturbed that the rest may be a biased selection.
     pub is_too_busy: bool,
-    /// Reasons why a gate cannot judge, as parts of a sentence: what a session or side lacks.
+    /// Reasons why a gate cannot judge, as parts of a sentence. Each one names what a session or a
+    /// side lacks.
     pub gate_obstacles: Vec<String>,
     /// Variants of the sources that were left out, as parts of a sentence.
     pub excluded: Vec<String>,
@@ -106,17 +107,17 @@ pub struct CandidateComparison {
     pub metric: Metric,
     /// The test used.
     pub method: StatisticalMethod,
-    /// Confidence level of the intervals as a share, such as 0.95.
+    /// Confidence level of the intervals, such as 0.95.
     pub confidence: f64,
-    /// Largest change that still counts as "same", as a share.
+    /// Largest change that still counts as "same", as a fraction.
     pub delta: f64,
-    /// Threshold that a change must exceed, as a share; `None` if any change counts.
+    /// Threshold that a change must exceed, as a fraction; `None` if any change counts.
     pub threshold: Option<f64>,
     /// Correction that turns `p` into `q` in each row.
     pub correction: TestingCorrection,
     /// One row per case that both sides have, in order of first appearance.
     pub rows: Vec<CaseComparison>,
-    /// Geometric mean of the changes of all rows, as a share, with its interval.
+    /// Geometric mean of the changes of all rows, as a fraction, with its interval.
     pub overall: Option<IntervalEstimate>,
     /// Whether `overall` describes a typical case: there are five cases or more, and their changes
     /// differ by no more than their intervals explain.
@@ -173,10 +174,10 @@ pub struct CaseComparison {
     pub baseline: SideSummary,
     /// The candidate's side.
     pub candidate: SideSummary,
-    /// (candidate - baseline) / baseline with its interval, as shares; `None` if undefined. An end
-    /// is -1 or infinite if the runs are too few to bound it.
+    /// (candidate - baseline) / baseline, with its interval; `None` if undefined. An end of the
+    /// interval is -1 or infinite if there are too few runs to bound it.
     pub change: Option<IntervalEstimate>,
-    /// Change of the arithmetic means with its interval, which is sensitive to outliers and tails.
+    /// Change of the arithmetic means, with its interval. Both are sensitive to outliers and tails.
     pub mean_change: Option<IntervalEstimate>,
     /// Whether `change` and `mean_change` differ by more than half the width of the wider interval.
     pub is_shape_changed: bool,
@@ -201,7 +202,7 @@ pub struct CaseComparison {
     pub is_indicative: bool,
     /// Runs per side at which the sequential test decided.
     pub decided_at: Option<u32>,
-    /// Smallest change, as a share, that these runs would find with a probability of 80 %.
+    /// Smallest change, as a fraction, that this many runs would find with a probability of 80 %.
     pub detectable: Option<f64>,
     /// Approximate number of additional runs per side that an unclear case needs.
     pub more_runs: Option<u32>,
@@ -278,17 +279,17 @@ pub struct CalibrationFindings {
     pub counts: NoiseCalibration,
     /// Conclusion.
     pub outcome: CalibrationOutcome,
-    /// Error rate that the test promises, as a share.
+    /// Error rate that the test promises, as a fraction.
     pub alpha: f64,
-    /// Actual error rate of these comparisons when nothing differs: with few runs the test cannot
-    /// use all of `alpha`.
+    /// Actual error rate of these comparisons when nothing differs. It is below `alpha` if there
+    /// are few runs.
     pub level: f64,
-    /// Share of false alarms with its interval; `None` without comparisons.
+    /// False alarms per comparison, with an interval; `None` without comparisons.
     pub rate: Option<IntervalEstimate>,
     /// Number of comparisons from which an excessively low number of false alarms is
     /// distinguishable from chance; `None` if no number is enough, because nothing varies.
     pub needed: Option<u32>,
-    /// Rules, each with the share of runs that it would reject.
+    /// Rules, each with the fraction of the runs that it would reject.
     pub rules: Vec<(RejectRule, f64)>,
     /// One entry per case, in order of first appearance.
     pub cases: Vec<CalibratedCase>,
@@ -327,7 +328,7 @@ pub struct CalibratedCase {
     pub autocorrelation: Option<f64>,
     /// Whether the autocorrelation exceeds what chance explains.
     pub is_dependent: bool,
-    /// Smallest change, as a share, that 32 runs per side would find with a probability of 80 %.
+    /// Smallest change, as a fraction, that 32 runs per side would find with a probability of 80 %.
     pub detectable: Option<f64>,
 }
 
@@ -336,12 +337,12 @@ pub struct CalibratedCase {
 pub struct SpreadChange {
     /// The case.
     pub case: Arc<Case>,
-    /// Median difference between two runs of a block before the change, as a share.
+    /// Median difference between two runs of a block before the change, as a fraction.
     pub before: f64,
-    /// Median difference between two runs of a block after the change, as a share.
+    /// Median difference between two runs of a block after the change, as a fraction.
     pub after: f64,
-    /// Change of the median difference as a share, with an interval from resampled blocks; `None`
-    /// if nothing differed before.
+    /// Relative change of the median difference, with an interval from resampled blocks; `None` if
+    /// no runs differed before.
     pub change: Option<IntervalEstimate>,
 }
 
@@ -371,7 +372,7 @@ pub struct ParameterStudy {
 pub struct AggregatedParameter {
     /// Name of the parameter.
     pub name: String,
-    /// Share of the variance within points that this parameter explains (eta squared), 0 to 1.
+    /// Fraction of the variance within points that this parameter explains (eta squared), 0 to 1.
     pub explained: Option<f64>,
 }
 
@@ -386,7 +387,7 @@ pub struct StudyPoint {
     pub runs: Vec<f64>,
     /// Number of different cases aggregated.
     pub cases: usize,
-    /// Mean over cases of the mean over runs, with an interval that resamples runs within cases.
+    /// Mean of the cases' means. The interval is computed by resampling the runs of each case.
     pub mean: IntervalEstimate,
     /// Median over runs.
     pub median: f64,

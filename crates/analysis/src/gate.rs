@@ -2,8 +2,8 @@
 //! reports the answer.
 //!
 //! The rules are the same for comparisons of all kinds, so that every command and the server give
-//! the same answer. Callers map the answer to an exit or commit status. The rules are tabulated in
-//! docs/reference/gates.md. Start at [`judge_findings`].
+//! the same answer. Callers turn the answer into an exit status or a commit status.
+//! docs/reference/gates.md lists the rules. Start at [`judge_findings`].
 
 use crate::validity::FindingSeverity;
 use crate::{AnalysisFindings, CandidateComparison, CaseComparison, NoVerdict};
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum FailOn {
     /// If a case is worse.
     Worse,
-    /// If a case is worse, undecided, or has no counterpart.
+    /// If a case is worse or undecided, or if one side lacks it.
     Unclear,
     /// Never: no gate.
     #[default]
@@ -52,7 +52,7 @@ pub enum GateAnswer {
     Passed,
     /// Something is worse.
     Failed,
-    /// Something requested could not be judged, and nothing that was judged is worse.
+    /// Some requested case could not be judged, and no judged case is worse.
     CannotJudge,
 }
 
@@ -146,8 +146,8 @@ pub fn judge_findings(
 /// Why a gate cannot judge results without a comparison.
 pub(crate) const NOTHING_TO_COMPARE: &str = "there is nothing to compare";
 
-/// Whether a metric counts for the gate. The number of cycles that the cache model estimates does
-/// not.
+/// Whether a metric counts for the gate. Only the number of cycles estimated by the cache model
+/// does not count.
 fn is_decisive(metric: &Metric) -> bool {
     metric.name != Metric::CYCLES_ESTIMATE
 }

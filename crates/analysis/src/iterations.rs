@@ -1,14 +1,15 @@
 //! Decides whether a number of iterations gives steady enough results.
 //!
-//! Follows the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case
-//! (with the population standard deviation) and its mean over the cases are limited. A minimum
-//! sample length can be required as well. Also decides which number to try next. Does not measure.
-//! Start at [`IterationSearch`].
+//! Follows the rule of Node core's `calibrate-n.js`, which limits the coefficient of variation of
+//! each case (computed with the population standard deviation) and its mean over the cases. A
+//! minimum sample length can be required as well. Also decides which number to try next. Does not
+//! measure. Start at [`IterationSearch`].
 
 use indexmap::IndexMap;
 use speedwell_stats::describe::{mean, standard_deviation};
 
-/// Required steadiness: limits of coefficients of variation, as shares.
+/// Required steadiness. Results are steady if their coefficients of variation, as fractions, are
+/// within these limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RequiredSteadiness {
     /// Upper limit of the mean over the cases (exclusive).
@@ -150,9 +151,10 @@ impl IterationSearch {
         shortest_ns.is_none_or(|shortest_ns| shortest_ns >= self.min_ns)
     }
 
-    /// Skips the numbers of iterations whose samples would be too short if time were proportional
-    /// to the number; samples of the current number took `shortest_ns`. The fixed cost of a first
-    /// sample only makes iterations look slower, so no sufficient number is skipped.
+    /// Skips numbers of iterations that are too small. Assumes that the time of a sample is
+    /// proportional to the number of iterations, given that samples of the current number took
+    /// `shortest_ns`. The fixed cost of a first sample only makes iterations look slower, so no
+    /// sufficient number is skipped.
     pub fn skip_too_small(&mut self, shortest_ns: u64) {
         let mut expected_ns = shortest_ns.max(1);
         while let Some(n) = self.n {

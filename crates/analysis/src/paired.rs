@@ -1,10 +1,10 @@
 //! Arranges the values of two variants for one case and metric as the test needs them, and detects
-//! runs that depend on earlier ones.
+//! runs that depend on earlier runs.
 //!
-//! Decides which values are compared. With randomized blocks, these are only the values of complete
-//! blocks, since a lost run unbalances its block; otherwise, all values are compared. A block is
-//! complete if both sides have all their runs in it, even if a third variant lost a run: the order
-//! of the two sides within the block is random all the same. Does not know which tests are used.
+//! Decides which values are compared. With randomized blocks, only the values of complete blocks
+//! are compared, because a lost run unbalances its block. Otherwise, all values are compared. A
+//! block is complete if both sides have all their runs in it, even if a third variant lost a run:
+//! the order of the two sides within the block is still random. Does not know which tests are used.
 //! Start at [`PairedRuns`].
 
 use speedwell_model::RunValue;
@@ -31,8 +31,8 @@ pub(super) enum RunMatching {
 }
 
 impl RunMatching {
-    /// Matches in blocks of equal length; if `planned` runs of each variant do not fill them, the
-    /// last block is shorter.
+    /// Matches runs in blocks of equal length. If `planned` runs of each variant do not fill the
+    /// last block, that block is shorter.
     pub fn in_blocks(runs: usize, planned: Option<usize>) -> RunMatching {
         let block_len = runs.max(1);
         let remainder = |planned: usize| ((planned / block_len) as u32, planned % block_len);
@@ -82,7 +82,8 @@ pub(super) struct PairedRuns {
 /// A complete block.
 #[derive(Default)]
 struct CompleteBlock {
-    /// Largest slot of the runs in both sides, with the block of that run.
+    /// Slot and block number of the run that completed the block. This is the run with the largest
+    /// slot.
     completed: (u32, u32),
     baseline: Vec<f64>,
     candidate: Vec<f64>,
@@ -97,8 +98,8 @@ pub(super) struct ComparedData {
     pub candidate: Vec<f64>,
     /// The same values with their blocks; empty when runs are not matched.
     pub observations: Vec<BlockObservation>,
-    /// How far two processes of the same program may differ, as a logarithm; 0 for independent
-    /// runs.
+    /// How much two processes of the same program may differ, as the logarithm of the ratio of
+    /// their values; 0 for independent runs.
     pub allowance: f64,
 }
 
@@ -130,8 +131,8 @@ impl ComparedData {
     }
 
     /// Makes all values suitable for logarithms by replacing zero with the smallest positive
-    /// number. Rank tests only need to know which of two ratios is larger, and both zero and its
-    /// replacement are below every other value. `None` for negative values.
+    /// number. Rank tests only need the order of the values, and both zero and its replacement are
+    /// below every other value. `None` if a value is negative.
     pub fn with_logs(&self) -> Option<Cow<'_, ComparedData>> {
         if !self.is_never_negative() {
             return None;
@@ -155,7 +156,7 @@ impl ComparedData {
         }))
     }
 
-    /// The value shared by all runs of both sides, if any.
+    /// The common value of all runs of both sides, if they all have the same value.
     pub fn constant_value(&self) -> Option<f64> {
         let first = self.all_values().next()?;
         self.all_values()
@@ -202,7 +203,7 @@ impl PairedRuns {
         }
     }
 
-    /// Keeps complete pairs, and only those runs of the baseline that were measured with this
+    /// Keeps complete pairs. Drops runs of the baseline that were measured together with another
     /// candidate.
     fn match_pairs(&mut self) {
         let pairs = |runs: &[RunValue]| runs.iter().map(|run| run.slot / 2).collect();
@@ -260,7 +261,7 @@ impl PairedRuns {
         }
     }
 
-    /// First block at whose end both sides have had a run; `None` if one side has no run.
+    /// Block by whose end both sides have their first run; `None` if one side has no run.
     pub fn begins_in_block(&self) -> Option<u32> {
         let first = |side: &[RunValue]| side.iter().map(|run| run.block).min();
         Some(first(&self.baseline)?.max(first(&self.candidate)?))
@@ -312,7 +313,8 @@ impl PairedRuns {
         }
     }
 
-    /// Splits the complete blocks into consecutive parts of `blocks` blocks; drops the remainder.
+    /// Splits the complete blocks into consecutive parts of `blocks` blocks each. Blocks that do
+    /// not fill a part are dropped.
     pub fn split_blocks(&self, blocks: usize) -> Vec<ComparedData> {
         self.blocks
             .chunks_exact(blocks.max(1))
@@ -352,7 +354,7 @@ impl CompleteBlock {
     }
 }
 
-/// Logarithm of the largest value divided by the smallest positive one.
+/// Logarithm of the ratio of the largest value to the smallest positive value.
 fn log_range(values: &[f64]) -> f64 {
     let positive = values.iter().copied().filter(|value| *value > 0.0);
     let (min, max) = positive.fold((f64::INFINITY, 0.0_f64), |(min, max), value| {
@@ -372,9 +374,9 @@ pub(super) fn series_autocorrelation(values: &[f64]) -> Option<f64> {
     correlation.is_finite().then_some(correlation)
 }
 
-/// Whether a lag-1 autocorrelation of `runs` values is larger than chance explains: independent
-/// values exceed the limit in 5 % of cases (Box and Jenkins, Time Series Analysis, 1970: standard
-/// error 1 / sqrt n).
+/// Whether a lag-1 autocorrelation of `runs` values is larger than chance explains. The limit is
+/// two standard errors of 1 / sqrt n (Box and Jenkins, Time Series Analysis, 1970), which
+/// independent values exceed in 5 % of cases.
 pub(super) fn exceeds_chance(correlation: f64, runs: usize) -> bool {
     correlation.abs() > 2.0 / (runs as f64).sqrt()
 }
@@ -444,8 +446,8 @@ mod tests {
 
     #[test]
     fn a_candidate_is_compared_with_the_runs_of_the_baseline_beside_it() {
-        // There are two candidates: pairs 0 and 2 belong to `new`, pairs 1 and 3 to the other one.
-        // In round 2, `new` lost its run.
+        // There are two candidates: pairs 0 and 2 belong to `new`, and pairs 1 and 3 to the other
+        // candidate. In round 2, `new` lost its run.
         let old = side(&[
             (0, 0, 1.0),
             (2, 0, 9.0),

@@ -1,15 +1,15 @@
 //! Suggests paired runs on one processor for cases that a busy machine left unclear.
 //!
-//! Decides by the processor time of the same runs, because paired runs compare only processor time.
-//! Start at [`pairs_hint`].
+//! Estimates the number of pairs from the processor time of the runs measured so far, because
+//! paired runs compare only processor time. Start at [`pairs_hint`].
 
 use crate::{AnalysisFindings, AnalysisSettings, analyze_session};
 use speedwell_model::{Metric, RunOrder, Session, Verdict};
 use std::collections::BTreeSet;
 
-/// Suggests `--order paired` with the number of pairs that the unclear cases would need; `None` if
-/// the machine was quiet, every case with one worker has a verdict, or the session was not measured
-/// in blocks with processor time.
+/// Suggests `--order paired` with the number of pairs that the unclear cases would need. `None` if
+/// the machine was quiet, if every case with one worker has a verdict, or if the session was not
+/// measured in blocks or does not record processor time.
 pub fn pairs_hint(
     session: &Session,
     findings: &AnalysisFindings,

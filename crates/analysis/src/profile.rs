@@ -1,10 +1,10 @@
 //! Compares two profiles of equal work to find where the candidate's extra cost lies, and arranges
 //! the profiles of a session by case.
 //!
-//! Decides what counts as new, through which frame the cost enters, and how both sides form one
-//! tree. Costs are absolute, because both sides did the same work, and inclusive: the shares of
-//! callers and callees overlap, and no column adds up to 100 %. Neither records nor draws profiles.
-//! Start at [`explain_difference`].
+//! Decides which functions count as new, through which function the extra cost enters, and how both
+//! sides form one tree. Costs are absolute, because both sides did the same work. Costs are also
+//! inclusive: the cost of a caller contains the cost of its callees, so no column adds up to 100 %.
+//! Neither records nor draws profiles. Start at [`explain_difference`].
 
 use crate::grid::distinct_items;
 use speedwell_model::{Case, ProfileOutcome, ProfileRecording, Session, StackProfile};
@@ -114,13 +114,13 @@ fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<Prof
     })
 }
 
-/// A function with less than this share of the cheaper side's cost counts as new on the other side:
-/// such a share can be sampling noise.
+/// A function counts as new on the costlier side if it has less than this fraction of the cheaper
+/// side's cost: so small a cost can be sampling noise.
 const NEW_BELOW: f64 = 0.002;
-/// Smallest share of the extra cost that the table shows.
+/// The table shows functions with at least this fraction of the extra cost.
 const SMALLEST_SHARE: f64 = 0.03;
-/// Relative difference below which costs count as equal: shares of so small a difference would be
-/// noise.
+/// Costs that differ relatively by less than this count as equal. If so small a difference were
+/// divided among functions, the parts would be noise.
 const ALIKE_BELOW: f64 = 0.01;
 
 /// Where the difference between two sides lies.
@@ -132,8 +132,8 @@ pub struct ExtraCost {
     pub candidate: u64,
     /// Which side costs more.
     pub direction: CostDirection,
-    /// Functions by their share of the difference, largest first, callers before callees. Empty if
-    /// both sides cost the same.
+    /// Functions by their part of the difference, largest first. Of functions with equal parts,
+    /// callers come before callees. Empty if both sides cost the same.
     pub rows: Vec<CostRow>,
     /// Function through which most of the difference enters.
     pub entry: Option<CostEntry>,
@@ -155,11 +155,11 @@ pub enum CostDirection {
 pub struct CostRow {
     /// Name of the function.
     pub frame: String,
-    /// Share of the difference: 1 is all of it.
+    /// Fraction of the difference that this function has; 1 is the whole difference.
     pub share: f64,
-    /// Share of the baseline's cost.
+    /// Fraction of the baseline's cost that this function has.
     pub baseline: f64,
-    /// Share of the candidate's cost.
+    /// Fraction of the candidate's cost that this function has.
     pub candidate: f64,
     /// Whether only the costlier side has the function, apart from sampling noise.
     pub is_new: bool,
@@ -264,13 +264,13 @@ impl SideWeights {
     }
 }
 
-/// An existing function is the entry only if it has at least this share of the difference.
+/// An existing function is the entry only if it has at least this fraction of the difference.
 const MIN_ENTRY_SHARE: f64 = 0.5;
-/// A new function is the entry only if it has at least this share of the difference. A smaller
-/// share may be one-time work, such as loading a module, while the actual work became slower.
+/// A new function is the entry only if it has at least this fraction of the difference. A function
+/// with less may be one-time work, such as loading a module, while the actual work became slower.
 const MIN_NEW_ENTRY_SHARE: f64 = 0.2;
-/// New functions whose shares are within this fraction of the largest belong to one call chain; the
-/// one nearest to the root is the entry.
+/// New functions belong to one call chain if their parts of the difference are smaller than the
+/// largest part by at most this fraction. The function nearest to the root is the entry.
 const SAME_CHAIN_SHARE: f64 = 0.05;
 /// Number of callees listed.
 const MAX_CALLEES: usize = 5;
@@ -281,13 +281,13 @@ pub struct CostEntry {
     /// Row of the function. A new function brings the cost with it; for any other function, the
     /// cost grew in the function itself or below it.
     pub row: CostRow,
-    /// Direct and indirect callees by share of the difference, largest first.
+    /// Direct and indirect callees by their part of the difference, largest first.
     pub below: Vec<CostRow>,
 }
 
 /// Finds the entry: the new function nearest to the root that covers most of the difference. If no
-/// new function has a relevant share, the entry is the innermost function with at least half of the
-/// difference.
+/// new function has a relevant part of the difference, the entry is the innermost function with at
+/// least half of it.
 fn find_entry(
     rows: &[CostRow],
     sides: &SideWeights,
@@ -320,7 +320,7 @@ fn find_innermost_entry(rows: &[CostRow]) -> Option<&CostRow> {
         .max_by_key(|row| row.depth)
 }
 
-/// Direct and indirect callees of a function, with the cost that they have below it.
+/// Direct and indirect callees of a function. Only the cost of calls below this function counts.
 fn callees_of(
     frame: &str,
     sides: &SideWeights,
@@ -456,10 +456,11 @@ impl CallNode {
     }
 }
 
-/// Share of its side's cost above which an outermost frame belongs to the main thread.
+/// An outermost frame belongs to the main thread if it has more than this fraction of its side's
+/// cost.
 const MAIN_THREAD: f64 = 0.5;
 
-/// An outermost frame of the candidate, with the matching one of the baseline.
+/// An outermost frame of the candidate, with the matching frame of the baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenamedThread {
     from: String,

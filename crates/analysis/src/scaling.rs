@@ -1,9 +1,9 @@
 //! Evaluates how throughput depends on concurrency: where throughput stops growing, and which law
 //! it follows.
 //!
-//! Combines two parts of `speedwell_stats`: the decision where throughput stops growing, and the
-//! fit of a curve to the means of the levels that this decision accepted. Does not know what a
-//! worker does, so that loads and snippets can share it. Start at [`evaluate_scaling`].
+//! Combines two parts of `speedwell_stats`: one decides where throughput stops growing, and the
+//! other fits a curve to the means of the levels that were accepted. Does not know what a worker
+//! does, so that loads and snippets can share this module. Start at [`evaluate_scaling`].
 
 use speedwell_stats::usl::{self, UslPoint};
 
@@ -30,8 +30,9 @@ pub struct ScalingFindings {
 }
 
 impl ScalingFindings {
-    /// The level, if any, at which several workers together achieve less than one worker alone
-    /// because they hinder each other. The intervals of the two levels must not overlap.
+    /// The first level at which several workers together achieve less than one worker alone,
+    /// because they hinder each other; `None` if there is no such level. The intervals of this
+    /// level and of the level with one worker must not overlap.
     pub fn hindered_level(&self) -> Option<&LevelState> {
         let standings = &self.answer.standings;
         let single_worker = standings
@@ -46,7 +47,7 @@ impl ScalingFindings {
     }
 }
 
-/// Evaluates the levels; `None` if none of them counts.
+/// Evaluates the levels. Returns `None` if no level is valid.
 pub fn evaluate_scaling(levels: &[ConcurrencyLevel]) -> Option<ScalingFindings> {
     let answer = speedwell_stats::saturation_search::search_answer(levels)?;
     let point = |standing: &LevelState| UslPoint {

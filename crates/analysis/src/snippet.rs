@@ -1,5 +1,5 @@
 //! Computes what a report on snippets shows in addition to the comparison: the figures of each
-//! snippet, how much they were disturbed, and how throughput depends on the number of workers.
+//! snippet, how much its runs were disturbed, and how throughput depends on the number of workers.
 //!
 //! Start at [`snippet_figures`] and [`snippet_levels`].
 
@@ -52,7 +52,7 @@ pub struct SnippetFigures {
 pub struct SnippetLevels {
     /// Label of the snippet.
     pub label: String,
-    /// Language of the code, as named by `eval`.
+    /// Language of the code, by the name that `eval` uses.
     pub language: String,
     /// Results at each number of workers, ascending.
     pub figures: Vec<SnippetFigures>,
@@ -148,10 +148,10 @@ pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
     ordered_groups(session).into_iter().map(of_group).collect()
 }
 
-/// Two-sided p value of Welch's test of the logarithms of two snippets' samples. Logarithms suit
-/// rates, which differ by factors: a disturbed rate is a fraction of the others. `None` if a side
-/// has fewer than two samples or nothing varies; 0 if one snippet completed no iteration in any
-/// sample and the other completed some in every sample.
+/// Two-sided p value of Welch's test, applied to the logarithms of two snippets' samples.
+/// Logarithms suit rates, because rates differ by factors: a disturbed rate is a fraction of the
+/// others. `None` if a side has fewer than two samples or no sample varies. 0 if one snippet
+/// completed no iteration in any sample and the other completed some in every sample.
 pub fn p_of_difference(first: &[f64], second: &[f64]) -> Option<f64> {
     let is_done = |samples: &[f64]| samples.iter().all(|sample| *sample > 0.0);
     let logs = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|sample| sample.ln()).collect() };
@@ -171,7 +171,7 @@ pub fn snippet_warnings(
     settings: &AnalysisSettings,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
-    // Workers that share processors wait for each other, which is not a disturbance.
+    // Workers that share processors wait for each other. This does not count as a disturbance.
     let processors = session.environment.cpus.unwrap_or(1);
     let has_own_processors =
         |snippet: &&SnippetFigures| snippet.concurrency.unwrap_or(1) <= processors;
@@ -191,7 +191,7 @@ pub fn snippet_warnings(
         )
     }));
     warnings.extend(warn_mostly_shell(figures));
-    // Notes shared by several runs appear with the session.
+    // If there are several runs, the session's own warnings include their common notes.
     if let [only] = &session.runs[..] {
         let notes = only.notes.iter().filter(|note| *note != Snippet::FOLDED);
         warnings.extend(notes.cloned());
@@ -281,8 +281,8 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> Snipp
     }
 }
 
-/// Iterations per second of all workers over the whole run, which is less biased than the mean over
-/// time windows, because windows end when an iteration does.
+/// Iterations per second of all workers over the whole run. This figure is less biased than the
+/// mean over time windows, because each window ends at the end of an iteration.
 fn per_s(run: &Run, case: &Case) -> Option<f64> {
     let workers = case.workers().unwrap_or(1);
     Some(f64::from(workers) / run.value_of(Metric::TIME)? * 1e9)

@@ -19,16 +19,16 @@ pub(super) fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
     found.iter().filter(|found| **found).count() * 2 > found.len()
 }
 
-/// A snippet that the compiler has probably optimized away, for one worker count.
+/// A snippet, at one number of workers, that the compiler has probably optimized away.
 #[derive(Debug)]
 pub(super) struct FoldedGroup {
     label: String,
-    /// Sort key: index of the variant, then the first slot. Slots alone do not tell the order on
-    /// the command line, whose first snippet is the baseline, because blocks are shuffled.
+    /// Sort key: index of the variant, then the first slot. Slots alone do not tell the order of
+    /// snippets on the command line, because blocks are shuffled.
     order: (Option<usize>, u32),
 }
 
-/// Finds the optimized-away snippets in a part of a session.
+/// Finds the snippets in a part of a session that were probably optimized away.
 pub(super) fn folded_groups(part: &Session) -> Vec<FoldedGroup> {
     let is_marked = |run: &Run| run.notes.iter().any(|note| note == Snippet::FOLDED);
     if !part.runs.iter().any(is_marked) {
@@ -104,7 +104,7 @@ pub(super) fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut Can
     }
 }
 
-/// The runs of one snippet for one worker count.
+/// The runs of one snippet at one number of workers: its label, its case and the runs.
 pub(super) type SnippetGroup<'a> = (String, Arc<Case>, Vec<&'a Run>);
 
 pub(super) fn ordered_groups(session: &Session) -> Vec<SnippetGroup<'_>> {

@@ -1,7 +1,7 @@
 //! Decides when a case needs no more runs.
 //!
-//! Uses the same interim analyses as the analysis of the finished session, so that the result that
-//! ended the measuring is the one that will be reported. Does not know what a run costs. Start at
+//! Uses the same interim analyses as the analysis of the finished session, so that reports show the
+//! result that ended the measurement. Does not know what a run costs. Start at
 //! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;
@@ -23,8 +23,8 @@ const MIN_PRECISION_RUNS: usize = 4;
 pub struct StopRule {
     question: StopQuestion,
     metrics: Vec<String>,
-    /// Whether reports also show metrics that do not decide when to stop, so that these take part
-    /// in the correction.
+    /// Whether reports show all metrics. Then metrics that do not decide when to stop still take
+    /// part in the correction.
     all_metrics: bool,
 }
 
@@ -57,7 +57,8 @@ struct ChangeQuestion {
     comparison_indices: HashMap<[String; 3], usize>,
 }
 
-/// A comparison that joins the family, or takes a look, in the next step.
+/// A comparison that takes a look in the next step, or that is new and will be corrected together
+/// with the others from then on.
 struct PendingComparison {
     index: usize,
     pair: PairedRuns,
@@ -65,8 +66,8 @@ struct PendingComparison {
 }
 
 /// Metrics that decide when to stop; an empty list means the primary metric. If all metrics are
-/// wanted, only the primary one decides, because another metric that never settles would prolong
-/// the session.
+/// wanted, only the primary metric decides, because any other metric that never settles would
+/// prolong the session.
 fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
     if settings.wants_all_metrics() {
         Vec::new()
@@ -103,8 +104,8 @@ impl StopRule {
         }
     }
 
-    /// Creates a rule for a session of one variant, which is settled after at least 4 runs, when
-    /// half the width of the interval of the mean is at most `share` of the mean.
+    /// Creates a rule for a session of one variant. A case is settled if it has at least 4 runs and
+    /// half the width of the mean's interval is at most `share` times the mean.
     ///
     /// Stopping at the first narrow interval makes the interval slightly too narrow. This is
     /// acceptable, because such a session claims precision, not a difference.
@@ -127,11 +128,11 @@ impl StopRule {
         }
     }
 
-    /// Returns, for each case, whether it needs no more runs, given all finished runs of all its
-    /// variants.
+    /// Returns, for each case, whether it needs no more runs. `cases` holds all finished runs of
+    /// all variants of each case.
     ///
-    /// Call this after each block with the cases that are still open; it is cheap except at a look.
-    /// Results of other cases are remembered, because all cases of a session are corrected
+    /// Call this after each block with the cases that are not settled yet; it is cheap except at a
+    /// look. Results of other cases are remembered, because all cases of a session are corrected
     /// together.
     pub fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
         let metrics: Vec<Vec<String>> = cases
@@ -185,7 +186,7 @@ impl ChangeQuestion {
             .collect()
     }
 
-    /// Prepares the comparisons of one case that join the family or have reached a look.
+    /// Prepares the comparisons of one case that are new or have reached a look.
     fn prepare_case(
         &mut self,
         runs: &[Run],
@@ -237,7 +238,7 @@ impl ChangeQuestion {
         !self.decision.has_ended(index) && next.is_some_and(|look| look.n <= runs)
     }
 
-    /// Whether every candidate with runs has its answer for every metric.
+    /// Whether the comparison of every candidate that has runs has ended for every metric.
     fn has_ended(&self, runs: &[Run], metrics: &[String]) -> bool {
         let Some(id) = runs.first().map(|run| run.case.id()) else {
             return false;
@@ -258,7 +259,7 @@ impl ChangeQuestion {
     }
 }
 
-/// Names of the metrics in these runs, the primary one first.
+/// Names of the metrics in these runs. The primary metric comes first.
 fn metrics_of(runs: &[Run]) -> Vec<String> {
     let samples = runs.iter().flat_map(|run| &run.samples);
     let names = distinct_items(samples.map(|sample| &*sample.metric));

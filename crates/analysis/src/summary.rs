@@ -87,13 +87,13 @@ pub(crate) fn estimate_with_interval(value: f64, interval: Option<Interval>) -> 
     IntervalEstimate { value, low, high }
 }
 
-/// Half the width of Student's t interval for the mean, as a share of the mean.
+/// Half the width of Student's t interval for the mean, divided by the mean.
 pub(super) fn relative_half_width(values: &[f64], confidence: f64) -> Option<f64> {
     let interval = mean_t(values, confidence)?;
     finite_or_none(interval.half_width() / mean(values).abs())
 }
 
-/// Returns `None` for a value that is not finite: the statistics crate returns NaN for undefined
+/// Returns `None` for a value that is not finite. The statistics crate returns NaN for undefined
 /// values.
 pub fn finite_or_none(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)

@@ -9,7 +9,8 @@ use crate::snippet_runs::{self, FoldedGroup};
 use crate::warnings::{format_count, quote_list};
 use speedwell_model::{Environment, Run, Session, SessionState, SessionStep, Snippet, StepFailure};
 
-/// From this share of failed runs on, a warning says that the other runs may be a biased selection.
+/// If at least this fraction of the runs failed, a warning says that the other runs may be a biased
+/// selection.
 const MAX_FAILED_RUNS: f64 = 0.05;
 
 /// Counts over the runs that were added so far.
@@ -57,8 +58,8 @@ impl SessionTally {
         self.shared_by_all(session).contains(note)
     }
 
-    /// Notes that all runs share; none for an imported session, since importers report such notes
-    /// themselves.
+    /// Notes that all runs share. Empty for an imported session, because importers report such
+    /// notes themselves.
     fn shared_by_all(&self, session: &Session) -> &[String] {
         if session.state == SessionState::Imported || self.runs < 2 {
             return &[];
@@ -84,8 +85,8 @@ impl SessionTally {
         }
     }
 
-    /// Warnings about the figures of the session, once all runs have been added; `label` names the
-    /// session if there are several.
+    /// Warnings about the figures of the session. Call this after all runs have been added. `label`
+    /// names the session if there are several.
     pub fn warnings(&self, session: &Session, label: Option<&str>) -> Vec<String> {
         let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
         let mut warnings = Vec::new();

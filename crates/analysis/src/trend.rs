@@ -1,7 +1,7 @@
 //! Computes the trend of a series along a line of revisions: its levels, and where they change.
 //!
-//! Decides which points are searched, which points measured the same work, and which of the changes
-//! found now already has a number from an earlier search. The detector is in
+//! Decides which points are searched, and which points measured the same work. If a change was
+//! already found by an earlier search, it keeps its number. The detector is in
 //! `speedwell_stats::trend`. Start at [`search_trend`].
 
 use speedwell_model::{
@@ -24,7 +24,8 @@ const CONFIDENCE: f64 = 0.95;
 /// A change keeps its number if its place on the line moves by at most this many positions.
 pub(crate) const MAX_BORDER_SHIFT: u32 = 3;
 
-/// A change counts as visible if it would be suspected within this many points after it.
+/// A change counts as visible if the search would suspect it within this many points after the
+/// change.
 const VISIBLE_AFTER_POINTS: usize = 20;
 
 /// A point of a series, at its place on the line of revisions.
@@ -63,8 +64,8 @@ pub struct SeriesLevel {
     /// The estimate for each machine, with the machine's number. Empty if only one machine
     /// measured.
     pub by_machine: Vec<(u32, IntervalEstimate)>,
-    /// Whether the level may be drawn, as a claim that nothing changed between its ends. False if
-    /// there were too few points to search for changes.
+    /// Whether the level may be drawn, which tells readers that nothing changed between its ends.
+    /// False if there were too few points to search for changes.
     pub is_claimed: bool,
 }
 
@@ -92,14 +93,15 @@ pub struct SearchedTrend {
     pub search: TrendSearch,
     /// Smallest change, as a ratio above 1, that would be suspected within about 20 points.
     pub smallest_visible: Option<f64>,
-    /// Standard deviation of the logarithms of session values, as far as the spread of runs within
-    /// the sessions does not explain it.
+    /// Standard deviation between sessions, in logarithms of their values. Only variation that the
+    /// spread of runs within a session does not explain counts.
     pub between_sessions: Option<f64>,
-    /// Standard deviation that the spread of runs causes in the logarithm of a session's value: the
-    /// median over all sessions.
+    /// Median over all sessions of the standard deviation that the spread of runs causes in the
+    /// logarithm of a session's value.
     pub within_sessions: Option<f64>,
-    /// The newest point divided by the median of the 40 points before it on the same machine, if it
-    /// lies above or below all of these and is worth measuring again.
+    /// The newest point divided by the median of the 40 points before it on the same machine.
+    /// `None` unless the newest point lies above or below all of these and is worth measuring
+    /// again.
     pub first_beyond: Option<f64>,
     /// Index of the first point from another machine, if the machine changed there together with
     /// the code, so that the two effects cannot be distinguished.
@@ -174,8 +176,8 @@ fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-/// Work of each point. A point whose work was not recorded gets the work of the next point that has
-/// one. If no later point has one, it gets the last known work.
+/// Work of each point. A point whose work was not recorded gets the work of the next point with a
+/// recorded work. If there is no such point, it gets the last recorded work.
 fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
     let mut works: Vec<Option<&str>> = points
         .iter()
@@ -191,7 +193,7 @@ fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
 }
 
 /// Variance that the spread of runs causes in the logarithm of a session's median; 0 if the spread
-/// is unknown. The variance of a median is about pi / 2 times that of a mean.
+/// is unknown. The variance of a median is about pi / 2 times the variance of a mean.
 fn log_variance(point: &HistoryPoint) -> f64 {
     let spread = point.spread.unwrap_or(0.0);
     FRAC_PI_2 * spread * spread / f64::from(point.runs.max(1))
@@ -236,8 +238,8 @@ impl SearchedTrend {
     }
 
     /// The newest point as a change, if it lies above or below all of the 40 points before it on
-    /// the same machine. The search did not find this change: its size rests on one point, and only
-    /// measuring again can confirm it.
+    /// the same machine. The search did not find this change. Its size is known from one point
+    /// only, so it must be measured again to be confirmed.
     pub fn change_of_newest(&self) -> Option<RecordedChange> {
         let ratio = self.first_beyond?;
         let mut searched = self.points.iter().filter(|point| point.is_searched()).rev();
@@ -462,7 +464,7 @@ impl SearchedTrend {
     }
 }
 
-/// The median of these values with its band; the band has no width if there are too few values.
+/// The median of these values, with its band. The band has no width if there are too few values.
 fn median_level(values: &[f64]) -> IntervalEstimate {
     let value = median(values);
     let band = median_binomial(values, CONFIDENCE);
@@ -545,7 +547,7 @@ fn merge_known(current: RecordedChange, earlier: &RecordedChange) -> RecordedCha
     }
 }
 
-/// Verdict on a change by the factor `ratio`. Changes smaller than the share `threshold` do not
+/// Verdict on a change by the factor `ratio`. Relative changes smaller than `threshold` do not
 /// matter.
 pub fn verdict_of_change(
     ratio: &IntervalEstimate,

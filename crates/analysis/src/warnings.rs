@@ -1,5 +1,5 @@
-//! Words the warnings about the plan: how the order and number of runs, the test and the machine
-//! affect all verdicts.
+//! Writes the warnings about the plan of a session. They say how the order of runs, the test, the
+//! user's settings and the machine affect all verdicts.
 //!
 //! Changes no figure and no verdict.
 
@@ -59,7 +59,7 @@ pub(super) fn warn_method(settings: &AnalysisSettings, policy: &JudgingPolicy) -
         .then(|| "The rank test needs randomised blocks; using Mann-Whitney instead.".into())
 }
 
-/// Warns if the user's settings differ from those fixed before measuring.
+/// Warns if the user's settings differ from the settings that were fixed before measuring.
 pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> Option<String> {
     let StoppingDesign::Sequential { alpha, delta, .. } = &design.stopping else {
         return None;
@@ -123,7 +123,7 @@ pub(super) fn quote_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
         .join(", ")
 }
 
-/// A share in percent, without binary rounding noise.
+/// Converts a fraction to percent, without binary rounding noise.
 pub(super) fn to_percent(share: f64) -> f64 {
     (share * 1e8).round() / 1e6
 }

@@ -1,11 +1,11 @@
 //! Withholds answers if the sides did not measure the same thing.
 //!
-//! Decides when the figures of two sides say nothing about the compared code: the benchmark itself
-//! differs, or a side has loaded the code of the user's checkout instead of its own. Start at
-//! [`WithheldReason::between`].
+//! Decides when the figures of two sides say nothing about the compared code. This is the case if
+//! the benchmark itself differs, or if a side has loaded the code of the user's checkout instead of
+//! its own. Start at [`WithheldReason::between`].
 //!
-//! Only the store knows whether a session is still running. If so, the caller withholds all answers
-//! with [`AnalysisFindings::withhold`].
+//! Only the store knows whether a session is still running. If it is running, the caller withholds
+//! all answers with [`AnalysisFindings::withhold`].
 
 use crate::{AnalysisFindings, AnalysisSettings};
 use serde::{Deserialize, Serialize};
@@ -46,8 +46,8 @@ impl<'s> MeasuredVariant<'s> {
         variants.find(|variant| variant.name == self.variant)
     }
 
-    /// The files that this side has loaded from the checkout: first those loaded when its
-    /// benchmarks were listed, then those loaded in runs.
+    /// The files that this side has loaded from the checkout. Files loaded when its benchmarks were
+    /// listed come first, followed by files loaded in runs.
     fn checkout_files(self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
         let listed = (self.known_variant()).map_or(&[][..], |variant| &variant.checkout_files[..]);
         let loaded_in_runs = in_runs.into_iter().flatten().copied();
@@ -87,8 +87,8 @@ impl WithheldReason {
             return Some(WithheldReason::LoadsCheckout { is_both, files });
         }
         let [old, new] = sides.map(|side| side.source_digests(benchmark));
-        // Compare whole files only if the benchmark's own parts are not known on both sides: files
-        // may differ in parts that the benchmark does not use.
+        // Compare the benchmark's own parts if they are known on both sides; otherwise, compare
+        // whole files. Files may differ in parts that the benchmark does not use.
         let digests = old
             .into_iter()
             .zip(new)

@@ -5,21 +5,21 @@
 //! took too long" and "try again later". It is `Copy` and the size of a pointer; the real clock
 //! costs one branch in addition to reading the time. Start at [`WaitClock::now`].
 //!
-//! Processes and sockets take real time whatever a clock says. A loop that waits for them asks
-//! [`WaitClock::max_wait`] how long it may wait before it checks the clock again, and
-//! [`WaitClock::now`] whether its own time is up.
+//! Processes and sockets take real time, whatever a clock says. A loop that waits for them calls
+//! [`WaitClock::max_wait`] to learn how long it may wait before it checks the clock again, and
+//! [`WaitClock::now`] to find out whether its own time is up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// While something real is awaited, a clock that may be moved is checked again at this interval.
+/// While a loop waits for a process or a socket, it checks a movable clock at this interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The clock that timeouts and pauses use. The default is the real one.
+/// The clock that timeouts and pauses use. The default is the real clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WaitClock(Option<&'static ManualTime>);
 
-/// A time that stands still until someone moves it.
+/// A time that stands still until a test moves it.
 #[derive(Debug)]
 struct ManualTime {
     begin: Instant,
@@ -68,7 +68,7 @@ impl WaitClock {
         moment.saturating_duration_since(self.now())
     }
 
-    /// Moves a movable clock, for all its copies. Does not affect a real one.
+    /// Moves a movable clock and all its copies. Does not affect a real clock.
     pub fn advance(self, by: Duration) {
         if let Some(manual) = self.0 {
             let by_ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
@@ -76,8 +76,8 @@ impl WaitClock {
         }
     }
 
-    /// Lets time pass while nothing is awaited, for example before a retry. Moves a movable clock
-    /// immediately.
+    /// Lets time pass without waiting for a process or socket, for example before a retry. A
+    /// movable clock is moved immediately.
     pub fn pause(self, time: Duration) {
         match self.0 {
             None => std::thread::sleep(time),
@@ -86,8 +86,8 @@ impl WaitClock {
     }
 
     /// Longest single wait for something real, such as a process or a socket, if the whole wait may
-    /// last `longest` by this clock. A movable clock may be moved during the wait, so each single
-    /// wait for it is short.
+    /// last `longest` by this clock. With a movable clock, each single wait is short, because the
+    /// clock may be moved during the wait.
     #[inline]
     pub fn max_wait(self, longest: Duration) -> Duration {
         match self.0 {

@@ -1,15 +1,15 @@
 //! Splits the command lines of the imitated tools, using tables of options.
 //!
-//! Classifies each word as an option, a value, or neither. Each of the three functions has its own
-//! grammar: [`parse_getopt`] that of getopt, for ab and erlperf; [`parse_node`] that of the scripts
-//! of Node.js core; and [`parse_r`] that of the R scripts of Node.js core. For `compare.py`,
-//! `compare_py/arguments.rs` has the grammar of argparse.
+//! Classifies each word as an option, a value, or neither. Each of the three functions follows its
+//! own grammar. [`parse_getopt`] follows the grammar of getopt, for ab and erlperf. [`parse_node`]
+//! follows the scripts of Node.js core, and [`parse_r`] follows the R scripts of Node.js core.
+//! `compare_py/arguments.rs` implements the grammar of argparse for `compare.py`.
 //!
 //! The functions do not know what options mean. They reject unknown options, although the original
 //! scripts of Node.js silently swallow the argument after an unknown option.
 //!
-//! A crate such as lexopt would suit only ab: erlperf names whole clusters in messages and has the
-//! option `-pa`; in R and Node.js one dash equals two.
+//! A crate such as lexopt would suit only ab. The messages of erlperf name whole clusters, and it
+//! has the option `-pa`. In the R and Node.js scripts, one dash means the same as two.
 
 /// Command line split into options and other arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,7 +39,8 @@ impl<'a> ParsedArguments<'a> {
         self.options.iter().any(|(name, _)| *name == option)
     }
 
-    /// Returns the value of an option; the last occurrence counts, even if it has no value.
+    /// Returns the value of an option. If the option occurs several times, the last occurrence
+    /// counts, even if it has no value.
     pub fn value(&self, option: &str) -> Option<&'a str> {
         self.options.iter().rfind(|(name, _)| *name == option)?.1
     }
@@ -52,8 +53,8 @@ impl<'a> ParsedArguments<'a> {
 }
 
 /// Splits a command line as getopt does. Letters may be clustered (`-kq`) and values attached
-/// (`-n100`, `--name=value`); options may follow other arguments. `find` maps any name of an
-/// option, dashes included, to its canonical name and whether it takes a value.
+/// (`-n100`, `--name=value`); options may follow other arguments. `find` looks up an option by any
+/// of its names, including the dashes, and returns its canonical name and whether it takes a value.
 ///
 /// # Errors
 /// Fails if an option is unknown, lacks its value, or has a value although it takes none.
@@ -109,7 +110,8 @@ pub fn parse_getopt<'a>(
 
 /// Splits a command line as Node.js core's scripts do. Options come first. After `--`, or after the
 /// first word that is not an option, every word is an argument, even if it looks like an option.
-/// `-x` equals `--x`. Only the word `test` is an option in any place, unless it is a value.
+/// `-x` means the same as `--x`. The word `test` is an exception: it counts as an option in any
+/// place, unless it is the value of an option.
 ///
 /// # Errors
 /// Fails if an option is in neither list, or lacks its value.

@@ -1,8 +1,9 @@
 //! Replaces `compare.js` as a drop-in: runs every case under two programs and prints rows for
 //! `compare.R`.
 //!
-//! Parses the options and writes the output. `measure` decides the order of execution, and so the
-//! order of rows; `compare.R` does not depend on this order. Start at [`run`].
+//! Parses the options and writes the output. The crate `measure` decides the order of execution,
+//! which is also the order of the rows. `compare.R` does not depend on this order. Start at
+//! [`run`].
 
 use super::band_chart::{ChartBand, band_chart};
 use super::compare_r::CompareTable;
@@ -44,7 +45,7 @@ const DEFAULT_RUNS: u32 = 30;
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct CompareAnalysis {
     chart: bool,
-    /// Largest accepted significant regression in percent.
+    /// Largest significant regression that is accepted, in percent.
     max_regression_percent: Option<f64>,
 }
 
@@ -181,7 +182,7 @@ impl ComparePrinter<'_> {
     }
 }
 
-/// Returns the name by which `compare.R` groups rows: file name, a space, configuration.
+/// Returns the name by which `compare.R` groups rows: the file name, a space and the configuration.
 fn full_name(name: &str, run: &Run) -> String {
     let values = run.case.values.iter();
     let pairs: Vec<String> = values

@@ -26,7 +26,7 @@ pub const RUNS_PER_BLOCK: u32 = 2;
 pub struct BisectObservations {
     /// Number of revisions in the line, both ends included.
     pub revisions: usize,
-    /// Smallest change that matters, as a share.
+    /// Smallest change that matters, as a fraction (0.02 is 2 %).
     pub delta: f64,
     /// Preferred direction of the metric.
     pub better: MetricDirection,
@@ -133,7 +133,7 @@ impl BisectAnswer {
 /// Comparison of two revisions of the line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EndsComparison {
-    /// The two revisions differ by this share.
+    /// The two revisions differ by this relative change.
     Differ(IntervalEstimate),
     /// The two revisions differ by less than the smallest change that matters.
     Alike(IntervalEstimate),
@@ -141,7 +141,7 @@ pub enum EndsComparison {
     Unclear(IntervalEstimate),
     /// The bad end exceeds the time limit and the good end does not.
     Hangs,
-    /// This revision has no values, or none that can be compared.
+    /// This revision has no values, or its values cannot be compared.
     Unmeasurable(usize),
 }
 
@@ -160,7 +160,7 @@ pub struct BisectedChange {
     pub confirmed: ChangeConfirmation,
 }
 
-/// Result of measuring again the two revisions between which a change was found.
+/// Result of the second measurement of the two revisions between which a change was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ChangeConfirmation {
     /// Both revisions were measured again.
@@ -180,7 +180,7 @@ pub struct BisectState {
     /// Comparison of the ends, once known.
     pub ends: Option<EndsComparison>,
     /// Smallest set of revisions that holds 95 % of the probability of having introduced the
-    /// change; all revisions before anything is known.
+    /// change. As long as nothing is known, the set holds all revisions.
     pub set: Vec<usize>,
 }
 

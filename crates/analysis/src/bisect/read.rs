@@ -9,7 +9,7 @@ use speedwell_model::{
 use speedwell_stats::sequential::DEFAULT_DELTA;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Analyzes a bisection session; `None` for any other session.
+/// Analyzes a bisection session. Returns `None` for any other session.
 pub fn analyze_bisection(session: &Session) -> Option<BisectFindings> {
     let bisection = session.design.bisection.clone()?;
     let state = BisectObservations::from_session(session, &bisection);

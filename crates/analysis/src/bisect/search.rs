@@ -17,17 +17,17 @@ use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
 use speedwell_stats::test::stratified::stratified_rank;
 use std::collections::BTreeSet;
 
-/// Blocks that compare the ends before the search: 16 runs of each end.
+/// Number of blocks that compare the ends before the search. They hold 16 runs of each end.
 const END_BLOCKS: u32 = 8;
 
-/// Blocks after which a revision counts as hanging if all its runs exceed the time limit and none
-/// of the other revision's runs do.
+/// Number of blocks after which a revision counts as hanging, if all its runs exceed the time limit
+/// and no run of the other revision does.
 const HANG_BLOCKS: u32 = 2;
 
 /// Probability from which a change counts as located.
 const FOUND_PROBABILITY: f64 = 0.95;
 
-/// Runs after which the search gives up.
+/// Number of runs after which the search gives up.
 const MAX_RUNS: u32 = 3000;
 
 /// Returns the next step of the search.
@@ -80,7 +80,8 @@ struct RevisionPair {
 }
 
 impl RevisionPair {
-    /// Adds a block of the two revisions; returns the revision that has no value in it, if any.
+    /// Adds a block of the two revisions. Returns the revision without a value in this block, if
+    /// there is one.
     fn add_block(
         &mut self,
         (old, new): (usize, usize),
@@ -192,8 +193,8 @@ impl BisectReplay<'_> {
         let [mut good, mut bad] = pair.values;
         let hangs = *ends == EndsComparison::Hangs;
         bad.extend((0..pair.hung[1]).map(|_| self.worst_value()));
-        // Revisions between the ends with their measured values. Revisions are numbered here from
-        // 0, the first one after the good end.
+        // Measured values of the revisions between the ends. Here, number 0 is the first revision
+        // after the good end.
         let mut observed: Vec<(usize, f64)> = Vec::new();
         loop {
             let Some(bins) = PosteriorBins::new(&good, &bad) else {
@@ -242,8 +243,9 @@ impl BisectReplay<'_> {
         }
     }
 
-    /// Confirms a change and searches for others before and after it. `None` if one of its
-    /// revisions does not run: the change must then be located without that revision.
+    /// Confirms a change and searches for others before and after it. Returns `None` if one of the
+    /// two revisions around the change does not run: the change must then be located without that
+    /// revision.
     fn confirm_change(
         &mut self,
         (low, high): (usize, usize),
@@ -297,7 +299,7 @@ impl BisectReplay<'_> {
         Ok(Some(parts))
     }
 
-    /// Measures two revisions again, side by side.
+    /// Measures two revisions again, both in every block.
     fn remeasure_pair(
         &mut self,
         (before, after): (usize, usize),
@@ -342,8 +344,9 @@ impl BisectReplay<'_> {
         matters && mann_whitney(old, new, PValueMethod::Auto).p <= CONFIRMATION_ALPHA
     }
 
-    /// Returns the outcomes of the next block, which holds these revisions. If some are missing,
-    /// returns as an error the step that is needed first: a build or the block.
+    /// Returns the outcomes of the next block, which holds these revisions. If outcomes are
+    /// missing, returns an error that holds the step needed first: to build a revision or to
+    /// measure the block.
     fn block_outcomes(
         &mut self,
         phase: BisectPhase,

@@ -8,8 +8,8 @@
 //! a claim.
 //!
 //! A conjunction holds only if all its parts hold, so the error rate of the answer yes is at most
-//! that of one part (intersection-union test, Berger 1982). A conjunction fails if any part fails,
-//! so for the answer no, each of k parts gets 1/k of the error rate (Bonferroni).
+//! the error rate of one part (intersection-union test, Berger 1982). A conjunction fails if any
+//! part fails, so for the answer no, each of k parts gets 1/k of the error rate (Bonferroni).
 
 use crate::experiment::group::GroupFindings;
 use speedwell_model::load_run::LoadRun;
@@ -22,8 +22,8 @@ use speedwell_suite::expression::{
     BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm,
 };
 
-/// Minimum number of runs for a decision, as for every verdict (the first look of the sequential
-/// design).
+/// Minimum number of runs for a decision. Every verdict needs this many: it is the first look of
+/// the sequential design.
 const MIN_CLAIM_RUNS: usize = 8;
 
 /// Whether a claim holds.
@@ -46,8 +46,8 @@ pub struct ClaimFound {
     pub text: String,
     /// The answer.
     pub holds: ClaimAnswer,
-    /// Comparisons in the claim with the values of each side, for each case that the claim is
-    /// about.
+    /// The claim's comparisons, with the values of both sides. A claim about several cases has its
+    /// comparisons once per case.
     pub parts: Vec<ClaimComparison>,
 }
 
@@ -61,8 +61,8 @@ pub struct ClaimComparison {
     /// Geometric mean of the left side divided by the right side, with its interval; `None` if a
     /// side is not positive or there are too few runs.
     pub ratio: Option<IntervalEstimate>,
-    /// Unit of both sides, if all their figures share one and none is divided or multiplied by
-    /// another.
+    /// Unit of both sides, if all their figures have the same unit and no figure is divided or
+    /// multiplied by another.
     pub unit: Option<String>,
     /// Medians of left and right.
     pub sides: Option<(f64, f64)>,
@@ -162,7 +162,8 @@ impl ClaimChecker<'_> {
         (!values.is_empty()).then_some(values)
     }
 
-    /// Unit of all figures of an expression, if they share one and the arithmetic keeps it.
+    /// Unit of all figures of an expression, if they have the same unit and the arithmetic keeps
+    /// it.
     fn expression_unit(&self, expression: &ClaimExpression) -> Option<String> {
         let terms = expression.terms();
         let unit_of = |term: &&MetricTerm| {

@@ -1,5 +1,5 @@
-//! Analyzes the groups of an experiment: selects the runs and metrics of each group, and the pairs
-//! of variants compared in it.
+//! Analyzes the groups of an experiment. Selects the runs and metrics of each group, and the pairs
+//! of variants that are compared in the group.
 
 use crate::experiment::latency_curve::{LatencyCurve, latency_curves};
 use crate::grid::distinct_items;
@@ -24,7 +24,8 @@ pub struct GroupFindings {
 pub struct MetricFindings {
     /// The metric as stored in runs.
     pub metric: Metric,
-    /// Summaries of each case and variant, and one comparison per pair, the control last.
+    /// Summaries of each case and variant, and one comparison per pair. The comparison of the
+    /// control with itself comes last.
     pub findings: AnalysisFindings,
     /// Change over all cases when the control is compared with itself; smaller changes are noise.
     pub floor: Option<IntervalEstimate>,
@@ -85,7 +86,7 @@ fn group_metrics(group: &BenchmarkGroup, part: &Session) -> Vec<Metric> {
     metrics
 }
 
-/// Pairs of variants to compare, the control last.
+/// Pairs of variants to compare. The pair of the control and its repetition comes last.
 pub fn compared_pairs(experiment: &Experiment) -> Vec<(String, String)> {
     let mut pairs = experiment.compare.all_pairs();
     if let Some(name) = &experiment.plan.control {

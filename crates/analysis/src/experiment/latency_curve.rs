@@ -25,7 +25,7 @@ pub struct LatencyCurve {
     pub case: Arc<Case>,
     /// Name of the variant.
     pub variant: Arc<str>,
-    /// Each percentage, with the median, minimum and maximum of its time over the runs.
+    /// Each percentage with its time: the median, minimum and maximum over the runs.
     pub points: Vec<(u32, [f64; 3])>,
     /// Median over the runs of the number of requests in flight, which follows from Little's law.
     pub effective_concurrency: Option<f64>,
@@ -91,7 +91,7 @@ fn times_of_histogram(load: &LoadRun) -> Option<PercentTimes> {
     Some(row)
 }
 
-/// Percentiles printed by another tool; `None` if there are too few for a curve.
+/// Times of the percentiles that another tool printed. `None` if there are too few for a curve.
 fn times_of_percentiles(run: &Run) -> Option<PercentTimes> {
     let mut row = [f64::NAN; 101];
     for sample in &run.samples {

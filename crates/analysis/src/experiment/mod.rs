@@ -1,5 +1,5 @@
-//! Analyzes an experiment: metrics of each group, claims, gates, latency curves, and the facts from
-//! the definition file that the validity checks need.
+//! Analyzes an experiment: the metrics and latency curves of each group, the claims and the gates.
+//! Passes facts from the definition file to the validity checks.
 //!
 //! Decides which variants are compared and which runs belong to which group. Pairs are judged by
 //! the ordinary analysis. Start at [`analyze_experiment`].
@@ -169,7 +169,8 @@ fn with_baseline(
     experiment
 }
 
-/// Takes the analysis settings that the user did not give from the definition file.
+/// Completes the analysis settings: a setting that the user did not give is taken from the
+/// definition file.
 fn complete_settings(experiment: &Experiment, settings: &AnalysisSettings) -> AnalysisSettings {
     use super::StatisticalMethod;
     let compare = &experiment.compare;
@@ -214,7 +215,7 @@ fn control_comparison(group: &GroupFindings) -> Option<&CandidateComparison> {
     comparisons.find(|comparison| is_repetition(&comparison.candidate))
 }
 
-/// Cases that load a server, each with the work that the first variant is given for it.
+/// Cases that load a server, each with the work that the first variant does for this case.
 fn service_cases(experiment: &Experiment) -> Vec<(String, ServerWork)> {
     let Some(variant) = experiment.variants.first() else {
         return Vec::new();
@@ -288,7 +289,7 @@ fn is_selected(
     }
 }
 
-/// Verdict of the headline metric. `unclear` if nothing was or could be compared.
+/// Verdict on the headline metric; `unclear` if there is no comparison.
 fn headline_verdict(
     findings: &ExperimentFindings,
     group: &BenchmarkGroup,

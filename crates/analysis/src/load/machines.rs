@@ -1,20 +1,20 @@
 //! Collects remarks on a load that several machines sent: which machines were lost, which were the
 //! bottleneck, and whether their parts add up to the whole.
 //!
-//! A bottleneck on one machine limits the whole load: no other machine sends the missing requests.
-//! Start at [`machine_remarks`].
+//! A bottleneck on one machine limits the whole load, because no other machine sends the missing
+//! requests. Start at [`machine_remarks`].
 
 use super::{LoadRemark, MachineLimit};
 use speedwell_load::latency::OpenVerdict;
 use speedwell_model::load_run::{LoadPart, LoadRun};
 
-/// A network device above this share of its speed may have limited the load.
+/// A network device that used a larger fraction of its speed may have limited the load.
 const LINK_FULL: f64 = 0.9;
-/// Start times further apart than this, or than a share of the load's length, make the load differ
-/// from the requested one for a while.
+/// If machines start further apart than this, or than a fraction of the load's length
+/// (`MAX_START_GAP_SHARE`), the load differs from the requested load for a while.
 const MAX_START_GAP_NS: u64 = 100_000_000;
 const MAX_START_GAP_SHARE: f64 = 0.01;
-/// A clock that drifted by more than this during the load, in nanoseconds, must have been set.
+/// If a clock drifted by more than this during the load, in nanoseconds, it must have been set.
 const MAX_CLOCK_DRIFT_NS: u64 = 100_000_000;
 
 /// Remarks, most severe first.
@@ -66,7 +66,7 @@ fn lost_machine(part: &LoadPart) -> Option<LoadRemark> {
     })
 }
 
-/// Remark if the counts of the machines do not add up to the counts of the whole load, which are
+/// Remark if the counts of the machines do not add up to the counts of the whole load. The two are
 /// kept separately.
 fn unequal_parts(run: &LoadRun) -> Option<LoadRemark> {
     let remaining_parts = || run.parts.iter().filter(|part| part.lost.is_none());

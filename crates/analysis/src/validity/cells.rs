@@ -1,6 +1,6 @@
 //! Collects the data for the checks: the requested concurrency, and the runs of every case under
 //! every variant. The runs of one case under one variant are a cell. Also contains the checks of
-//! single cells: failed requests, and figures that rest on one run.
+//! single cells, which look for failed requests and for figures from a single run.
 //!
 //! Decides where the requested concurrency is found, and computes the number of requests in flight
 //! from figures that may have been rounded. Start at [`CheckedCells`].
@@ -30,7 +30,7 @@ const RESPONSE_BYTES: &str = "bytes_per_response";
 /// Metrics of HTTP loads that are compared between cases.
 pub(super) const LOADS: [&str; 3] = [MEAN_LATENCY, BANDWIDTH, RESPONSE_BYTES];
 
-/// If startup and wind-down take more than this share of a run, the run says nothing about the
+/// If startup and wind-down take more than this fraction of a run, the run says nothing about the
 /// number of connections in use.
 const MAX_EDGE_SHARE: f64 = 0.1;
 
@@ -38,8 +38,8 @@ const MAX_EDGE_SHARE: f64 = 0.1;
 #[derive(Debug, Clone, Default)]
 pub struct KnownFacts<'a> {
     /// Requested number of requests in flight (connections times pipelining), by case id. For a
-    /// case without an entry, it is computed from the parameters `concurrency`, or `connections`
-    /// and `pipelining`.
+    /// case without an entry, the number is computed from the case's parameters: `concurrency` or
+    /// `connections`, times `pipelining`.
     pub requested: HashMap<String, f64>,
     /// Ids of cases whose responses may differ in size between variants.
     pub sizes_may_differ: Vec<String>,
@@ -72,7 +72,8 @@ pub(super) struct CheckedCells<'s> {
     pub variants: Vec<Arc<str>>,
     /// Whether all figures were imported.
     pub is_imported: bool,
-    /// Whether the figures come from one file, whose runs may not be meant as repetitions.
+    /// Whether the figures were imported from one file. The runs in such a file are not necessarily
+    /// repetitions.
     pub is_one_file: bool,
     steps: HashMap<String, f64>,
     /// Distinguishing name of each case, by id.
@@ -207,7 +208,7 @@ impl<'s> CheckedCells<'s> {
         self.names = short_names(&self.first_cases());
     }
 
-    /// The load generators of all cells, each once.
+    /// The load generators of all cells, without duplicates.
     pub fn known_generators(&self) -> Vec<String> {
         distinct_items((self.cells.iter()).filter_map(|cell| cell.generator.clone()))
     }
@@ -316,7 +317,8 @@ pub(super) fn short_names(cases: &[Arc<Case>]) -> HashMap<String, String> {
         .collect()
 }
 
-/// Share of a run's time in which connections start up or wind down: about the time of one request.
+/// Fraction of a run's time in which connections start up or wind down. Together, these phases take
+/// about the time of one request.
 fn edge_share(run: &Run) -> f64 {
     let elapsed = run.samples.iter().find_map(|sample| sample.elapsed_ns);
     let mean = run.value_of(MEAN_LATENCY);
@@ -365,7 +367,7 @@ fn requested_concurrency(case: &Case) -> Option<f64> {
 const REMEDY: &str = "Measure each side at least 8 times, in random order ('speedwell compare'); \
     until then treat no difference as real.";
 
-/// Checks whether several figures were published that each rest on one run.
+/// Checks whether several figures were published, each from a single run.
 pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     let mut runs = cells.cells.iter().flat_map(|cell| &cell.runs);
     // A bare figure comes without a duration and without a number of iterations.
@@ -430,7 +432,7 @@ pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFin
     cells.cells.iter().filter_map(finding_of_cell).collect()
 }
 
-/// Checks for failures that ab counts only because a body is not as long as the first one.
+/// Checks for failures that ab counts only because a body is not as long as the first body.
 pub(super) fn check_length_failures(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let remedy = "Measure with 'ab -l', which does not count them, and check the responses by their \
         content.";

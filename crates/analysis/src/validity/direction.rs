@@ -15,7 +15,7 @@ use crate::validity::rounding::RoundedFigure;
 use crate::{CandidateComparison, CaseComparison, NoVerdict};
 use speedwell_model::Verdict;
 
-/// A figure in which a candidate that does more work cannot be better.
+/// A figure that cannot be better for a candidate that does more work.
 struct WorkMeasure {
     /// Metric name; `None` means responses per second, which have several names.
     metric: Option<&'static str>,
@@ -62,8 +62,8 @@ impl WorkMeasure {
         candidate: &str,
         control: Option<&CandidateComparison>,
     ) -> Option<ValidityFinding> {
-        // A control must be of the same metric. For responses per second, which have several names,
-        // any control is accepted.
+        // The control must have measured the same metric. For responses per second, which have
+        // several names, any control is accepted.
         let control = control.filter(|control| match self.metric {
             None => true,
             Some(name) => control.metric.name == name,
@@ -125,8 +125,8 @@ impl WorkMeasure {
     }
 }
 
-/// Largest change of a program compared with itself, as a share, that the control does not exclude.
-/// 0 without a control.
+/// Size of the largest change, as a fraction, that the control does not exclude for a program
+/// compared with itself; 0 without a control.
 fn control_floor(control: Option<&CandidateComparison>, case: &str) -> f64 {
     let rows = control.map_or(&[][..], |control| &control.rows);
     let row = rows.iter().find(|row| row.case.id() == case);
@@ -173,7 +173,7 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
     })
 }
 
-/// Ratio above which loads count as different.
+/// Loads count as different if the ratio of their numbers of requests in flight is above this.
 const MAX_SAME_LOAD_RATIO: f64 = 1.05;
 
 const RANKING_REMEDY: &str = "Compare throughput, or measure these again with equally many requests in flight or at an \
@@ -189,8 +189,8 @@ struct LatencyEntry {
     in_flight: RoundedFigure,
 }
 
-/// One finding per case that was measured under different loads. The loads of its variants are
-/// compared or, if there is only one variant, those of its runs.
+/// One finding per case that was measured under different loads. Compares the loads of the case's
+/// variants. If there is only one variant, compares the loads of its runs instead.
 pub(super) fn check_latencies(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     cells
         .cells_by_case()
@@ -363,7 +363,8 @@ mod tests {
         assert!(of_check(&noisy, ValidityCheck::BetterThanPossible).is_empty());
     }
 
-    /// Cases and message of the finding about `new`, which cannot be better. There is no control.
+    /// Cases and message of the finding that `new` is better although it cannot be. There is no
+    /// control.
     fn impossible(figures: &[(&str, &str, f64)], metric: &str) -> (Vec<String>, String) {
         let mut session = published(&["old", "new"]);
         for (case, variant, value) in figures {

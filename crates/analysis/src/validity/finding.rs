@@ -16,7 +16,7 @@ pub enum ValidityCheck {
     IdenticalRecords,
     /// Indistinguishable runs of one URL.
     UnnamedRuns,
-    /// Variants with different numbers of bytes per response, so with different responses.
+    /// Variants whose responses differ in size and are therefore different responses.
     BytesPerResponse,
     /// Values of a column that seem to belong to other rows.
     MisalignedRows,
@@ -28,7 +28,7 @@ pub enum ValidityCheck {
     Generators,
     /// Environment variables that affect more than the measured program.
     InheritedVariable,
-    /// Figures that each rest on one run.
+    /// Figures that each come from a single run.
     SingleRuns,
     /// A load generator without spare capacity.
     GeneratorBusy,
@@ -90,8 +90,8 @@ pub struct ValidityFinding {
     pub names: Vec<String>,
     /// Affected variants; empty if all variants are affected.
     pub variants: Vec<String>,
-    /// Numbers of the affected runs, from 1, if one case under one variant is affected; empty if
-    /// all runs are affected.
+    /// Numbers of the affected runs, which count from 1, if the finding concerns one case under one
+    /// variant. Empty if all runs are affected.
     pub runs: Vec<usize>,
     /// For latencies: two variants or runs that must not be ranked against each other. For
     /// misaligned rows: a row, and the row that it resembles.

@@ -38,8 +38,8 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     found.map(finding).collect()
 }
 
-/// Minimum number of cells whose numbers of requests in flight are compared. Fewer may agree by
-/// chance.
+/// Minimum number of cells for this check. The numbers of requests in flight in fewer cells may
+/// agree by chance.
 const MIN_CELLS: usize = 4;
 
 /// Numbers of requests in flight count as equal if the largest is at most this multiple of the
@@ -56,9 +56,9 @@ const RESTATED_LATENCY_REMEDY: &str = "Do not use these latencies. Measure again
 const UNKNOWN_CONCURRENCY_REMEDY: &str = "Give the requested numbers, so that this can be \
     checked: import the file with --set connections=N --set pipelining=N.";
 
-/// Checks whether the latencies of all cells merely restate the rates. Rate times mean latency is
-/// then the same number in all cells, and below the requested number of requests in flight, if that
-/// is known.
+/// Checks whether the latencies of all cells merely restate the rates. If they do, rate times mean
+/// latency is the same number in all cells. This number is also below the requested number of
+/// requests in flight, if the requested number is known.
 pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     let mut cell_figures: Vec<(&CheckedCell<'_>, RoundedFigure, f64)> = Vec::new();
     for cell in &cells.cells {
@@ -146,7 +146,7 @@ fn max_to_min_ratio(values: &[f64]) -> f64 {
     high / low
 }
 
-/// Variables that make a runtime or the loader load more code.
+/// Environment variables that make a language runtime or the dynamic loader load more code.
 const CODE_LOADING_VARIABLES: [&str; 8] = [
     "NODE_OPTIONS",
     "LD_PRELOAD",

@@ -1,9 +1,9 @@
 //! Checks for figures that contradict each other or are impossible.
 //!
-//! Decides which relations always hold: times and rates are not negative, a larger share of the
-//! requests takes no less time, a mean lies between minimum and maximum, and a single time is not
-//! known more precisely than to the nanosecond. Allows for rounding of published figures and for
-//! the width of histogram bins. Start at [`check_impossible`].
+//! Decides which relations always hold: times and rates are not negative, a higher percentile is
+//! not below a lower one, a mean lies between minimum and maximum, and a single time is not known
+//! more precisely than to the nanosecond. Allows for rounding of published figures and for the
+//! width of histogram bins. Start at [`check_impossible`].
 
 use crate::validity::cells::{CheckedCell, CheckedCells};
 use crate::validity::finding::{
@@ -30,7 +30,7 @@ const NEVER_NEGATIVE: [&str; 8] = [
     "http_non2xx",
 ];
 
-/// Bin width of histograms with two significant digits, as a share.
+/// Bin width of histograms with two significant digits, as a fraction of the value.
 const BIN_WIDTH: f64 = 0.01;
 
 /// Maximum error from multiplying a whole number of nanoseconds by a power of ten, in nanoseconds.
@@ -86,8 +86,8 @@ fn check_negative(run: &Run) -> Option<String> {
     (!names.is_empty()).then(|| format!("{} is below zero", join_names(&names)))
 }
 
-/// Latencies of a run as (share, metric, time), sorted by share. The share is the percentage of
-/// requests that took no longer.
+/// Latencies of a run as (percentage, metric, time), sorted by percentage. The percentage says how
+/// many of the requests took no longer than the time.
 fn times_by_share(run: &Run) -> Vec<(f64, &str, f64)> {
     let share = |name: &str| -> Option<f64> {
         match name.strip_prefix(LATENCY_PREFIX)? {
@@ -173,7 +173,7 @@ mod tests {
     use crate::validity::{KnownFacts, check_session};
     use speedwell_model::{Metric, MetricDirection};
 
-    /// Figures that replace those of [`SOUND`]. The load has 100 connections.
+    /// Figures that replace the figures in [`SOUND`]. The load has 100 connections.
     type LoadTable = &'static [(&'static str, f64)];
 
     /// Consistent figures: 20,000 requests per second, at 5 ms each, keep 100 requests in flight.

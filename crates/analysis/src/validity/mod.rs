@@ -1,5 +1,5 @@
-//! Checks whether the figures of a session are plausible, whether Speedwell measured them or others
-//! published them.
+//! Checks whether the figures of a session are plausible. The figures may have been measured by
+//! Speedwell or published by others.
 //!
 //! The checks use the sizes of responses, Little's law, duplicate records and the environment. They
 //! decide which problems are reported, with which advice. They change no figure and do not depend
@@ -72,14 +72,14 @@ fn sort_findings(
     findings
 }
 
-/// Index of the findings about generators in the result of [`check_cells`]. The check needs all
-/// parts of a session, like the check for identical records.
+/// Index of the findings about generators in the result of [`check_cells`]. Like the check for
+/// identical records, the check of generators needs all parts of a session.
 const GENERATORS_INDEX: usize = 6;
 /// Index of the findings about identical records in the result of [`check_cells`].
 const RECORDS_INDEX: usize = 8;
 
-/// Findings of each check, in a fixed order. The findings about identical records are left empty:
-/// the callers search for these across all cells.
+/// Findings of each check, in a fixed order. The findings about identical records are left empty,
+/// because the callers search for identical records across all cells.
 fn check_cells(cells: &CheckedCells<'_>) -> Vec<Vec<ValidityFinding>> {
     let restated_latency = identical::check_latency_restates_rate(cells);
     let in_flight = match restated_latency {

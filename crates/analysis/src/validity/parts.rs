@@ -1,7 +1,8 @@
 //! Checks a session that is read in parts. Each part has all runs of its cases.
 //!
-//! Decides which sessions cannot be read in parts: some checks, for HTTP loads and imported files,
-//! compare cases with each other. Start at [`needs_all_cells`], then [`PartChecker::add_part`].
+//! Decides which sessions cannot be read in parts. These are HTTP loads and imported files, because
+//! some of their checks compare cases with each other. Start at [`needs_all_cells`], then
+//! [`PartChecker::add_part`].
 
 use super::cells::{CheckedCells, KnownFacts, LOADS, check_single_runs, short_names};
 use super::direction::check_generators;
@@ -54,8 +55,8 @@ impl PartChecker {
         self.digests.add_cells(&cells);
     }
 
-    /// Digests that several runs share. If there are any, all parts must be read again and passed
-    /// to [`PartChecker::add_records`].
+    /// Digests that several runs share. If there are such digests, all parts must be read again and
+    /// passed to [`PartChecker::add_records`].
     pub fn repeated_digests(&mut self) -> HashSet<u64> {
         self.digests.take_repeated()
     }

@@ -15,7 +15,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Minimum number of digits in a record. Records with fewer digits may be equal by chance.
 const MIN_EQUAL_DIGITS: usize = 12;
 
-/// Minimum number of figures per record; smaller records may be counts that never change.
+/// Minimum number of figures in a record. The figures of smaller records may be counts that never
+/// change.
 const MIN_RECORD_FIGURES: usize = 3;
 
 /// A digest for each record with enough figures.
@@ -29,7 +30,7 @@ impl RecordDigests {
         self.0.extend(runs.filter_map(|run| record_digest(run)));
     }
 
-    /// Removes all digests, and returns those that several runs share.
+    /// Removes all digests, and returns the digests that several runs share.
     pub fn take_repeated(&mut self) -> HashSet<u64> {
         let mut digests = std::mem::take(&mut self.0);
         digests.sort_unstable();
@@ -64,7 +65,7 @@ struct GroupMember {
 }
 
 impl RecordGroups {
-    /// Adds those records of some cells whose digest is in `repeated`.
+    /// Adds the records of some cells, leaving out records whose digest is not in `repeated`.
     pub fn add_cells(&mut self, cells: &CheckedCells<'_>, repeated: &HashSet<u64>) {
         for cell in &cells.cells {
             for (run, number) in cell.runs.iter().zip(1..) {

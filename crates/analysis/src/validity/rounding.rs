@@ -3,7 +3,7 @@
 
 use speedwell_model::Session;
 
-/// A figure with the interval in which it lies if it was rounded.
+/// A figure that may have been rounded, with the interval in which the exact value lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RoundedFigure {
     pub low: f64,
@@ -41,8 +41,8 @@ impl RoundedFigure {
 /// Number of decimal digits that a 64-bit floating-point number always preserves (IEEE 754).
 const SURE_DIGITS: usize = 15;
 
-/// Units in which times may be printed, in nanoseconds. Seconds are left out: a few round numbers,
-/// such as 1000 ms and 2000 ms, would look as if they had been rounded to whole seconds.
+/// Units in which times may be printed, in nanoseconds. Seconds are left out, because a few round
+/// numbers, such as 1000 ms and 2000 ms, would look as if they had been rounded to whole seconds.
 const TIME_UNITS_NS: [f64; 3] = [1e6, 1e3, 1.0];
 
 /// Units in which bytes are printed. Dividing by a power of two is exact and restores the printed
@@ -83,7 +83,7 @@ fn printed_step(values: &[f64], unit: &str) -> f64 {
     units.iter().map(|unit| in_unit(*unit)).fold(0.0, f64::max)
 }
 
-/// Number of decimals.
+/// Number of digits after the decimal point.
 fn count_decimals(value: f64) -> usize {
     let text = format!("{value:.*e}", SURE_DIGITS - 1);
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

@@ -1,5 +1,5 @@
-//! Checks that all variants of a case return responses of the same size: the number of bytes per
-//! response is a fingerprint of the response.
+//! Checks that all variants of a case return responses of the same size. If the numbers of bytes
+//! per response differ, the variants returned different responses.
 //!
 //! Decides when two sizes belong to different responses, and when a candidate has the baseline's
 //! sizes in another order. Start at [`check_sizes`].
@@ -8,8 +8,8 @@ use crate::validity::cells::{CheckedCell, CheckedCells, median_over_runs};
 use crate::validity::finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};
 use crate::validity::rounding::RoundedFigure;
 
-/// Sizes that differ by at most this share may belong to the same response. Bodies of varying
-/// length average out over a run (to 0.05 % in one published study).
+/// Sizes that differ by at most this fraction may belong to the same response. If bodies vary in
+/// length, the mean size varies little between runs (by 0.05 % in one published study).
 const MAX_SAME_SIZE_SHARE: f64 = 0.01;
 
 const SIZES_REMEDY: &str = "Verify status and body of a response under every variant, and check \
@@ -118,7 +118,7 @@ fn sizes_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
     is_apart && (a.value - b.value).abs() > MAX_SAME_SIZE_SHARE * a.value.min(b.value)
 }
 
-/// Formats a size, in whole bytes if rounding left no more precision.
+/// Formats a size. Small sizes get one decimal, unless rounding makes it meaningless.
 fn format_bytes(size: &RoundedFigure) -> String {
     match size.value {
         value if value >= 100.0 || size.high - size.low > 0.1 => format!("{value:.0}"),
@@ -132,8 +132,8 @@ const ALIGNMENT_REMEDY: &str =
 /// Minimum number of rows. With fewer rows, a column may be sorted by coincidence.
 const MIN_SORTED_ROWS: usize = 4;
 
-/// Checks whether the sizes of the candidate's differing rows are those of the baseline in another
-/// order. Reports this only if exactly one order fits.
+/// Looks at the rows whose sizes differ, and checks whether the candidate's sizes in these rows are
+/// the baseline's sizes in another order. Reports this only if exactly one order fits.
 fn check_alignment(
     cells: &CheckedCells<'_>,
     sizes: &[ResponseSizes<'_>],
@@ -180,9 +180,9 @@ fn check_alignment(
     })
 }
 
-/// Matches each row with the row whose size under the baseline resembles its own size under the
-/// candidate. `None` unless exactly one complete matching exists. If exactly one exists, then at
-/// every step some remaining row fits only one other row, and is matched with it.
+/// Matches each row's size under the candidate with a similar size under the baseline, which may
+/// belong to another row. `None` unless exactly one complete matching exists. In that case, at
+/// every step at least one remaining row fits only one other row, and these two are matched.
 fn only_matching(rows: &[&ResponseSizes<'_>]) -> Option<Vec<usize>> {
     let fits = |row: &usize, similar: &usize| {
         !sizes_differ(&rows[*row].candidate, &rows[*similar].baseline)

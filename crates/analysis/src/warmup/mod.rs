@@ -28,7 +28,7 @@ pub const STEADY_TIME: &str = "steady_time";
 pub const TIME_TO_STEADY: &str = "time_to_steady";
 /// Total time of all points.
 pub const TOTAL_TIME: &str = "total";
-/// A gate uses a case only if at least this share of its processes is in the same class.
+/// A gate uses a case only if at least this fraction of its processes is in the same class.
 pub const MIN_GATE_AGREEMENT: f64 = 0.8;
 
 /// Findings of a session whose runs are series.
@@ -65,8 +65,8 @@ impl WarmupFindings {
         }
         let mut outcome = gate::judge_findings(&findings, fail_on, None)?;
         if findings.comparisons.is_empty() {
-            // With a single variant there is nothing to compare: the gate asks whether it becomes
-            // steady.
+            // With a single variant, there is nothing to compare. The gate then checks whether the
+            // variant becomes steady.
             outcome
                 .obstacles
                 .retain(|obstacle| obstacle != gate::NOTHING_TO_COMPARE);
@@ -215,7 +215,7 @@ impl CaseWarmup {
         max_count.unwrap_or(0) as f64 >= MIN_GATE_AGREEMENT * self.processes.len() as f64
     }
 
-    /// Median over the processes; `None` unless all have the figure.
+    /// Median of a figure over the processes; `None` unless all processes have the figure.
     pub fn median_over_processes(
         &self,
         figure: impl Fn(&ProcessWarmup) -> Option<f64>,
@@ -226,8 +226,9 @@ impl CaseWarmup {
             .map(|values| median(&values))
     }
 
-    /// Two times in nanoseconds: first the extra time until the end of the first steady point,
-    /// compared with the same iterations at steady speed; then the time of one steady iteration.
+    /// Two times in nanoseconds. The first is how much longer the iterations up to the first steady
+    /// point took than the same number of iterations at steady speed. The second is the time of one
+    /// steady iteration.
     fn start_and_steady_cost(&self) -> Option<(f64, f64)> {
         let extra = |process: &ProcessWarmup| {
             let first = process.search.first_steady_point()? as f64 + 1.0;
@@ -413,8 +414,8 @@ fn analyze_process(
 }
 
 /// Replaces the points of every run by the three figures. If one process of a case under a variant
-/// has no steady part, none of these processes gets steady figures, because the others would be a
-/// biased selection.
+/// has no steady part, no process of this case and variant gets steady figures, because the other
+/// processes would be a biased selection.
 fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
     let [steady, start, total] = warmup_metrics();
     let reduce_run = |run: &Run| {

@@ -1,6 +1,7 @@
-//! Classifies a series of times from the first iteration on: its spikes, its levels, and its class.
+//! Classifies a series of times that starts with the first iteration, and finds its spikes and its
+//! levels.
 //!
-//! Decides where levels change. Does not know processes, variants or metrics. The method is that of
+//! Decides where levels change. Does not know processes, variants or metrics. The method follows
 //! Barrett et al. (OOPSLA 2017) with other constants and three differences: times are compared as
 //! ratios, single spikes are not levels, and oscillating series have their own class. Start at
 //! [`classify_series`].
@@ -25,7 +26,7 @@ pub enum WarmupClass {
     Cyclic,
     /// The last change of level came so late that too few points follow.
     NoSteadyState,
-    /// Too noisy from point to point, or the machine changed too often.
+    /// The times are too noisy from point to point, or the machine changed too often.
     Unclear,
 }
 
@@ -80,7 +81,7 @@ pub struct SteadySearch {
     pub levels: Vec<SteadyLevel>,
     /// Single points far from their neighbors. They count in totals, but not in levels.
     pub spikes: Vec<usize>,
-    /// Standard deviation of the noise from point to point, as a share of the time. Spikes are
+    /// Standard deviation of the noise from point to point, as a fraction of the time. Spikes are
     /// excluded.
     pub noise: f64,
     /// Period of a cyclic series, in points.
@@ -111,7 +112,7 @@ const MIN_SPIKE: f64 = 0.05;
 const SPIKE_DEVIATIONS: f64 = 6.0;
 /// Ratio of the standard deviation to the median absolute deviation of normal values.
 const MAD_TO_DEVIATION: f64 = 1.4826;
-/// Noise between points above which changes of a few percent cannot be detected.
+/// If the noise between points is above this, changes of a few percent cannot be detected.
 const MAX_NOISE: f64 = 0.10;
 /// Logarithms further than this from the median are clipped to this distance, so that one stalled
 /// point does not form a level.
@@ -122,8 +123,8 @@ const PENALTY: f64 = 15.0;
 const MIN_LEVEL_POINTS: usize = 5;
 /// A series is cyclic if its levels cross the middle at least this many times.
 const CYCLIC_CROSSINGS: usize = 4;
-/// A change of level counts as a change of the machine if the time of the reference loop changes at
-/// most this many executions of the loop before or after it.
+/// A change of level counts as a change of the machine if the time of the reference loop also
+/// changes. The two changes may be at most this many executions of the loop apart.
 const REFERENCE_DISTANCE: usize = 2;
 /// A series with more changes of the machine than this is unclear.
 const MAX_MACHINE_CHANGES: usize = 2;
@@ -202,8 +203,8 @@ fn middle_crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Length of a cycle, from one level to the other and back: twice the median distance between
-/// neighboring crossings.
+/// Length of a cycle, which goes from one level to the other and back. It is twice the median
+/// distance between neighboring crossings.
 fn cycle_period(crossings: &[usize]) -> f64 {
     let distances = crossings
         .windows(2)
@@ -211,8 +212,7 @@ fn cycle_period(crossings: &[usize]) -> f64 {
     2.0 * median(&distances.collect::<Vec<f64>>())
 }
 
-/// Points at which one level follows another (joints) and the time of the reference loop changed as
-/// well.
+/// Points at which a new level begins (joints) and the time of the reference loop changes as well.
 fn machine_changes(
     levels: &[LogLevel],
     delta: f64,
@@ -276,8 +276,8 @@ impl SmoothedSeries {
         (points, log)
     }
 
-    /// Splits the series into levels. Neighboring levels are joined unless they differ by more than
-    /// the share `delta`.
+    /// Splits the series into levels. Neighboring levels are joined unless their ratio differs from
+    /// 1 by more than `delta`.
     fn log_levels(&self, delta: f64) -> Vec<LogLevel> {
         // Subtracting the middle avoids loss of digits in large sums of squares.
         let middle = median(&self.logs);

@@ -1,11 +1,11 @@
 //! Reimplements the classification of `warmup_stats` (softdevteam/warmup_stats,
-//! `mark_changepoints_in_json`), so that published Krun results are classified the way their
-//! authors classified them.
+//! `mark_changepoints_in_json`), so that published Krun results get the same classes as in their
+//! authors' publications.
 //!
 //! Unlike `steady.rs`, this classification never treats the first 100 points as outliers, and
-//! compares times instead of their ratios. It separates levels by mean plus or minus variance,
-//! although a mean is a time and a variance is the square of a time. Start at
-//! [`classify_published`].
+//! compares times instead of their ratios. Two levels count as equal if the ranges "mean plus or
+//! minus variance" overlap, although a mean is a time and a variance is the square of a time. Start
+//! at [`classify_published`].
 
 use super::steady::WarmupClass;
 use speedwell_stats::changepoint::find_segments;
@@ -31,7 +31,7 @@ pub struct ClassifierLimits {
 pub enum LevelDelta {
     /// In seconds.
     Seconds(f64),
-    /// As a share of the fastest level.
+    /// As a fraction of the time of the fastest level.
     Share(f64),
 }
 

@@ -107,7 +107,7 @@ pub struct ReportOptions {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AbRequest {
     pub url: String,
-    /// `-n`; absent with `-t` alone.
+    /// `-n`; `None` if only `-t` is given.
     pub requests: Option<u64>,
     /// `-c`.
     pub concurrency: u32,
@@ -170,7 +170,7 @@ impl AbRequest {
     }
 }
 
-/// Options without a value. ab itself does not have the long options.
+/// Options without a value. ab itself has no long options.
 const FLAG_OPTIONS: &[&str] = &[
     "-l",
     "-r",
@@ -401,7 +401,7 @@ fn check_request(request: &mut AbRequest) -> Result<(), String> {
     if request.requests.is_none() && request.time_s.is_none() {
         request.requests = Some(1);
     }
-    // This is the wording of ab, because scripts search for it.
+    // This message has the same wording as in ab, because scripts search for it.
     if let Some(requests) = request.requests
         && u64::from(request.concurrency) > requests
     {

@@ -19,7 +19,8 @@ pub struct BodyLengths {
     pub first: u64,
     /// Lengths of the shortest and the longest response.
     pub range: (u64, u64),
-    /// Number of responses whose length differs from that of the first. ab counts them as failed.
+    /// Number of responses whose length differs from the length of the first response. ab counts
+    /// them as failed.
     pub others: u64,
 }
 
@@ -40,7 +41,7 @@ pub struct AbFigures {
     pub kept_alive: u64,
     /// Bytes of responses, headers included.
     pub received_bytes: u64,
-    /// Bytes of requests, headers included as in ab; `None` if requests have no body.
+    /// Bytes of requests, including headers, which ab counts too; `None` if requests have no body.
     pub sent_bytes: Option<u64>,
     /// Bytes of response bodies.
     pub body_bytes: u64,
@@ -90,7 +91,7 @@ impl AbFigures {
         Some(self.complete as f64 / self.elapsed_s()?)
     }
 
-    /// Returns the time per request in milliseconds: per client, and across all clients.
+    /// Returns the time per request in milliseconds, first for one client, then across all clients.
     pub fn time_per_request_ms(&self) -> Option<(f64, f64)> {
         let per_request_ms = self.elapsed_s()? * 1000.0 / self.complete as f64;
         (self.complete > 0).then(|| (per_request_ms * f64::from(self.concurrency), per_request_ms))
@@ -131,8 +132,8 @@ impl AbFigures {
     }
 }
 
-/// Returns the lengths of bodies. ab compares every response, truncated ones included, with the
-/// first complete one.
+/// Returns the lengths of bodies. ab compares every response, even a truncated one, with the first
+/// complete response.
 fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
     let first = rows.iter().find(|row| row.status != 0)?.body_bytes;
     let mut lengths = BodyLengths {
@@ -151,7 +152,8 @@ fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
     Some(lengths)
 }
 
-/// Counts requests by outcome. The load accepts every status, as ab does; here only 2xx is `ok`.
+/// Counts requests by outcome. The load accepts every status, as ab does, but these counts treat
+/// only 2xx as `ok`.
 fn outcome_counts(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
     let is_not_2xx = |row: &&RequestRecord| {
         row.outcome == RequestOutcome::Ok && !(200..300).contains(&row.status)
@@ -215,7 +217,8 @@ impl FailureCounts {
     }
 }
 
-/// Whether an error ends the test without `-r`: socket errors do, wrong responses do not.
+/// Whether an error ends the test if `-r` is not given. Socket errors end it; wrong responses do
+/// not.
 pub fn aborts_test(class: ErrorClass) -> bool {
     let phases = ["dns", "connect", "tls", "send", "reset", "timeout"];
     phases.contains(&class.phase()) && class != ErrorClass::TlsTruncated
@@ -505,8 +508,8 @@ mod tests {
             assert_eq!(times.percentile_ns(percent), u64::from(percent) * 1_000_000);
         }
         assert_eq!(times.percentile_ns(0), 1_000_000);
-        // By definition, a percentile is the smallest time that this share of requests did not
-        // exceed.
+        // By definition, a percentile is the smallest time that this percentage of the requests did
+        // not exceed.
         let three_times = of_totals_ms(&[10, 20, 30]);
         assert_eq!(three_times.percentile_ns(66), 20_000_000);
         assert_eq!(three_times.percentile_ns(67), 30_000_000);

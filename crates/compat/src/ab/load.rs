@@ -1,7 +1,8 @@
 //! Builds the load that a command line describes.
 //!
-//! Decides the bytes on the wire: ab's header fields in ab's order, as HTTP/1.1 or, with
-//! `--http1.0`, byte for byte as ab writes them. Does not run the load. Start at [`build_load`].
+//! Decides the bytes on the wire. Requests have ab's header fields in ab's order and use HTTP/1.1.
+//! With `--http1.0`, requests equal ab's own requests byte for byte. Does not run the load. Start
+//! at [`build_load`].
 
 use crate::ab::arguments::AbRequest;
 use anyhow::{Context, Result, bail, ensure};
@@ -14,14 +15,15 @@ use speedwell_load::load::{
 };
 use speedwell_load::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 
-/// User agent of requests with `--http1.0`. It is that of ab, because the responses of some servers
-/// depend on it.
+/// User agent of requests with `--http1.0`. It is ab's own user agent, because the responses of
+/// some servers depend on it.
 const AB_USER_AGENT: &str = "ApacheBench/2.3";
 
 /// Builds the load.
 ///
 /// # Errors
-/// Fails if the command line asks for something that cannot be sent; the message names it.
+/// Fails if the command line requests something that is not supported, or if the host name cannot
+/// be resolved.
 pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Result<LoadConfig> {
     let kinds = RequestKinds::single(build_request(request, url, body))?;
     let pace = ClosedPace::new(request.concurrency, ThinkTime::None)?;
@@ -41,14 +43,14 @@ pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Re
         // If only a time is given, ab stops when the time is up, without waiting for responses. If
         // a number of requests is given, ab waits for their responses.
         drain_ns: match request.requests {
-            // Longer than any request can take: one timeout to connect, one to be answered, and a
-            // second for the checks that notice timeouts.
+            // This is longer than any request can take: one timeout for connecting, one timeout for
+            // the response, and one second for the checks that notice timeouts.
             Some(_) => to_nanoseconds(2.0 * request.timeout_s + 1.0),
             None => 0,
         },
         rules: connection_rules(request),
         success: SuccessRule {
-            // ab accepts any status and counts those other than 2xx separately.
+            // ab accepts any status, and counts responses with a status other than 2xx separately.
             statuses: vec![0..=999],
             body: request
                 .verify
@@ -126,7 +128,7 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
         .then(|| header("Connection", "Keep-Alive"));
     headers.extend(keep_alive);
     if !request.cookies.is_empty() {
-        // One field for all cookies (RFC 6265, section 5.4); ab sends only the last one.
+        // All cookies are sent in one field (RFC 6265, section 5.4); ab sends only the last cookie.
         headers.push(header("Cookie", &request.cookies.join("; ")));
     }
     for (name, credentials) in [
@@ -300,7 +302,7 @@ impl AbUrl {
         })
     }
 
-    /// Returns the value of the header field Host: without the port if it is the default.
+    /// Returns the value of the header field `Host`. The default port is left out.
     pub fn host_header(&self) -> String {
         let default_port = if self.is_tls { 443 } else { 80 };
         if self.host.port == default_port {

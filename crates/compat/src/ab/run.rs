@@ -1,9 +1,9 @@
-//! Runs a test: sends first one request alone and then the load, shows progress, and prints the
-//! output of `-v`.
+//! Runs a test: first sends a single request on its own, then sends the load. Shows progress, and
+//! prints the output of `-v`.
 //!
-//! Decides when a test is aborted, and what is printed during the test; `report/mod.rs` has the
-//! results. ab prints every response as it arrives, so printing affects the measurement. Here, `-v`
-//! shows responses after the test, and the body only of the first response. Start at
+//! Decides when a test is aborted, and what is printed during the test. `report/mod.rs` builds the
+//! report. ab prints every response as it arrives, so printing affects its measurement. Here, `-v`
+//! shows responses after the test, and shows the body of the first response only. Start at
 //! [`AbTest::run_test`].
 
 use crate::DropInConsole;
@@ -110,7 +110,7 @@ impl<'a> AbTest<'a> {
             console.stdout_is_terminal,
             console.stdout,
         )?;
-        // Keeps the order of the output if both streams go to the same file.
+        // Flushing keeps the order of the output if both streams go to the same file.
         console.stdout.flush()?;
         let complete = completed_requests(&outcome.measured.totals.outcomes);
         progress.show_finished(complete, console.stderr)?;
@@ -135,15 +135,15 @@ impl<'a> AbTest<'a> {
         write!(out, "(be patient){end}")
     }
 
-    /// Returns the reason to abort if this error ends the test.
+    /// Returns the reason why the test ends early; `None` if this error does not end the test.
     fn abort_reason(&self, class: ErrorClass) -> Option<CutShort> {
         let ends_test =
             always_aborts_test(class) || (aborts_test(class) && !self.request.continues_on_errors);
         ends_test.then_some(CutShort::Failed(class))
     }
 
-    /// Rejects a negotiated TLS version other than the one that `-f` requires. The handshake itself
-    /// cannot be restricted to that version.
+    /// Fails if the negotiated TLS version is not the version that `-f` requires. The handshake
+    /// itself cannot be restricted to one version.
     fn check_version(&self, probe: Option<&ProbeResponse>) -> Result<()> {
         let negotiated = probe.and_then(|probe| probe.tls.as_ref());
         let (Some(tls), Some(required)) = (negotiated, self.request.security.version) else {
@@ -179,8 +179,8 @@ impl<'a> AbTest<'a> {
             } else {
                 failed.filter_map(|class| self.abort_reason(class)).next()
             };
-            // With -n and -t, the load waits for its last responses, but not after the time of -t
-            // is up.
+            // With -n and -t, the load waits for its last responses, but no longer than the time
+            // limit of -t.
             let is_over = self
                 .request
                 .time_s
@@ -240,8 +240,8 @@ const PROGRESS_MIN_REQUESTS: u64 = 150;
 /// Minimum number of requests between two progress lines.
 const MIN_PROGRESS_STEP: u64 = 100;
 
-/// Number of requests between two progress lines if only time limits the test: a tenth of the
-/// 50,000 requests that ab assumes with `-t`.
+/// Number of requests between two progress lines if the test is limited only by time. It is a tenth
+/// of the 50,000 requests that ab assumes with `-t`.
 const TIMED_PROGRESS_STEP: u64 = 5000;
 
 /// Progress shown so far.
@@ -252,8 +252,8 @@ struct AbProgress {
 }
 
 impl AbProgress {
-    /// Creates the progress of a test that ends after `requests`, or that only time limits if this
-    /// is `None`.
+    /// Creates the progress of a test that ends after `requests` requests. If `requests` is `None`,
+    /// the test is limited only by time.
     pub fn new(requests: Option<u64>, is_wanted: bool) -> AbProgress {
         let step = match requests {
             Some(count) => {
@@ -295,10 +295,10 @@ impl AbProgress {
     }
 }
 
-/// Verbosity that shows the request and the first response.
+/// Verbosity from which the request and the first response are shown.
 const EXCHANGE_VERBOSITY: u32 = 2;
 
-/// Verbosity that shows statuses.
+/// Verbosity from which the statuses of all responses are shown.
 const STATUS_VERBOSITY: u32 = 3;
 
 /// Prints the request before the test, if `-v` asks for it.

@@ -1,4 +1,4 @@
-//! Lays out cells as text: some span several columns, and each column is as wide as its widest
+//! Lays out cells as text. Cells may span several columns, and each column is as wide as its widest
 //! cell. Start at [`TextLayout`].
 
 /// Alignment of text within a cell.
@@ -24,7 +24,7 @@ struct LayoutCell {
 pub struct TextLayout {
     cells: Vec<LayoutCell>,
     columns: usize,
-    /// Columns that are not widened for a cell that spans several columns.
+    /// Columns that keep their width even if a cell that spans several columns needs more.
     narrow: Vec<usize>,
     row: usize,
     column: usize,

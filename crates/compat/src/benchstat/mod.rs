@@ -222,8 +222,8 @@ fn read_files(
     Ok((records, missing_messages))
 }
 
-/// Returns each path with the name of its column. `LABEL=PATH` gives both. Otherwise the name is
-/// the path, with a number if the path is given several times.
+/// Returns each path with the name of its column. An argument `LABEL=PATH` gives both. Otherwise,
+/// the name is the path, followed by a number if the same path is given several times.
 fn label_files(files: &[String]) -> Vec<(String, String)> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for file in files.iter().filter(|file| !file.contains('=')) {

@@ -18,8 +18,8 @@ pub fn format_text(tables: &BenchstatTables) -> String {
     out
 }
 
-/// Returns the lines above a table. After another table, these are an empty line and only the
-/// fields whose values differ from those of the other table.
+/// Returns the lines above a table. If the table follows another table, these are an empty line and
+/// only the fields with other values than in the table before.
 fn table_headings(tables: &BenchstatTables, index: usize) -> Vec<String> {
     let projection = &tables.rules.table;
     let key = &tables.tables[index].key;
@@ -36,8 +36,8 @@ fn table_headings(tables: &BenchstatTables, index: usize) -> Vec<String> {
     lines
 }
 
-/// Returns where the cells of column `index` start, if the first column takes `first_cells` cells
-/// and each further one takes `change_cells` more.
+/// Returns where the cells of column `index` start. The first column takes `first_cells` cells, and
+/// each further column takes `change_cells` more than the first.
 fn column_start(index: usize, first_cells: usize, change_cells: usize) -> usize {
     match index {
         0 => 1,
@@ -316,7 +316,7 @@ impl CsvSheet {
     }
 }
 
-/// Quotes a cell as Go's CSV package does, which also quotes a cell that begins with a space.
+/// Quotes a cell as Go's CSV package does. Even a cell that begins with a space is quoted.
 fn quote_csv(text: &str) -> String {
     let needs_quotes = text == "\\."
         || text.contains([',', '"', '\r', '\n'])

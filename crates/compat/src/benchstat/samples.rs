@@ -1,6 +1,6 @@
 //! Computes benchstat's statistics of samples: the median with its interval, the test of two
-//! samples, and the remarks on both. Arithmetic follows the order of operations in Go's benchstat,
-//! because CSV output has all digits. Start at [`ValueAssumption`].
+//! samples, and remarks on the median and the test. The order of arithmetic operations is the same
+//! as in Go's benchstat, because CSV output has all digits. Start at [`ValueAssumption`].
 
 use crate::benchstat::units::{format_percentage, format_shortest};
 use speedwell_stats::distribution::normal;
@@ -9,10 +9,10 @@ use speedwell_stats::test::mann_whitney::{
 };
 use speedwell_stats::test::tie_term;
 
-/// Maximum sample size for the exact distribution, without and with ties.
+/// Maximum sample sizes for the exact distribution of the test: first without ties, then with ties.
 const MAX_EXACT_SIZES: (usize, usize) = (50, 25);
 
-/// Maximum sample size for a median's interval from the binomial distribution itself.
+/// Maximum sample size for which a median's interval comes from the exact binomial distribution.
 const MAX_EXACT_INTERVAL_SIZE: usize = 30;
 
 /// Remarks say how many samples are needed only up to these numbers. The first number is for an
@@ -58,7 +58,7 @@ impl ValueAssumption {
         }
     }
 
-    /// Compares two samples, the baseline first.
+    /// Compares two samples. `base` is the sample of the baseline.
     pub fn compare_samples(self, base: &[f64], other: &[f64], alpha: f64) -> SampleComparison {
         let sizes = (base.len(), other.len());
         if self == ValueAssumption::Exact {
@@ -212,8 +212,8 @@ fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
 }
 
 /// Returns a binomial coefficient. From a count of 21 on, it is computed from logarithms, as in
-/// Go's benchstat. Their rounding decides toward which of two equally likely sides an interval
-/// grows.
+/// Go's benchstat. If both sides of an interval are equally likely, the rounding of these
+/// logarithms decides toward which side the interval grows.
 fn binomial_coefficient(count: u64, chosen: u64) -> f64 {
     if chosen == 0 || chosen == count {
         return 1.0;
@@ -267,8 +267,8 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
             distance.signum()
         };
         let lower_tail = normal::cdf((distance - sign * 0.5) / variance.sqrt());
-        // If the values of the first side are far larger, the upper tail rounds to 0. A p value of
-        // 0 is not written.
+        // If the values of the first side are far larger, the upper tail rounds to 0. The output
+        // then has no p value.
         return Some(2.0 * lower_tail.min(1.0 - lower_tail));
     }
     if !has_ties {
@@ -280,9 +280,9 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
         return Some(1.0);
     }
     let p = 2.0 * lower_tail_with_ties(base, other, u1.min(u2));
-    // With ties and samples of different sizes, the distribution of U is not symmetric. If U of the
-    // second side is the smaller one, it may be below any U that the first side can have, so that
-    // the tail is 0. Twice the tail may also be above 1.
+    // With ties and samples of different sizes, the distribution of U is not symmetric. If the
+    // second side has the smaller U, this U may be below any U that the first side can have. The
+    // tail is then 0. Twice the tail may also be above 1.
     match p {
         0.0 => Some(mann_whitney(base, other, PValueMethod::ExactTies).p),
         p => Some(p.min(1.0)),
@@ -333,7 +333,7 @@ impl SampleComparison {
     }
 }
 
-/// Returns the geometric mean; `None` without values, or if any is not above 0.
+/// Returns the geometric mean; `None` without values, or if any value is not above 0.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
         return None;

@@ -1,5 +1,5 @@
-//! Groups results into tables: one per unit, with a row for each benchmark and a column for each
-//! file. Start at [`BenchstatTables::new`].
+//! Groups results into tables. By default, there is one table per unit and configuration, with a
+//! row for each benchmark and a column for each file. Start at [`BenchstatTables::new`].
 
 use crate::benchstat::keys::{KeyProjection, KeyValues, UsedKeys, field_value};
 use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords};

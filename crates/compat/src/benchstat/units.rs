@@ -9,7 +9,7 @@ struct PrefixStep {
     min_values: [f64; 3],
 }
 
-/// From these values on, rounding to four digits gives the next power of ten.
+/// At or above each of these values, rounding to four digits gives the next power of ten.
 const DIGIT_EDGES: [f64; 3] = [99.995, 9.9995, 0.99995];
 
 /// Returns the words of a unit, each with its position and whether it is in the denominator.
@@ -34,7 +34,8 @@ fn unit_words(unit: &str) -> Vec<(usize, &str, bool)> {
     words
 }
 
-/// Replaces nanoseconds and megabytes in a unit; also returns the factor for its values.
+/// Replaces nanoseconds and megabytes in a unit by seconds and bytes. Also returns the factor that
+/// converts values to the new unit.
 pub fn tidy_unit(unit: &str) -> (String, f64) {
     match unit {
         "ns/op" => return ("sec/op".to_owned(), 1e-9),
@@ -105,7 +106,7 @@ impl UnitScale {
                 };
             }
         }
-        // The smallest value is less than one of the smallest unit, so more decimals are shown.
+        // Even with the smallest prefix, the smallest value is below 1, so more decimals are shown.
         let (factor, prefix) = steps
             .last()
             .map_or((1.0, ""), |step| (step.factor, step.prefix));
@@ -186,8 +187,8 @@ pub fn format_percentage(change: f64) -> String {
     }
 }
 
-/// Formats a number with the fewest digits that identify it, as Go does: with an exponent below
-/// 0.0001 and from a million on.
+/// Formats a number with the fewest digits that identify it, as Go does. Numbers below 0.0001, and
+/// numbers from a million on, have an exponent.
 pub fn format_shortest(value: f64) -> String {
     if !value.is_finite() {
         return format_fixed(value, 0);

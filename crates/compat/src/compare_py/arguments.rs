@@ -21,7 +21,7 @@ pub enum ComparePyCommand {
 /// Options of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparePyRequest {
-    /// Baseline and contender; the same word twice in the mode `filters`.
+    /// Baseline and contender. In the mode `filters`, both are the same argument.
     pub inputs: [String; 2],
     /// Filter of each input; `None` in the mode `benchmarks`.
     pub filters: Option<[String; 2]>,
@@ -57,7 +57,7 @@ pub enum ColorMode {
 }
 
 /// Long name and letter of each option, and whether it takes a value. `compare.py` does not have
-/// the last two options. They do not make any abbreviation of the other options ambiguous.
+/// the last two options. These two do not make any abbreviation of the other options ambiguous.
 const KNOWN_OPTIONS: [(&str, Option<char>, bool); 8] = [
     ("--help", Some('h'), false),
     ("--display_aggregates_only", Some('a'), false),
@@ -245,7 +245,7 @@ impl<'a> ArgumentReader<'a> {
                     _ => return Err(format!("--color '{value}' must be auto, always or never")),
                 }
             }
-            // Only `--help` is left. It takes precedence over everything else typed, so nothing is
+            // Only `--help` is left. It takes precedence over all other arguments, so nothing is
             // set.
             _ => {}
         }
@@ -297,8 +297,9 @@ impl<'a> ArgumentReader<'a> {
     }
 }
 
-/// Returns the option that `typed_name` names, abbreviated or not, and whether it takes a value. If
-/// the name is unknown or ambiguous, the error has all options that it may abbreviate.
+/// Finds an option by its full or abbreviated name. Returns the full name, and whether the option
+/// takes a value. If the name is unknown or ambiguous, the error lists all options that the name
+/// may abbreviate.
 fn find_option(typed_name: &str) -> Result<(&'static str, bool), Vec<&'static str>> {
     let exact = KNOWN_OPTIONS
         .iter()
@@ -321,8 +322,8 @@ fn is_option(argument: &str) -> bool {
 }
 
 impl ComparePyRequest {
-    /// Returns those of our own options that stand among the options for the measured programs.
-    /// They are misplaced, unless a `--` marks them as intended for the programs.
+    /// Returns our own options that were typed among the options for the measured programs. They
+    /// are misplaced, unless a `--` marks them as intended for the programs.
     pub fn misplaced_options(&self) -> Vec<&str> {
         let is_misplaced = |option: &&String| {
             let name = option.split('=').next().unwrap_or_default();
@@ -343,8 +344,8 @@ impl ComparePyRequest {
             .next()
     }
 
-    /// Returns the filters if both are given and not empty. If one is empty, `compare.py` uses
-    /// neither.
+    /// Returns the filters if both are given and not empty. If one filter is empty, `compare.py`
+    /// uses neither.
     pub fn both_filters(&self) -> Option<[&str; 2]> {
         let [baseline, contender] = self.filters.as_ref()?;
         (!baseline.is_empty() && !contender.is_empty()).then_some([baseline, contender])

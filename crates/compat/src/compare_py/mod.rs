@@ -1,5 +1,5 @@
-//! Replaces google/benchmark's `compare.py` as a drop-in: prints changes between two results or
-//! programs.
+//! Replaces google/benchmark's `compare.py` as a drop-in: prints the changes between two result
+//! files or two programs.
 //!
 //! Decides the order of steps and the exit status: 0 if something was compared, else 2.
 //! `compare_py/figures/mod.rs` computes the figures. `docs/reference/compare-py.md` lists the
@@ -67,10 +67,10 @@ fn run_comparison(request: &ComparePyRequest, console: &mut DropInConsole<'_>) -
 /// Settings of a comparison and of its output.
 struct ComparePyRun<'q> {
     request: &'q ComparePyRequest,
-    /// Filters that the mode requires, and the string that replaces what they match.
+    /// Filters that the mode requires, and the string that replaces their matches in names.
     filters: Option<([NameFilter; 2], String)>,
-    /// Filter in the options that are passed on to the programs. Result files are filtered by it,
-    /// too.
+    /// Filter in the options that are passed on to the programs. This filter is also applied to
+    /// result files.
     passed: Option<NameFilter>,
     rules: ComparisonRules,
 }

@@ -1,8 +1,8 @@
 //! Prepares the entries of one side for the comparison.
 //!
 //! Does what `compare.py` does between reading and comparing: filters and sorts entries, and
-//! renames benchmarks so that different ones can be compared. Does not look at the other side.
-//! Start at [`ComparedSide::new`].
+//! renames benchmarks so that benchmarks with different names can be compared. Does not look at the
+//! other side. Start at [`ComparedSide::new`].
 
 use anyhow::{Result, anyhow};
 use regex::Regex;
@@ -13,8 +13,9 @@ use std::collections::{HashMap, HashSet};
 /// How the entries of a side are chosen.
 #[derive(Debug, Default)]
 pub struct EntryChoice<'f> {
-    /// Filter for a file measured earlier; it matches names without the suffix of an aggregate. Not
-    /// needed for programs, which apply the filter themselves.
+    /// Filter for the entries of a result file that was given as input. The filter is matched
+    /// against names without the suffix of an aggregate. `None` for programs, because they apply
+    /// the filter themselves.
     pub file_filter: Option<&'f NameFilter>,
     /// Filter for entries to keep, and the string that replaces its matches.
     pub renamed: Option<(&'f NameFilter, &'f str)>,
@@ -26,7 +27,7 @@ pub struct ComparedSide<'a> {
     /// Entries, sorted as in `compare.py`.
     pub entries: Vec<GoogleBenchmarkEntry<'a>>,
     /// The largest number of names that renaming made equal, and the resulting name; `None` if all
-    /// stayed distinct.
+    /// names stayed distinct.
     pub merged: Option<(usize, String)>,
 }
 
@@ -77,8 +78,8 @@ fn run_name<'e>(entry: &'e GoogleBenchmarkEntry<'_>) -> &'e str {
     run_name.unwrap_or(&entry.name)
 }
 
-/// Returns the sort key of an entry: family, position within the family, whether it is an aggregate
-/// (these come last), and repetition.
+/// Returns the sort key of an entry: the family, the position within the family, whether the entry
+/// is an aggregate, and the repetition. Aggregates come last.
 fn sort_key(entry: &GoogleBenchmarkEntry<'_>) -> (f64, f64, bool, f64) {
     (
         entry.family_index.unwrap_or(-1.0),
@@ -109,9 +110,9 @@ impl NameFilter {
         })
     }
 
-    /// Creates a filter from a value of `--benchmark_filter`. For the measured programs, such a
-    /// value has more syntax: a leading `-` inverts the filter, and `all` matches everything
-    /// (google/benchmark, user guide, "Running a subset").
+    /// Creates a filter from a value of `--benchmark_filter`, interpreted as the measured programs
+    /// do: a leading `-` inverts the filter, and `all` matches everything (google/benchmark, user
+    /// guide, "Running a subset").
     ///
     /// # Errors
     /// Fails like [`NameFilter::new`].

@@ -1,11 +1,12 @@
-//! Resolves the two inputs to result files: opens a result file, or runs a program to get one.
+//! Provides a result file for each of the two inputs: opens an input that is a result file, and
+//! runs an input that is a program.
 //!
-//! Decides the checks before measuring, and the order of programs: like `compare.py`, first the
-//! baseline completely, then the contender. Does not look into the results.
+//! Decides what is checked before measuring. Like `compare.py`, runs the baseline completely before
+//! the contender. Does not interpret the results.
 //!
 //! The content of an input decides whether it is a program or a result file. A program is machine
-//! code, or an executable file that does not begin like JSON. It runs as one process with live
-//! output, as in `compare.py`. Start at [`ComparedSources::open_sides`].
+//! code, or an executable file that does not begin like JSON. As in `compare.py`, a program runs as
+//! one process, and its output is shown while it runs. Start at [`ComparedSources::open_sides`].
 
 use crate::compare_py::arguments::{ComparePyRequest, TOOL};
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
@@ -21,7 +22,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time for a program to exit after the user has interrupted the measurement.
+/// How long a program may take to exit after the user has interrupted the measurement.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// Name of standard input, as in Python.
@@ -188,7 +189,7 @@ fn check_outputs(
     Ok(())
 }
 
-/// Checks what would otherwise fail only after measuring.
+/// Checks before measuring for errors that would otherwise be found only after measuring.
 fn check_inputs(
     request: &ComparePyRequest,
     inputs: [&SideInput; 2],
@@ -223,7 +224,7 @@ fn check_inputs(
 /// First bytes of a program in the executable format of Linux and other systems.
 const ELF_MAGIC: &[u8] = b"\x7fELF";
 
-/// One side before anything is executed.
+/// One input, as it is known before any program runs.
 #[derive(Debug)]
 pub struct SideInput {
     /// Name as typed by the user; standard input is `<stdin>`, as in Python.
@@ -243,7 +244,8 @@ impl SideInput {
     /// Opens what `name` refers to: a path, a program in `PATH`, or `-`.
     ///
     /// # Errors
-    /// Fails if nothing has that name, or it is neither a result file nor a program.
+    /// Fails if there is no file with that name, or if the file is neither a result file nor a
+    /// program.
     pub fn open_input(name: &str, console: &mut DropInConsole<'_>) -> Result<SideInput> {
         if name == "-" {
             let mut bytes = Vec::new();
@@ -407,8 +409,9 @@ fn replay_command(program: &Path, arguments: &[String], scratch: Option<&Scratch
     words.join(" ")
 }
 
-/// Returns the arguments in the order of `compare.py`: first the user's arguments, then those that
-/// `compare.py` adds. The later ones take precedence.
+/// Returns the arguments of a program in the same order as `compare.py`. The user's arguments come
+/// first, followed by the arguments that `compare.py` adds. If two arguments conflict, the later
+/// one takes precedence.
 fn program_arguments(request: &ComparePyRequest, filter: Option<&str>) -> Vec<String> {
     let mut arguments = request.passed.clone();
     if !request.strict {

@@ -1,7 +1,7 @@
 //! Prints the table, byte for byte as `compare.py` does.
 //!
-//! Decides widths, order and colors of its parts. Does not know where the figures come from. Start
-//! at [`ComparisonTable::write`], and at [`write_json`] for the comparison as JSON.
+//! Decides the widths, order and colors of the table's parts. Does not know where the figures come
+//! from. Start at [`ComparisonTable::write`]. [`write_json`] writes the comparison as JSON.
 
 use crate::compare_py::figures::{
     ComparedPair, ComparedRow, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair, UTest, UTestTable,
@@ -182,8 +182,8 @@ impl ComparisonTable<'_> {
         )
     }
 
-    /// Returns the color of a change. A change of NaN has the color of neither gain nor loss; in
-    /// `compare.py` it has that of a gain.
+    /// Returns the color of a change. Here, a change of NaN has neither the color of a gain nor the
+    /// color of a loss. In `compare.py`, it has the color of a gain.
     fn change_color(&self, change: Option<f64>) -> &'static str {
         match change {
             Some(change) if change > LOSS_ABOVE => RED,
@@ -193,8 +193,8 @@ impl ComparisonTable<'_> {
         }
     }
 
-    /// Returns the color of a p value. NaN counts as not significant; in `compare.py` it counts as
-    /// significant.
+    /// Returns the color of a p value. Here, NaN counts as not significant. In `compare.py`, it
+    /// counts as significant.
     fn p_color(&self, p: f64) -> &'static str {
         if p >= self.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
             RED
@@ -319,8 +319,8 @@ pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()>
     out.flush()
 }
 
-/// A number as Python writes it, or null if it is not finite: `compare.py` writes a bare `NaN`,
-/// which is invalid JSON.
+/// A number as Python writes it. A number that is not finite becomes null, because a bare `NaN`, as
+/// `compare.py` writes it, is invalid JSON.
 struct PythonNumber(f64);
 
 impl Serialize for PythonNumber {
@@ -354,8 +354,8 @@ pub fn format_signed(number: f64, width: usize, digits: usize) -> String {
     }
 }
 
-/// Formats a number like Python's `repr`: below 1e-4 and from 1e16 on with an exponent, which has
-/// at least two digits.
+/// Formats a number like Python's `repr`. Numbers below 1e-4, and numbers from 1e16 on, have an
+/// exponent with at least two digits.
 pub fn format_repr(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {

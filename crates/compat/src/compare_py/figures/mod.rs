@@ -19,11 +19,12 @@ pub const RELIABLE_TEST_ENTRIES: usize = 9;
 /// How to treat cases in which `compare.py` is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComparisonRules {
-    /// Entries without a result are omitted, units are converted, the geometric mean covers only
-    /// entries that both sides have, and a change from 0 is undefined.
+    /// These cases are corrected. Entries without a result are omitted, units are converted, the
+    /// geometric mean covers only entries that both sides have, and a change from 0 is undefined.
     Sound,
-    /// As in `compare.py`: an entry without a result took no time, entries with other units are
-    /// dropped silently, the geometric mean covers all entries, and a change from 0 is +2.
+    /// These cases are treated as in `compare.py`. An entry without a result counts as a time of 0,
+    /// entries with other units are dropped silently, the geometric mean covers all entries, and a
+    /// change from 0 is +2.
     Original,
 }
 
@@ -177,7 +178,8 @@ impl ComparedPair {
     }
 }
 
-/// Returns a change as a share. `compare.py` reports every change from 0 as +2.
+/// Returns a relative change, such as 0.1 for +10 %. `compare.py` reports every change from 0 as
+/// +2.
 fn relative_change(baseline: f64, candidate: f64, rules: ComparisonRules) -> Option<f64> {
     match (baseline == 0.0, candidate == 0.0, rules) {
         (true, true, _) => Some(0.0),
@@ -211,11 +213,12 @@ fn test_times(baseline: &[TimePair<f64>], candidate: &[TimePair<f64>]) -> Option
 }
 
 /// Computes the geometric means of all repetitions, in seconds; aggregates are excluded. If the
-/// means cover only entries that both sides have, their ratio is the speedup of a program. If they
-/// cover all entries, the ratio rather shows which side has more and slower benchmarks.
+/// means cover only entries that both sides have, their ratio shows how much faster or slower the
+/// program became. If the means cover all entries, the ratio rather shows which side has more and
+/// slower benchmarks.
 ///
 /// The means are `None` if a side has no entries or only zeros. Also returns the number of excluded
-/// repetitions: those that failed, are on one side only, or have no numeric time.
+/// repetitions. These are repetitions that failed, are on one side only, or have no numeric time.
 fn geometric_means<'e>(
     sides: [&'e [GoogleBenchmarkEntry<'e>]; 2],
     rules: ComparisonRules,
@@ -280,7 +283,7 @@ fn times_in_seconds(entry: &GoogleBenchmarkEntry<'_>) -> Option<TimePair<f64>> {
 #[derive(Default)]
 struct NamedEntries<'e> {
     sides: [Vec<&'e GoogleBenchmarkEntry<'e>>; 2],
-    /// For each side, whether it has the name at all, even if only on entries without a result.
+    /// Whether each side has any entry with the name, even if the entry has no result.
     is_known: [bool; 2],
 }
 

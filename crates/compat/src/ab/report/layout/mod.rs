@@ -9,7 +9,8 @@ use crate::ab::figures::{PERCENTS, RequestTiming, RequestTimings, TimeSelector, 
 use crate::ab::report::{AbReportContent, ReportLine, added_lines, format_deviation, format_ms};
 use std::io::{self, Write};
 
-/// Names the version of ab whose report is printed. Scripts search for this string.
+/// First words of the report. They name the version of ab that this tool imitates. Scripts search
+/// for this string.
 const BANNER: &str = "This is ApacheBench, Version 2.3";
 
 /// Rows of the table of times.
@@ -20,8 +21,8 @@ const TIME_ROWS: [(&str, TimeSelector); 4] = [
     ("Total", RequestTiming::total_ns),
 ];
 
-/// Returns the three lines that start every report. In place of the second and third line, ab names
-/// its owners.
+/// Returns the three lines that start every report. In ab, the second and third line name its
+/// owners.
 pub fn banner_lines() -> [String; 3] {
     [
         format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
