@@ -1,8 +1,10 @@
-//! Compares sources: sessions, or variants and parts of them.
+//! Compares sources with each other. A source is a session, one of its variants, or some of its
+//! cases.
 //!
-//! Decides what the runs of two sources share. Different sessions share nothing, so their
-//! comparison is only a hint; two variants of one session share its blocks; two parts of one
-//! session took turns in its blocks. Does not judge cases. Start at [`compare_sources`].
+//! Decides what the runs of two sources share. Different sessions share nothing, so comparing them
+//! gives only a hint. Two variants of one session share its blocks. If the sources are two sets of
+//! cases from one session, their runs took turns in its blocks. This module does not judge cases.
+//! Start at [`compare_sources`].
 
 use crate::comparison::{SourceSide, add_to_findings, compare_matched, match_cases};
 use crate::environment_facts::{self, FactDifference, environment_facts};
@@ -15,7 +17,7 @@ use crate::{AnalysisFindings, AnalysisSettings, validity, warnings};
 use speedwell_model::{Environment, MeasuredProgram, Metric, Sample, Session, SessionState};
 use std::collections::HashSet;
 
-/// One side of a comparison across sessions.
+/// One side of a comparison between sources.
 struct SelectedSource<'a> {
     label: &'a str,
     session: &'a Session,
@@ -141,7 +143,7 @@ fn select_source<'a>(
     })
 }
 
-/// Whether both sources hold the same runs, as copies of one file do.
+/// Whether both sources hold the same runs, for instance because they are copies of one file.
 fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
     let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
         let variant = source.variant().to_owned();
@@ -168,7 +170,7 @@ enum SourceRelation {
     Apart,
     /// Two variants of the same cases of one session.
     Variants,
-    /// Different cases of one session under the same name.
+    /// Different cases of one session, to which the sources give the same name.
     Turns,
 }
 
@@ -189,7 +191,7 @@ fn relate_sources(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>)
     }
 }
 
-/// Policy for two sources, with warnings about it.
+/// Chooses the policy that judges two sources, and adds warnings about it to `warnings`.
 fn source_policy(
     baseline: &SelectedSource<'_>,
     candidate: &SelectedSource<'_>,
@@ -226,7 +228,7 @@ fn source_side<'a, 's>(source: &'a SelectedSource<'s>) -> SourceSide<'a, 's> {
     }
 }
 
-/// Warns if another session lacks the metric or defines it differently.
+/// Warns if the candidate's session lacks the metric or defines it differently.
 fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<String> {
     let name = &metric.name;
     match session.metric(name) {
@@ -242,7 +244,7 @@ fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<Strin
     }
 }
 
-/// Differences between the environments of the first source and the others.
+/// Warns about each source whose environment differs from the environment of the first source.
 fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
     let Some((first, others)) = sources.split_first() else {
         return Vec::new();

@@ -1,8 +1,8 @@
 //! Treats the builds of one source as units of independence when runs share builds, and measures
 //! how much builds differ.
 //!
-//! Runs of one build share its memory layout, so together they give one value; how that value is
-//! tested is decided elsewhere. Start at [`IndependentUnit::paired_values`] and [`layout_spreads`].
+//! Runs of one build share its memory layout, so together they give one value. Other modules decide
+//! how that value is tested. Start at [`IndependentUnit::paired_values`] and [`layout_spreads`].
 
 use crate::AnalysisFindings;
 use crate::grid::{CaseRuns, RunGrid, finite_values};
@@ -11,7 +11,7 @@ use speedwell_stats::describe::{mean, median};
 use speedwell_stats::variance::{VarianceComponents, variance_components};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Unit of independence in a comparison; each counts once.
+/// Unit of independence in a comparison; each unit counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndependentUnit {
     /// A run.
@@ -66,8 +66,9 @@ impl IndependentUnit {
         }
     }
 
-    /// Values of two sides, one per unit. A build's value is the mean of the logarithms of its
-    /// runs, over the blocks that are complete on both sides.
+    /// Values of two sides, one per unit. A build's value is the geometric mean of its runs in the
+    /// blocks that are complete on both sides, or the arithmetic mean if some value is not
+    /// positive.
     pub fn paired_values(self, sides: [&[&Run]; 2], metric: &str) -> [Vec<RunValue>; 2] {
         let IndependentUnit::Build {
             runs,
@@ -94,7 +95,7 @@ impl IndependentUnit {
     }
 }
 
-/// One value per build, at the position of its last run.
+/// One value per build, in the slot of the build's last run.
 fn build_values(
     builds: BTreeMap<u32, Vec<RunValue>>,
     logarithms: bool,
@@ -154,7 +155,8 @@ pub(super) fn independent_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     build_values(builds, logarithms, 1)
 }
 
-/// How much builds of one source, and runs of one build, differ in a case.
+/// How much the values of one case differ between builds of one source, and between runs of one
+/// build.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutSpread {
     /// Case id.
@@ -164,7 +166,8 @@ pub struct LayoutSpread {
     /// Standard deviations of logarithms between builds and between runs of a build. A build is
     /// compared only with builds of its own variant.
     pub components: VarianceComponents,
-    /// Ratio of the medians of the slowest and the fastest build; the largest over all variants.
+    /// Largest median of a build divided by the smallest, for the variant where this ratio is
+    /// largest.
     pub range: f64,
 }
 
@@ -189,12 +192,12 @@ impl LayoutSpread {
     }
 }
 
-/// Known layout effects for cases measured with one build, by case and metric: the session that
-/// showed them and the standard deviation of logarithms between builds.
+/// Looks up, by case and metric, a layout effect known from earlier builds: the number of the
+/// session that showed it, and the standard deviation of logarithms between builds.
 pub type KnownSpread<'a> = &'a dyn Fn(&str, &str) -> Option<(i64, f64)>;
 
-/// Adds a note to each change between single builds that merely rebuilding the same source could
-/// have caused.
+/// Adds a note to each change that is smaller than the known spread between builds of the same
+/// source, because rebuilding alone could have caused it.
 pub fn note_layout_effects(findings: &mut AnalysisFindings, known_spread: KnownSpread<'_>) {
     for comparison in &mut findings.comparisons {
         let metric = &comparison.metric.name;
@@ -216,7 +219,7 @@ pub fn note_layout_effects(findings: &mut AnalysisFindings, known_spread: KnownS
     }
 }
 
-/// Formats a share in percent with two significant digits.
+/// Formats a fraction as a percentage with two significant digits.
 fn format_percent(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = match percent {
@@ -226,8 +229,8 @@ fn format_percent(share: f64) -> String {
     format!("{percent:.0$}", decimals as usize)
 }
 
-/// Computes the spread of each case whose builds have several runs. Values of zero or below have no
-/// logarithm.
+/// Computes the spread of each case whose builds have several runs. A case with a value of zero or
+/// below gives no spread, because such a value has no logarithm.
 pub fn layout_spreads(session: &Session, metrics: &[&Metric]) -> Vec<LayoutSpread> {
     spreads_of_grid(&RunGrid::new(session), metrics)
 }

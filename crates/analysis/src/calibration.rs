@@ -1,5 +1,5 @@
-//! Evaluates sessions that measured a program against itself: how often the default test finds a
-//! difference where there is none.
+//! Evaluates sessions that measured a program against itself. They show how often the default test
+//! finds a difference where there is none.
 //!
 //! Decides how the runs of a case become comparisons and how many false alarms to expect. Does not
 //! store the result. Start at [`calibrate_session`].
@@ -81,7 +81,7 @@ fn paired_runs(case: &CaseRuns<'_>, metric: &Metric, policy: &JudgingPolicy) -> 
     PairedRuns::new(side(0), side(1), policy.matching)
 }
 
-/// Runs one test per `blocks` consecutive blocks.
+/// Runs one test for every `blocks` consecutive blocks.
 fn compare_parts(
     pair: &PairedRuns,
     blocks: usize,
@@ -121,8 +121,8 @@ fn describe_case(
     }
 }
 
-/// Smallest change that the sequential design can find at its last look, based on the standard
-/// error of all runs.
+/// Smallest change that the sequential design can find at its last look. It is extrapolated from
+/// the standard error of all runs.
 fn detectable_change(pair: &PairedRuns, policy: &JudgingPolicy) -> Option<f64> {
     let max_runs = AnalysisSettings::DEFAULT_LOOKS.into_iter().max()? as usize;
     let limit = policy.single_limit();
@@ -140,9 +140,9 @@ fn detectable_change(pair: &PairedRuns, policy: &JudgingPolicy) -> Option<f64> {
     Some(precision.detectable_change(policy.alpha))
 }
 
-/// Counts false alarms and computes the range to expect. Its lower end follows from the exact level
-/// of the test, which is low if there are few blocks; its upper end from the error rate that the
-/// test promises.
+/// Counts false alarms and computes the range in which their number is expected. The lower end of
+/// the range follows from the exact level of the test, which is low if there are few blocks. The
+/// upper end follows from the error rate that the test promises.
 fn count_alarms(alarms: &[CalibrationTrial], session: &Session, alpha: f64) -> CalibrationFindings {
     let comparisons = alarms.len() as u32;
     let false_alarms = alarms.iter().filter(|alarm| alarm.is_false).count() as u32;
@@ -230,10 +230,10 @@ pub fn compare_spreads(
     first.cases.iter().filter_map(compare).collect()
 }
 
-/// Number of resamples, enough for an interval that is shown with two digits.
+/// Number of resamples. It is large enough for an interval that is shown with two digits.
 const SPREAD_DRAWS: usize = 2000;
 
-/// Differences between every two runs of a block, as shares of the lower value.
+/// Relative differences between every two runs of a block, as fractions of the lower value.
 fn block_differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
     let runs = case
         .by_variant
@@ -279,7 +279,7 @@ mod tests {
         assert!((0.038..0.05).contains(&found.level), "{}", found.level);
         assert!((0.019..0.021).contains(&found.cases[1].variation.unwrap()));
         assert!(!found.cases[0].is_dependent);
-        // crates/stats/DERIVATIONS.md: with 2 % noise, 32 runs can show 1.4 %.
+        // crates/stats/DERIVATIONS.md: with 2 % noise, 32 runs can show a change of 1.4 %.
         let detectable = found.cases[0].detectable.unwrap();
         assert!((0.0135..0.0155).contains(&detectable), "{detectable}");
     }
@@ -297,7 +297,7 @@ mod tests {
     fn few_comparisons_say_nothing_and_how_many_would() {
         let found = calibrated(&session(20, &["b"], 1.0));
         assert_eq!(found.outcome, CalibrationOutcome::Unknown);
-        // At a level of exactly 5 % it would be 72: .95^72 = .0249.
+        // At a level of exactly 5 %, 72 comparisons would be needed: .95^72 = .0249.
         assert!(
             (72..100).contains(&found.needed.unwrap()),
             "{:?}",
@@ -323,7 +323,7 @@ mod tests {
     fn only_whole_comparisons_of_complete_blocks_count() {
         let steady =
             |variant: &str, run: u32| f64::from(run) + if variant == "b" { 0.5 } else { 0.0 };
-        // 9 blocks, one of which lost a run: two comparisons of four blocks.
+        // One of the 9 blocks lost a run, which leaves two comparisons of four blocks.
         let story = FakeSession::with_fixed_blocks(&["a", "b"], 9)
             .add_case("b", steady)
             .remove_run("a", 3);
@@ -347,7 +347,7 @@ mod tests {
                 variation,
                 |_| 1.0,
             );
-            // A level that drifts from block to block is not spread.
+            // A drift from block to block does not count as spread.
             story
                 .add_case("b n=2", |_, run| f64::from(100 + run / 2))
                 .build()

@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub(super) struct MatchedCase {
     pub case: Arc<Case>,
     pub id: String,
-    /// All runs of baseline and candidate, if they differ from the compared values.
+    /// Values of all runs of baseline and candidate, if these are not the compared values.
     pub sides: Option<[Vec<RunValue>; 2]>,
     /// Compared values.
     pub pair: PairedRuns,
@@ -37,11 +37,11 @@ pub(super) struct MatchedCase {
     pub exposures: [DisturbanceExposure; 2],
 }
 
-/// A described case, with what its verdict needs.
+/// A described case, with the data that its verdict needs.
 pub(super) struct CaseRow {
     /// Findings of the case.
     pub comparison: CaseComparison,
-    /// Results of the tests, without their data, because there may be thousands of cases.
+    /// Results of the tests. The tested data are dropped, because there may be thousands of cases.
     pub outcome: SequentialOutcome,
     /// Runs per side that the tests used.
     pub runs: usize,
@@ -57,8 +57,8 @@ pub(super) struct CaseRow {
     pub counts: ExactCounts,
 }
 
-/// Describes one case with known `outcome`, still without a verdict; `names` names baseline and
-/// candidate.
+/// Describes one case, given the `outcome` of its tests. The verdict is added later. `names` holds
+/// the names of baseline and candidate.
 pub(super) fn describe_case(
     case: MatchedCase,
     mut outcome: SequentialOutcome,
@@ -73,7 +73,7 @@ pub(super) fn describe_case(
     let runs = outcome.data.smaller_side_runs();
     let precision = outcome.error.map(|error| AchievedPrecision { runs, error });
     let mean_change = evidence::mean_change(&outcome.data, policy.confidence(), seed);
-    // In randomized blocks one side comes first only by chance, which the test accounts for.
+    // In randomized blocks, one side comes first only by chance. The test accounts for this.
     let one_after_the_other =
         case.apart || (policy.indicative && is_one_after_the_other(&case.pair));
     let mut notes = case_notes(&case.pair, &outcome, policy, counts);
@@ -141,11 +141,13 @@ fn counts_of(pair: &PairedRuns, policy: &JudgingPolicy) -> ExactCounts {
     }
 }
 
-/// Intervals of noiseless values have no width; below this, differences are rounding of logarithms.
+/// Differences between logarithms that are smaller than this come from rounding. The limit is
+/// needed for noiseless values, because their intervals have no width.
 const ROUNDING_TOLERANCE: f64 = 1e-9;
 
-/// Whether the mean and the typical run changed by different amounts: by more than half of either
-/// interval, in logarithms (docs/why/statistics.md, "Effect and interval").
+/// Whether the mean and the typical run changed by different amounts: in logarithms, the two
+/// changes lie further apart than half the width of the wider interval (docs/why/statistics.md,
+/// "Effect and interval").
 fn has_shape_changed(typical: Option<IntervalEstimate>, mean: Option<IntervalEstimate>) -> bool {
     let log = |share: f64| share.ln_1p();
     let half = |estimate: &IntervalEstimate| 0.5 * (log(estimate.high) - log(estimate.low));
@@ -259,7 +261,7 @@ fn note_values(outcome: &SequentialOutcome, policy: &JudgingPolicy) -> Option<St
 
 fn note_dependence(policy: &JudgingPolicy, one_after_the_other: bool) -> Option<String> {
     let text = match policy.matching {
-        // The test of randomized blocks stays valid.
+        // The test of randomized blocks stays valid even if runs depend on each other.
         RunMatching::Blocks { .. } | RunMatching::Pairs if !policy.indicative => return None,
         _ if one_after_the_other => {
             "Runs depend on each other and the sides were measured one after the other, so the p \

@@ -1,8 +1,9 @@
-//! Whole comparisons: cases are matched, judged and corrected together, then described one by one.
+//! Compares whole sources: matches their cases, describes them one by one, and judges them
+//! together.
 //!
-//! Decides which cases are compared and in which order, which figures belong to the estimated
-//! change, and the typical change over all cases. Does not know where the runs come from. Start at
-//! [`match_cases`], then [`compare_matched`].
+//! Decides which cases are compared, in which order, and which figures belong to the estimated
+//! change. Computes the typical change over all cases. Does not know where the runs come from.
+//! Start at [`match_cases`], then [`compare_matched`].
 //!
 //! The change is estimated within blocks, but a median over all runs of a side ignores blocks, so
 //! two medians can even contradict the reported change. The figures of a row are therefore derived
@@ -35,9 +36,9 @@ use std::collections::{BTreeSet, HashMap};
 pub(super) struct SourceSide<'a, 's> {
     /// Name in tables.
     pub name: &'a str,
-    /// Cases of its session.
+    /// Cases of the side's session.
     pub cases: &'a [CaseRuns<'s>],
-    /// Index of its variant.
+    /// Index of the side's variant in each case.
     pub variant: usize,
     /// The measured variant.
     pub measured: MeasuredVariant<'a>,
@@ -100,7 +101,7 @@ pub(super) struct MatchedCases<'r> {
     policy: Cow<'r, JudgingPolicy>,
     /// Cases not described yet.
     cases: Vec<MatchedCase>,
-    /// Described cases, which come first.
+    /// Cases already described, which precede those in `cases`.
     rows: Vec<CaseRow>,
     only_baseline: Vec<String>,
     only_candidate: Vec<String>,
@@ -136,8 +137,8 @@ impl MatchedCases<'_> {
     }
 }
 
-/// Describes the cases whose evidence does not depend on other cases, which frees most of their
-/// data: all cases, unless a sequential test looked at them repeatedly.
+/// Describes all cases early, which frees most of their data. Does nothing if a sequential test
+/// looked at any case repeatedly, because the evidence of one case then depends on the others.
 pub(super) fn describe_single_looks(
     comparisons: &mut [MatchedCases<'_>],
     settings: &AnalysisSettings,
@@ -177,7 +178,8 @@ fn describe_all(comparisons: &mut [MatchedCases<'_>], settings: &AnalysisSetting
     }
 }
 
-/// Judges all comparisons of one report: whatever is shown together is corrected together.
+/// Judges all comparisons of one report together, because the correction for multiple testing
+/// covers everything that is shown together.
 pub(super) fn compare_matched(
     mut comparisons: Vec<MatchedCases<'_>>,
     settings: &AnalysisSettings,
@@ -309,7 +311,8 @@ pub(super) fn match_cases<'r>(
             _ => Vec::new(),
         };
         let [units_old, units_new] = if apart {
-            // Each session has its own builds, if any.
+            // Sessions have no builds in common, so the values of each side are computed
+            // separately.
             [old, new].map(|side| independent_values(side, &metric.name))
         } else {
             policy.unit.paired_values([old, new], &metric.name)
@@ -337,18 +340,21 @@ pub(super) fn match_cases<'r>(
     matched
 }
 
-/// Number of resamples; each end of a 95 % interval then rests on 50 values.
+/// Number of resamples. With this number, 50 resampled values lie beyond each end of a 95 %
+/// interval.
 const DRAWS: usize = 2_000;
 
-/// Number of cases up to which the mean is resampled instead of assumed normal.
+/// Number of cases up to which the mean is resampled. The mean of more cases is assumed to be
+/// normal.
 const MAX_RESAMPLED_CASES: usize = 500;
 
 /// Geometric mean of the ratios, as a change with its interval; `None` for fewer than two cases.
 ///
-/// Cases without a bounded interval are excluded, unless fewer than two have one: then all count
-/// and the mean is unbounded. When a case is resampled, a normal deviate with the standard error
-/// that its interval implies stands for the noise of its blocks: to first order the same as
-/// resampling the blocks, at a thousandth of the cost.
+/// Cases without a bounded interval are excluded. If fewer than two cases have a bounded interval,
+/// all cases count instead, and the mean is unbounded. When a case is resampled, a normal deviate
+/// represents the noise of its blocks. The standard error of this deviate follows from the case's
+/// interval. To first order, this gives the same result as resampling the blocks, at a thousandth
+/// of the cost.
 pub(super) fn overall_change(
     rows: &[&CaseRow],
     confidence: f64,
@@ -377,7 +383,7 @@ pub(super) fn overall_change(
             variance += error * error;
         }
         // The sum of independent normal deviates is normal with the sum of their variances. The
-        // ends are excluded because the quantile is infinite there.
+        // range excludes 0 and 1, where the quantile is infinite.
         let noise = normal::quantile(random.random_range(1e-12..1.0));
         (sum + noise * variance.sqrt()) / count
     };
@@ -392,9 +398,9 @@ pub(super) fn overall_change(
     })
 }
 
-/// Interval for many cases, where resampling would give the same: the sum of this many independent
-/// draws is normal (central limit theorem), with the variance between cases plus that of their
-/// noise.
+/// Computes the interval for many cases without resampling. Resampling would give the same
+/// interval, because the sum of this many independent draws is normal (central limit theorem). The
+/// variance of a draw is the variance between cases plus the variance of their noise.
 fn normal_interval(cases: &[(f64, f64)], confidence: f64) -> IntervalEstimate {
     let count = cases.len() as f64;
     let center = cases.iter().map(|(log_ratio, _)| log_ratio).sum::<f64>() / count;
@@ -408,7 +414,7 @@ fn normal_interval(cases: &[(f64, f64)], confidence: f64) -> IntervalEstimate {
     }
 }
 
-/// Mean over all cases, without bounds.
+/// Mean over all cases, with an interval that excludes nothing.
 fn unbounded_mean(rows: &[&CaseRow]) -> Option<IntervalEstimate> {
     let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
     (logs.len() >= 2).then(|| IntervalEstimate {
@@ -424,12 +430,12 @@ const FEWEST_TYPICAL: usize = 5;
 /// Significance level at which the changes of cases count as different.
 const UNLIKE: f64 = 0.05;
 
-/// Standard errors below this are rounding errors of logarithms: the runs of such cases do not
-/// scatter.
+/// Lower limit of a case's standard error. A smaller error is only a rounding error of logarithms:
+/// the runs of such a case do not scatter.
 const LEAST_ERROR: f64 = 1e-9;
 
-/// Whether there are enough cases, and their changes differ by no more than their own errors
-/// explain.
+/// Whether there are enough cases, and their changes differ by no more than the standard errors of
+/// the cases explain.
 ///
 /// Uses Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared if
 /// all cases have the same change (Biometrics 10, 1954).
@@ -481,13 +487,13 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
     log_ratio.is_finite().then_some(log_ratio)
 }
 
-/// Key of the rows whose baseline is the same series, so that they share a level: metric, baseline
-/// and case.
+/// Metric, baseline and case. Rows with the same key share a level, because their baseline is the
+/// same series.
 type RowLevelKey = (String, String, String);
 
 /// Fills in the location of each side. Candidates with the same baseline share a level, so that the
-/// baseline has a single figure per case. If no side of a level varies, all keep their exact values:
-/// computed from ratios, 9304 bytes would become 9303.999999999998.
+/// baseline has a single figure per case. If no side of a level varies, every side keeps its exact
+/// value, because computing it from a ratio would turn 9304 bytes into 9303.999999999998.
 fn fill_locations(comparisons: &mut [CandidateComparison]) {
     let mut levels: HashMap<RowLevelKey, Vec<[usize; 2]>> = HashMap::new();
     for (comparison_index, comparison) in comparisons.iter().enumerate() {
@@ -501,7 +507,8 @@ fn fill_locations(comparisons: &mut [CandidateComparison]) {
             let row = &comparisons[comparison].rows[row];
             never_varies(&row.baseline) && never_varies(&row.candidate)
         });
-        // One level at a time: all of them together would copy every run of the session.
+        // Runs are pooled one level at a time, because pooling all levels at once would copy every
+        // run of the session.
         let pooled = if is_constant {
             Vec::new()
         } else {
@@ -529,8 +536,8 @@ fn never_varies(side: &SideSummary) -> bool {
     side_values(side).all(|value| value == side.runs[0].value)
 }
 
-/// Runs of a level: the baseline's, and all candidates' divided by their ratios. Empty without
-/// ratios.
+/// Values of all runs of a level: the baseline's values, and each candidate's values divided by the
+/// candidate's ratio. Empty if no candidate has a ratio.
 fn pooled_runs(comparisons: &[CandidateComparison], row_indices: &[[usize; 2]]) -> Vec<f64> {
     let mut pooled = Vec::new();
     for &[comparison, row] in row_indices {
@@ -546,7 +553,8 @@ fn pooled_runs(comparisons: &[CandidateComparison], row_indices: &[[usize; 2]]) 
     pooled
 }
 
-/// Average that matches the estimate: means for a ratio of means, else medians.
+/// Returns the average that suits a method: the mean if it estimates a ratio of means, else the
+/// median.
 fn centre(method: StatisticalMethod) -> fn(&[f64]) -> f64 {
     match method {
         StatisticalMethod::Rank
@@ -564,7 +572,8 @@ fn row_level_key(comparison: &CandidateComparison, row: &CaseComparison) -> RowL
     )
 }
 
-/// Estimated ratio, if the candidate's runs can be divided by it.
+/// Estimated ratio of candidate to baseline; `None` if the candidate's runs cannot be divided by
+/// this ratio.
 fn estimated_ratio(row: &CaseComparison) -> Option<f64> {
     let ratio = 1.0 + row.change?.value;
     (ratio.is_finite() && ratio != 0.0).then_some(ratio)

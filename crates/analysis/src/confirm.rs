@@ -12,7 +12,7 @@ use speedwell_stats::test::stratified::{StratifiedError, StratifiedRank, stratif
 use speedwell_stats::{BlockObservation, BlockSide};
 use std::sync::LazyLock;
 
-/// Runs per side at which a confirmation may stop.
+/// Numbers of runs per side at which a confirmation may stop.
 pub const CONFIRMATION_LOOKS: [u32; 6] = [14, 20, 26, 32, 40, 48];
 
 /// Probability of confirming a change that does not exist.
@@ -31,12 +31,13 @@ static CONFIRMATION_DESIGN: LazyLock<SequentialDesign> = LazyLock::new(|| {
 pub enum ConfirmationResult {
     /// The sides differ, in the suspected direction if there was one.
     Confirmed(IntervalEstimate),
-    /// They differ by less than what matters, in the other direction, or not detectably.
+    /// The sides differ by less than the smallest change that matters, or in the direction opposite
+    /// to the suspected one, or the data do not show that they differ.
     Refuted(IntervalEstimate),
 }
 
 impl ConfirmationResult {
-    /// The change as a share, with an interval valid over all looks.
+    /// The relative change, with an interval that is valid although there were several looks.
     pub fn change(&self) -> IntervalEstimate {
         match self {
             ConfirmationResult::Confirmed(change) | ConfirmationResult::Refuted(change) => *change,
@@ -44,9 +45,9 @@ impl ConfirmationResult {
     }
 }
 
-/// Evaluates these runs; `None` between looks, and at looks that leave the question open. `delta`
-/// is the smallest change that matters, as a share; `is_more` says whether the candidate's values
-/// were larger when the change was suspected.
+/// Evaluates these runs. Returns `None` between looks, and at looks that leave the question open.
+/// `delta` is the smallest change that matters, as a fraction. `is_more` says whether the
+/// candidate's values were larger when the change was suspected.
 ///
 /// # Errors
 /// Returns an error if a value has no logarithm or no block has both sides.
@@ -77,7 +78,7 @@ pub fn evaluate_confirmation(
     }))
 }
 
-/// The tested change as a share, with the interval of ratios that the test does not reject at
+/// The tested relative change, with the interval of changes that the test does not reject at
 /// `p_limit`. A change from zero is infinite.
 pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEstimate {
     let share = |ratio: f64| {
@@ -95,8 +96,8 @@ pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEsti
     }
 }
 
-/// Whether the values of a case and metric (by name) were larger when a change was suspected;
-/// `None` if no direction was suspected.
+/// Tells, by the names of a case and a metric, whether the candidate's values were larger when the
+/// change was suspected; `None` if no direction was suspected.
 pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
 /// Reads the confirmations of a session: each comparison of a case with its result. If no direction
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_shown_is_refuted_at_the_last_look() {
-        // With delta 0, no change can be shown to be smaller than what matters.
+        // With delta 0, no change can be shown to be smaller than the smallest change that matters.
         assert_eq!(evaluate_confirmation(&runs(20, 0.0), 0.0, true), Ok(None));
         let last = evaluate_confirmation(&runs(24, 0.0), 0.0, true);
         assert!(

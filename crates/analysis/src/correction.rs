@@ -1,4 +1,4 @@
-//! Corrects for multiple testing, and estimates how many more runs an open case needs.
+//! Corrects for multiple testing, and estimates how many more runs an undecided case needs.
 //!
 //! Decides the verdicts: a change is reported only if its p value survives the correction for
 //! everything shown together, across metrics, candidates and cases. Does not compute p values.
@@ -20,8 +20,8 @@ pub(super) struct FamilyMember<'a> {
     pub better: MetricDirection,
 }
 
-/// Fills in the adjusted p values and verdicts of a family of comparisons, and how many more runs
-/// the unclear ones need.
+/// Fills in the adjusted p values and verdicts of a family of comparisons. For each unclear
+/// comparison, also fills in how many more runs it needs.
 pub(super) fn correct_family(family: &mut [FamilyMember<'_>], correction: TestingCorrection) {
     let p: Vec<f64> = family
         .iter()
@@ -85,7 +85,8 @@ pub(super) fn correct_family(family: &mut [FamilyMember<'_>], correction: Testin
     }
 }
 
-/// Fraction of the error rate at which the next change would be significant.
+/// Returns the level at which one more change would be significant after the correction, as a
+/// fraction of the error rate.
 fn next_alpha_share(correction: TestingCorrection, tests: usize, discoveries: usize) -> f64 {
     let (tests, discoveries) = (tests.max(1), discoveries.min(tests.saturating_sub(1)));
     match correction {
@@ -95,7 +96,8 @@ fn next_alpha_share(correction: TestingCorrection, tests: usize, discoveries: us
     }
 }
 
-/// Marks an open case that cannot have a verdict, and says what it would take to get one.
+/// If a case is undecided because it cannot have a verdict, records the reason. If there are too
+/// few runs, a note says how many are enough.
 fn explain_no_verdict(
     row: &mut CaseRow,
     policy: &JudgingPolicy,
@@ -104,7 +106,8 @@ fn explain_no_verdict(
 ) {
     let tests = match correction {
         TestingCorrection::Holm => tests,
-        // Benjamini-Hochberg can find many changes together; without correction each stands alone.
+        // The number of tests does not put a verdict out of reach: Benjamini-Hochberg can find many
+        // changes together, and without correction each test stands alone.
         TestingCorrection::BenjaminiHochberg | TestingCorrection::None => 1,
     };
     let comparison = &row.comparison;
@@ -120,8 +123,8 @@ fn explain_no_verdict(
     }
 }
 
-/// Why an open case cannot have a verdict: its runs are too few for this many tests, or the test is
-/// undefined.
+/// Why an undecided case cannot have a verdict: it has too few runs for this many tests, or the
+/// test is undefined.
 fn no_verdict(row: &CaseRow, policy: &JudgingPolicy, tests: usize) -> Option<NoVerdict> {
     if row.outcome.end == DataEnd::TooFew {
         return Some(NoVerdict::TooFewRuns);
@@ -167,9 +170,9 @@ fn explain_open_verdict(
         .then(|| "There is a change (the interval excludes zero), but within the threshold.".into())
 }
 
-/// Approximate number of additional runs per side after which an unclear case is decided: as
-/// "changed", at the level left by the correction, or as "same", whichever comes first. `None` if
-/// the scatter of the runs so far is unknown.
+/// Approximate number of additional runs per side after which an unclear case is decided: either as
+/// "changed", at the significance level that the correction leaves, or as "same". The smaller of
+/// the two numbers is returned. `None` if it is unknown how much the runs scatter.
 fn additional_runs(row: &CaseRow, policy: &JudgingPolicy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;

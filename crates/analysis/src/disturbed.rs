@@ -1,9 +1,9 @@
-//! Counts the runs of each side that were disturbed according to kernel figures, and selects the
-//! runs that count when disturbed ones are rejected.
+//! Counts the runs of each side that were disturbed according to kernel figures. If rules reject
+//! disturbed runs, selects the runs that count.
 //!
 //! A run is never rejected by its value, only by rules fixed before the first run. The rules are
-//! not applied if one side is disturbed more often than another: that may be caused by the side
-//! itself, and rejecting its runs would hide it. Start at [`DisturbanceExposure::count_runs`].
+//! not applied if one side is disturbed more often than another: the side itself may be the cause,
+//! and rejecting its runs would hide that. Start at [`DisturbanceExposure::count_runs`].
 
 use speedwell_model::{
     DisturbanceFigure, RejectRule, RejectRules, Run, Session, SessionDesign, median,
@@ -11,24 +11,24 @@ use speedwell_model::{
 use speedwell_stats::test::fisher_exact;
 use std::collections::HashSet;
 
-/// p value from which sides count as disturbed equally often.
+/// Sides count as disturbed equally often if the p value of their difference is at least this.
 const UNEQUAL_P: f64 = 0.05;
 
-/// Share of disturbed runs that is worth showing in the table.
+/// The table shows which fraction of the runs was disturbed if this fraction exceeds the limit.
 const NOTABLE_SHARE: f64 = 0.10;
 
-/// Share of rejected runs above which the machine is too busy: the remaining runs may be a biased
-/// selection.
+/// The machine is too busy if a larger fraction of the runs was rejected: the remaining runs may be
+/// a biased selection.
 const MAX_REJECTED_SHARE: f64 = 0.30;
 
 /// How often one side of a case was disturbed, with the kernel figures of its runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DisturbanceExposure {
-    /// Number of runs, without repetitions.
+    /// Number of runs. A run that repeats a disturbed run does not count.
     pub runs: u32,
     /// Number of disturbed runs.
     pub disturbed: u32,
-    /// Median over the runs of each figure that the kernel reported.
+    /// Each figure that the kernel reported, with its median over the runs.
     pub figures: Vec<(DisturbanceFigure, f64)>,
     /// Whether rules reject disturbed runs, provided both sides are disturbed equally often.
     pub rejects: bool,
@@ -38,7 +38,8 @@ impl DisturbanceExposure {
     /// Counts the runs of one side.
     fn count_runs(design: &SessionDesign, runs: &[&Run]) -> DisturbanceExposure {
         let default_rules = RejectRules::default_rules();
-        // Earlier versions recorded only some of the figures, too few to count disturbed runs.
+        // Runs measured by earlier versions have no `kernel_stats`: those versions recorded too few
+        // figures to tell whether a run was disturbed.
         let is_recorded = |run: &&&Run| run.kernel_stats.is_some();
         let recorded: Vec<&Run> = runs.iter().filter(is_recorded).copied().collect();
         let is_disturbed = |run: &Run| {
@@ -62,12 +63,12 @@ impl DisturbanceExposure {
         }
     }
 
-    /// Share of disturbed runs.
+    /// Fraction of the runs that was disturbed.
     pub fn disturbed_share(&self) -> f64 {
         f64::from(self.disturbed) / f64::from(self.runs.max(1))
     }
 
-    /// Share of disturbed runs, if the kernel reported any figures.
+    /// Fraction of the runs that was disturbed, if the kernel reported any figures.
     pub fn known_share(&self) -> Option<f64> {
         (!self.figures.is_empty()).then(|| self.disturbed_share())
     }
@@ -80,7 +81,7 @@ impl DisturbanceExposure {
             .map(|(_, value)| *value)
     }
 
-    /// Whether the share is worth showing in the table.
+    /// Whether enough runs were disturbed for the table to show it.
     pub fn is_notable(&self) -> bool {
         self.disturbed_share() > NOTABLE_SHARE
     }
@@ -108,7 +109,7 @@ impl DisturbanceExposure {
         })
     }
 
-    /// Whether the disturbed shares differ by more than chance explains.
+    /// Whether one side was disturbed more often than the other, by more than chance explains.
     pub fn differs_from(&self, other: &DisturbanceExposure) -> bool {
         fisher_exact([self.disturbed, other.disturbed], [self.runs, other.runs]) < UNEQUAL_P
     }
@@ -117,8 +118,8 @@ impl DisturbanceExposure {
 /// Keeps one run per slot on each side of a case, in execution order, and returns how often each
 /// side was disturbed.
 ///
-/// If rules are applied, keeps the slot's undisturbed run; a slot without one is lost. Otherwise
-/// keeps the first run.
+/// If rules are applied, this keeps the undisturbed run of each slot and drops slots without one.
+/// Otherwise, it keeps the first run of each slot.
 pub(super) fn select_counted_runs(
     design: &SessionDesign,
     sides: &mut [Vec<&Run>],
@@ -143,7 +144,8 @@ pub(super) fn select_counted_runs(
     exposures
 }
 
-/// Whether all sides of a case were disturbed equally often.
+/// Whether the rules are applied to a case. They are applied only if all its sides were disturbed
+/// equally often.
 fn are_rules_applied(sides: &[DisturbanceExposure]) -> bool {
     let differs = |(index, side): (usize, &DisturbanceExposure)| {
         sides[..index].iter().any(|other| side.differs_from(other))
@@ -175,8 +177,8 @@ pub(super) fn warn_too_busy(
     })
 }
 
-/// Rules worth trying, each with the share of a session's runs that it would reject; empty if the
-/// kernel reported nothing.
+/// Rules worth trying, each with the fraction of a session's runs that it would reject. Empty if
+/// the kernel reported nothing.
 pub(super) fn rejected_by_rules(session: &Session) -> Vec<(RejectRule, f64)> {
     let known = session.runs.iter().filter(|run| run.kernel_stats.is_some());
     let runs: Vec<&Run> = known.collect();

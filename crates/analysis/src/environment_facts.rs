@@ -10,15 +10,17 @@ use std::sync::Arc;
 /// Facts about one session, as names and values.
 pub type EnvironmentFacts = Arc<Vec<(String, String)>>;
 
-/// Measures of machine load. Pressure saturates once the running programs outnumber the processors
-/// by two; the time that our program waited for a processor does not.
+/// Figures that show the load of the machine. Pressure saturates once there are two more running
+/// programs than processors. The time that the measured program waited for a processor does not
+/// saturate.
 const ACTIVITY_FIGURES: [(&str, DisturbanceFigure); 3] = [
     ("cpu pressure", DisturbanceFigure::Pressure),
     ("steal", DisturbanceFigure::Steal),
     ("time without a processor", DisturbanceFigure::Wait),
 ];
 
-/// Minimum number of sessions on each side of a change to judge the machine load there.
+/// Minimum number of sessions needed on each side of a change to judge the machine load of that
+/// side.
 const MIN_SESSIONS: usize = 3;
 
 /// Smallest shift of waiting or stolen time worth reporting, in percentage points.
@@ -64,8 +66,8 @@ pub fn environment_facts(environment: &Environment) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Machine load according to the kernel: medians over the runs of a session, in percent. They
-/// differ between any two sessions, so they are compared over many: see [`activity_shifts`].
+/// Machine load according to the kernel: medians over the runs of a session, in percent. These
+/// medians differ between any two sessions, so [`activity_shifts`] compares many sessions.
 #[derive(Default)]
 pub(crate) struct MachineActivity([Vec<f64>; ACTIVITY_FIGURES.len()]);
 
@@ -87,8 +89,8 @@ impl MachineActivity {
     }
 }
 
-/// Changes in machine load between the sessions before and after a change that are large enough to
-/// explain it.
+/// Compares the machine load in the sessions before a change with the load in those after it, and
+/// returns the differences that are large enough to explain the change.
 pub fn activity_shifts(
     before: &[EnvironmentFacts],
     after: &[EnvironmentFacts],
@@ -112,7 +114,8 @@ pub fn activity_shifts(
     ACTIVITY_FIGURES.into_iter().filter_map(shift).collect()
 }
 
-/// Facts that both sides have and that differ.
+/// Facts whose values differ between the sides. Facts that one side lacks, and facts about machine
+/// load, are left out.
 pub fn fact_differences(
     before: &[(String, String)],
     after: &[(String, String)],
@@ -142,7 +145,8 @@ pub fn fact_differences(
 /// Fact that names the active knobs of `speedwell tune`.
 pub(crate) const TUNED_FACT: &str = "tuned";
 
-/// Active knobs, if known: sessions measured by Speedwell always record them.
+/// Active knobs, if known. Speedwell always records active knobs, so in a session that it measured,
+/// a missing fact means that no knob was active.
 fn tuned_knobs(environment: &Environment) -> Option<String> {
     let knobs = environment.facts.get(TUNED_FACT).cloned();
     knobs.or_else(|| environment.speedwell.as_ref().map(|_| "nothing".to_owned()))

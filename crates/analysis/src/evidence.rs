@@ -1,8 +1,9 @@
-//! Computes the evidence in the data of one pair: the change with its interval, the p value of a
-//! single test, and the result of one look (an interim analysis), regardless of other cases.
+//! Compares baseline and candidate in one case. Computes the change with its interval, the p value
+//! of a single test, and the result of one look (an interim analysis). Other cases play no role.
 //!
-//! Decides how each method answers these questions; `sequential.rs` decides whether a p value is
-//! small enough among all cases. Start at [`evaluate_look`], [`estimate_change`] and [`p_value`].
+//! Decides how each method computes these results; `sequential.rs` decides whether a p value is
+//! small enough, given the number of cases tested. Start at [`evaluate_look`], [`estimate_change`]
+//! and [`p_value`].
 
 use crate::StatisticalMethod;
 use crate::paired::ComparedData;
@@ -18,18 +19,21 @@ use speedwell_stats::test::{
 use speedwell_stats::test::{mid_ranks, tie_term};
 use speedwell_stats::{BlockObservation, Interval, bootstrap};
 
-/// Bootstrap draws for a ratio of means; each end of a 95 % interval then rests on 50 values.
+/// Number of bootstrap draws for a ratio of means. With this number, 50 draws lie beyond each end
+/// of a 95 % interval.
 const BOOTSTRAP_DRAWS: usize = 2_000;
-/// Bisection steps that find a bootstrap p value to the resolution of the draws.
+/// Number of bisection steps that find a bootstrap p value. More steps would be finer than the
+/// draws can resolve.
 const BOOTSTRAP_HALVINGS: u32 = 11;
-/// Total runs up to which ties are counted exactly. Counting takes a millisecond at 60 runs and
-/// grows with their fourth power; beyond this limit the corrected normal approximation takes over.
+/// Maximum number of runs, over both sides, for which ties are counted exactly. Counting takes a
+/// millisecond for 60 runs, and the time grows with the fourth power of the number of runs. Beyond
+/// this limit, the normal approximation with a correction for ties is used.
 const MAX_EXACT_TIES: usize = 40;
 
-/// Change from baseline to candidate as a share, with the interval of the method at `limit`; `None`
-/// if no ratio exists.
+/// Relative change from baseline to candidate (0.1 is +10 %), with the method's interval at
+/// `limit`. `None` if no ratio exists, as for a change from zero.
 ///
-/// An end is -1 or infinite if too few runs cannot bound it. A change from zero has no percentage.
+/// An end of the interval is -1 or infinite if there are too few runs to bound it.
 pub(super) fn estimate_change(
     method: StatisticalMethod,
     data: &ComparedData,
@@ -48,10 +52,12 @@ pub(super) fn estimate_change(
     })
 }
 
-/// Ratios above this are relative to zero, for which the smallest number was substituted.
+/// A ratio above this means that the baseline is zero: the smallest positive number was substituted
+/// for zero.
 pub(crate) const FROM_ZERO_RATIO: f64 = 1e100;
 
-/// Change of data that may contain zeros: a change from zero exceeds [`FROM_ZERO_RATIO`].
+/// Like [`estimate_change`], but represents a change from zero as a number above
+/// [`FROM_ZERO_RATIO`].
 fn estimate_shift(
     method: StatisticalMethod,
     data: &ComparedData,
@@ -93,8 +99,9 @@ pub(super) fn p_value(
     .filter(|p| p.is_finite())
 }
 
-/// Change of arithmetic means as a share: by bootstrap over blocks, else by Fieller's method.
-/// `None` if there are fewer blocks than any claim needs, because their resamples vary too little.
+/// Relative change of the arithmetic means, by bootstrap over blocks, or by Fieller's method if the
+/// data have no blocks. `None` if the blocks hold fewer runs per side than the minimum for any
+/// verdict, because resamples of so few blocks vary too little.
 pub(super) fn mean_change(
     data: &ComparedData,
     confidence: f64,
@@ -108,7 +115,7 @@ pub(super) fn mean_change(
     ratio.map(ratio_to_share)
 }
 
-/// p value for two groups without blocks, with exact ties if affordable.
+/// p value for two groups without blocks. Ties are counted exactly if that does not take too long.
 pub fn mann_whitney_p(baseline: &[f64], candidate: &[f64]) -> f64 {
     use speedwell_stats::test::PValueMethod as Distribution;
     let pooled = [baseline, candidate].concat();
@@ -168,7 +175,7 @@ impl RankTest {
     }
 }
 
-/// Exact test of data in blocks or pairs; `None` if there are none.
+/// Exact test of data in blocks or pairs; `None` if the data have neither.
 fn rank_test(method: StatisticalMethod, data: &ComparedData) -> Option<RankTest> {
     match method {
         StatisticalMethod::SignedRank => signed_rank(&data.with_logs()?.to_pairs())
@@ -178,7 +185,7 @@ fn rank_test(method: StatisticalMethod, data: &ComparedData) -> Option<RankTest>
     }
 }
 
-/// Test of data in blocks; `None` if there are none.
+/// Test of data in blocks; `None` if the data have no blocks.
 pub(super) fn block_test(data: &ComparedData) -> Option<StratifiedRank> {
     if let Some(data) = data.with_logs() {
         return stratified_rank(&data.observations).ok();
@@ -220,9 +227,10 @@ fn ratio_of_means(data: &ComparedData, confidence: f64, seed: u64) -> Option<Rat
     (is_usable && estimate.interval.is_bounded()).then_some(estimate)
 }
 
-/// Observations, with artificial blocks if there are none: the runs of the longer side are
-/// distributed evenly. Values of independent sides are uncorrelated within such blocks, so
-/// resampling blocks resamples both sides.
+/// Returns the observations in blocks. Data without blocks get artificial blocks: one block for
+/// each run of the shorter side, with the runs of the longer side distributed evenly. Values of
+/// independent sides are uncorrelated within such blocks, so resampling blocks resamples both
+/// sides.
 fn block_observations(data: &ComparedData) -> Vec<BlockObservation> {
     if !data.observations.is_empty() {
         return data.observations.clone();
@@ -243,7 +251,8 @@ fn block_observations(data: &ComparedData) -> Vec<BlockObservation> {
     .concat()
 }
 
-/// Smallest risk at which the percentile interval excludes `ratio`.
+/// Smallest risk (one minus the confidence level) at which the percentile interval excludes
+/// `ratio`, found by bisection.
 fn bootstrap_p(data: &ComparedData, ratio: f64, seed: u64) -> Option<f64> {
     let (mut included, mut excluded) = (0.0, 1.0);
     for _ in 0..BOOTSTRAP_HALVINGS {
@@ -269,15 +278,18 @@ fn ratio_to_share(estimate: RatioEstimate) -> IntervalEstimate {
     }
 }
 
-/// Minimum number of pairs measured alone; fewer have no useful spread.
+/// Minimum number of pairs whose sides were measured one after the other. Fewer pairs do not show
+/// how much their ratios vary.
 const MIN_ALONE_PAIRS: usize = 3;
 
-/// p value below which pairs measured together and alone disagree.
+/// p value up to which pairs measured at once are taken to disagree with pairs whose sides were
+/// measured one after the other.
 const DISAGREEMENT_P: f64 = 0.01;
 
-/// Whether the ratios of pairs that shared a processor differ from those in `alone`, measured one
-/// after the other. If they differ, the sides disturb each other, for instance by evicting each
-/// other's caches, and the shared ratio is biased.
+/// Whether the ratios of pairs that shared a processor differ from the ratios of the pairs in
+/// `alone`, whose sides ran one after the other. If they differ, the sides disturb each other, for
+/// instance by evicting each other's caches, and the ratio of pairs that shared a processor is
+/// biased.
 pub(super) fn sharing_matters(at_once: &[(f64, f64)], alone: &[(f64, f64)]) -> bool {
     let logs = |pairs: &[(f64, f64)]| -> Vec<f64> {
         let logs = pairs.iter().map(|(a, b)| b.ln() - a.ln());
@@ -298,8 +310,8 @@ pub(super) enum ShiftDirection {
 /// Evidence at one look.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LookResult {
-    /// p value of this look alone, of the hypothesis of no change or, if a threshold is set, of no
-    /// change beyond it.
+    /// p value of this look alone. It tests the hypothesis of no change or, if a threshold is set,
+    /// of no change beyond the threshold.
     pub p: Option<f64>,
     /// Direction of the change if the p value is small enough.
     pub direction: Option<ShiftDirection>,
@@ -325,8 +337,8 @@ pub(super) fn evaluate_look(
     result
 }
 
-/// Evaluates non-negative values, which allow an exact test of every ratio that agrees with the
-/// interval.
+/// Evaluates non-negative values. For these, every ratio can be tested exactly, in agreement with
+/// the interval.
 fn look_by_ranks(
     data: &ComparedData,
     policy: &JudgingPolicy,
@@ -337,8 +349,9 @@ fn look_by_ranks(
         return LookResult::default();
     };
     let (p, direction) = test_beyond(&test, policy.threshold);
-    // Before the last look, the two tests behind "same" are shifted by delta symmetrically in
-    // logarithms.
+    // Two tests show that the change lies between two limits and so is "same". Before the last
+    // look, the limits are symmetric around zero as logarithms of the ratio. At the last look, they
+    // are symmetric around zero as relative changes.
     let highest = policy.delta.ln_1p();
     let lowest = if is_last {
         (-policy.delta).ln_1p()
@@ -371,8 +384,8 @@ fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
     ((2.0 * larger.min(smaller)).min(1.0), direction)
 }
 
-/// Evaluates by the other tests, which may differ slightly from their interval: both must agree
-/// before a claim is made.
+/// Evaluates data by the methods whose test and interval may disagree slightly. A difference is
+/// reported only if test and interval agree.
 fn look_by_interval(
     data: &ComparedData,
     policy: &JudgingPolicy,
@@ -413,8 +426,9 @@ fn look_by_interval(
     }
 }
 
-/// Range of changes that count as no change: within the threshold, widened by what repetitions
-/// within one process explain (docs/why/statistics.md, "Repetitions of one process").
+/// Range of changes that count as no change. It reaches from minus to plus the threshold, and is
+/// widened by the variation that repetitions within one process can explain
+/// (docs/why/statistics.md, "Repetitions of one process").
 fn tolerated_interval(threshold: f64, data: &ComparedData) -> Interval {
     Interval {
         low: (1.0 - threshold) * (-data.allowance).exp() - 1.0,
@@ -433,7 +447,8 @@ fn interval_direction(change: &IntervalEstimate, tolerated: Interval) -> Option<
     }
 }
 
-/// Standard error of the log ratio; the interval is 2 z standard errors wide in logarithms.
+/// Standard error of the log ratio, derived from the interval, which is 2 z standard errors wide in
+/// logarithms.
 pub(super) fn standard_error(change: &IntervalEstimate, limit: SignificanceLimit) -> Option<f64> {
     let error = (change.high.ln_1p() - change.low.ln_1p()) / (2.0 * limit.z);
     error.is_finite().then_some(error)
@@ -564,8 +579,8 @@ mod tests {
         );
     }
 
-    /// R 4.2.2: `t.test(b, a)$p.value` with a <- c(10.2, 11.1, 9.7, 10.9, 10.4, 10.0) and
-    /// b <- c(12.9, 12.1, 13.6, 11.8, 12.4).
+    /// The expected p value is from R 4.2.2: `t.test(b, a)$p.value` with a <- c(10.2, 11.1, 9.7,
+    /// 10.9, 10.4, 10.0) and b <- c(12.9, 12.1, 13.6, 11.8, 12.4).
     #[test]
     fn welch_uses_the_values_themselves_and_needs_them_to_vary() {
         let data = |baseline: &[f64], candidate: &[f64]| ComparedData {

@@ -1,5 +1,5 @@
-//! Exact counts: if all runs of each side give the same count, the change is known exactly and
-//! needs no statistics.
+//! Compares counts exactly. If all runs of the baseline agree on one count and all runs of the
+//! candidate agree on one count, the change is known exactly and needs no statistics.
 //!
 //! Decides when counts are exact, what the change then means, and what to report otherwise. Start
 //! at [`ExactCounts`].
@@ -8,18 +8,19 @@ use crate::{CandidateComparison, CaseComparison};
 use speedwell_model::{IntervalEstimate, Metric, MetricDirection, RunValue, Verdict};
 use std::collections::HashMap;
 
-/// Default delta of counts.
+/// Default delta of counts: the largest relative change that still means "same".
 pub(super) const COUNT_DELTA: f64 = 0.001;
 
-/// Runs per side that must agree.
+/// Minimum number of runs per side; all runs of a side must agree.
 const MIN_EXACT_RUNS: usize = 2;
 
 /// Comparison of the counts of both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ExactCounts {
-    /// All runs of each side agree. The change is a share, infinite for a change from zero.
+    /// All runs of each side agree. Holds the relative change, which is infinite for a change from
+    /// zero.
     Exact(f64),
-    /// Runs differ, within a side by at most this share.
+    /// Runs of at least one side differ, by at most this fraction of the smallest count.
     Vary(f64),
     /// Too few runs.
     TooFew,
@@ -95,8 +96,8 @@ impl ExactCounts {
     }
 }
 
-/// Adds a note to rows of instruction counts for which a time of the same runs has another verdict:
-/// fewer instructions do not imply less time.
+/// Adds a note to each row of instruction counts whose verdict differs from the verdict on time for
+/// the same case: fewer instructions do not imply less time.
 pub(super) fn note_time_disagreement(comparisons: &mut [CandidateComparison]) {
     let is_time =
         |comparison: &&CandidateComparison| Metric::TIMES.contains(&&*comparison.metric.name);

@@ -1,5 +1,5 @@
-//! Results of the analysis as plain figures. Reports turn them into documents; nothing here is
-//! formatted.
+//! Defines the results of the analysis as plain figures. Reports turn these into documents; nothing
+//! here is formatted.
 
 use crate::builds::LayoutSpread;
 use crate::disturbed::DisturbanceExposure;
@@ -31,11 +31,12 @@ pub struct AnalysisFindings {
     pub is_cross_session: bool,
     /// Number of runs after which measuring was cut short, if it was.
     pub ended_after: Option<usize>,
-    /// Whether too many runs were rejected as disturbed: the rest may be a biased selection.
+    /// Whether so many runs were rejected as disturbed that the rest may be a biased selection.
     pub is_too_busy: bool,
-    /// Reasons why a gate cannot judge, as parts of a sentence: what a session or side lacks.
+    /// Reasons why a gate cannot judge, as parts of a sentence. Each one names what a session or a
+    /// side lacks.
     pub gate_obstacles: Vec<String>,
-    /// Exclusions from the sources, as parts of a sentence.
+    /// Variants of the sources that were left out, as parts of a sentence.
     pub excluded: Vec<String>,
 }
 
@@ -50,7 +51,8 @@ pub struct CaseSummary {
     pub metric: Metric,
     /// One value per run, in execution order.
     pub runs: Arc<[RunValue]>,
-    /// Median with its interval; without an interval (low = high = value) for fewer than 6 runs.
+    /// Median with its interval. For fewer than 6 runs there is no interval: `low` and `high` equal
+    /// `value`.
     pub center: IntervalEstimate,
     /// Arithmetic mean.
     pub mean: f64,
@@ -105,19 +107,19 @@ pub struct CandidateComparison {
     pub metric: Metric,
     /// The test used.
     pub method: StatisticalMethod,
-    /// Confidence level of the intervals as a share, such as 0.95.
+    /// Confidence level of the intervals, such as 0.95.
     pub confidence: f64,
-    /// Largest change that still counts as "same", as a share.
+    /// Largest change that still counts as "same", as a fraction.
     pub delta: f64,
-    /// Threshold that a change must exceed, as a share; `None` if any change counts.
+    /// Threshold that a change must exceed, as a fraction; `None` if any change counts.
     pub threshold: Option<f64>,
-    /// Correction from which `q` results.
+    /// Correction that turns `p` into `q` in each row.
     pub correction: TestingCorrection,
     /// One row per case that both sides have, in order of first appearance.
     pub rows: Vec<CaseComparison>,
-    /// Geometric mean of the changes of all rows, as a share, with its interval.
+    /// Geometric mean of the changes of all rows, as a fraction, with its interval.
     pub overall: Option<IntervalEstimate>,
-    /// Whether `overall` is what a typical case can expect: there are five cases or more, and they
+    /// Whether `overall` describes a typical case: there are five cases or more, and their changes
     /// differ by no more than their intervals explain.
     pub is_typical: bool,
     /// Ids of cases that only the baseline has.
@@ -150,8 +152,8 @@ pub enum NoVerdict {
 pub struct SideSummary {
     /// One value per run, in execution order.
     pub runs: Arc<[RunValue]>,
-    /// Figure that matches the change: the candidate's is the baseline's times the estimated ratio.
-    /// Without a ratio, the median of all runs.
+    /// Figure that matches the change: the candidate's figure is the baseline's figure times the
+    /// estimated ratio. Without a ratio, it is the average of the side's own runs.
     pub location: f64,
     /// Median over the runs.
     pub median: f64,
@@ -172,16 +174,16 @@ pub struct CaseComparison {
     pub baseline: SideSummary,
     /// The candidate's side.
     pub candidate: SideSummary,
-    /// (candidate - baseline) / baseline with its interval, as shares; `None` if undefined. An end
-    /// is -1 or infinite if the runs are too few to bound it.
+    /// (candidate - baseline) / baseline, with its interval; `None` if undefined. An end of the
+    /// interval is -1 or infinite if there are too few runs to bound it.
     pub change: Option<IntervalEstimate>,
-    /// The same for the ratio of arithmetic means, which is sensitive to outliers and tails.
+    /// Change of the arithmetic means, with its interval. Both are sensitive to outliers and tails.
     pub mean_change: Option<IntervalEstimate>,
-    /// Whether typical and mean change disagree beyond both intervals.
+    /// Whether `change` and `mean_change` differ by more than half the width of the wider interval.
     pub is_shape_changed: bool,
-    /// p value of the hypothesis of no change or, if there is a threshold, of no change beyond it.
-    /// It is valid no matter when measuring ended, and agrees with the interval. `None` if
-    /// undefined.
+    /// p value of the hypothesis of no change or, if there is a threshold, of no change beyond the
+    /// threshold. The p value is valid no matter when measuring ended, and agrees with the
+    /// interval. `None` if undefined.
     pub p: Option<f64>,
     /// The p value adjusted for all comparisons shown together.
     pub q: Option<f64>,
@@ -200,7 +202,7 @@ pub struct CaseComparison {
     pub is_indicative: bool,
     /// Runs per side at which the sequential test decided.
     pub decided_at: Option<u32>,
-    /// Smallest change, as a share, that these runs would find with a probability of 80 %.
+    /// Smallest change, as a fraction, that this many runs would find with a probability of 80 %.
     pub detectable: Option<f64>,
     /// Approximate number of additional runs per side that an unclear case needs.
     pub more_runs: Option<u32>,
@@ -231,9 +233,9 @@ impl CandidateComparison {
 }
 
 impl CaseComparison {
-    /// Verdicts that a gate considers: the row's, and the one on all machines of the session
-    /// together, which the row may have withdrawn because it depends on the machine. Empty if the
-    /// answer is withheld.
+    /// Verdicts that a gate considers: the row's verdict, and the verdict on all machines of the
+    /// session together. The two differ if the row's verdict was withdrawn because it depends on
+    /// the machine. Empty if the answer is withheld.
     pub fn gate_verdicts(&self) -> impl Iterator<Item = Verdict> {
         let overall = self.machines.as_ref().map(|machines| machines.on_these);
         let verdicts = [self.verdict].into_iter().chain(overall);
@@ -277,17 +279,17 @@ pub struct CalibrationFindings {
     pub counts: NoiseCalibration,
     /// Conclusion.
     pub outcome: CalibrationOutcome,
-    /// Error rate that the test promises, as a share.
+    /// Error rate that the test promises, as a fraction.
     pub alpha: f64,
-    /// Actual error rate of these comparisons when nothing differs: with few runs the test cannot
-    /// use all of `alpha`.
+    /// Actual error rate of these comparisons when nothing differs. It is below `alpha` if there
+    /// are few runs.
     pub level: f64,
-    /// Share of false alarms with its interval; `None` without comparisons.
+    /// False alarms per comparison, with an interval; `None` without comparisons.
     pub rate: Option<IntervalEstimate>,
     /// Number of comparisons from which an excessively low number of false alarms is
     /// distinguishable from chance; `None` if no number is enough, because nothing varies.
     pub needed: Option<u32>,
-    /// Rules, each with the share of runs that it would reject.
+    /// Rules, each with the fraction of the runs that it would reject.
     pub rules: Vec<(RejectRule, f64)>,
     /// One entry per case, in order of first appearance.
     pub cases: Vec<CalibratedCase>,
@@ -326,7 +328,7 @@ pub struct CalibratedCase {
     pub autocorrelation: Option<f64>,
     /// Whether the autocorrelation exceeds what chance explains.
     pub is_dependent: bool,
-    /// Smallest change, as a share, that 32 runs per side would find with a probability of 80 %.
+    /// Smallest change, as a fraction, that 32 runs per side would find with a probability of 80 %.
     pub detectable: Option<f64>,
 }
 
@@ -335,12 +337,12 @@ pub struct CalibratedCase {
 pub struct SpreadChange {
     /// The case.
     pub case: Arc<Case>,
-    /// Median difference between two runs of a block, as a share.
+    /// Median difference between two runs of a block before the change, as a fraction.
     pub before: f64,
-    /// The same after the change.
+    /// Median difference between two runs of a block after the change, as a fraction.
     pub after: f64,
-    /// Change of that difference as a share, with an interval from resampled blocks; `None` if
-    /// nothing differed before.
+    /// Relative change of the median difference, with an interval from resampled blocks; `None` if
+    /// no runs differed before.
     pub change: Option<IntervalEstimate>,
 }
 
@@ -365,12 +367,12 @@ pub struct ParameterStudy {
     pub warnings: Vec<String>,
 }
 
-/// A parameter that was averaged over.
+/// A parameter over whose values cases are aggregated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AggregatedParameter {
     /// Name of the parameter.
     pub name: String,
-    /// Share of the variance within points that it explains (eta squared), 0 to 1.
+    /// Fraction of the variance within points that this parameter explains (eta squared), 0 to 1.
     pub explained: Option<f64>,
 }
 
@@ -385,7 +387,7 @@ pub struct StudyPoint {
     pub runs: Vec<f64>,
     /// Number of different cases aggregated.
     pub cases: usize,
-    /// Mean over cases of the mean over runs, with an interval that resamples runs within cases.
+    /// Mean of the cases' means. The interval is computed by resampling the runs of each case.
     pub mean: IntervalEstimate,
     /// Median over runs.
     pub median: f64,

@@ -1,8 +1,9 @@
-//! Gates: whether findings pass, fail or cannot be judged, and the line that reports the answer.
+//! Decides whether findings pass a gate, fail it or cannot be judged, and writes the line that
+//! reports the answer.
 //!
-//! Decides for comparisons of all kinds, so that every command and the server give the same answer;
-//! callers map the answer to an exit or commit status. The rules are tabulated in
-//! docs/reference/gates.md. Start at [`judge_findings`].
+//! The rules are the same for comparisons of all kinds, so that every command and the server give
+//! the same answer. Callers turn the answer into an exit status or a commit status.
+//! docs/reference/gates.md lists the rules. Start at [`judge_findings`].
 
 use crate::validity::FindingSeverity;
 use crate::{AnalysisFindings, CandidateComparison, CaseComparison, NoVerdict};
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum FailOn {
     /// If a case is worse.
     Worse,
-    /// If a case is worse, undecided, or has no counterpart.
+    /// If a case is worse or undecided, or if one side lacks it.
     Unclear,
     /// Never: no gate.
     #[default]
@@ -51,7 +52,7 @@ pub enum GateAnswer {
     Passed,
     /// Something is worse.
     Failed,
-    /// Something requested could not be judged, and nothing that was judged is worse.
+    /// Some requested case could not be judged, and no judged case is worse.
     CannotJudge,
 }
 
@@ -66,7 +67,7 @@ impl GateAnswer {
     }
 }
 
-/// Details of a gate's answer. Parts of sentences have no full stop.
+/// Details of a gate's answer. Each text is a part of a sentence, without a full stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateOutcome {
     /// Judged cases and metrics, in words: `11 cases by time`.
@@ -110,8 +111,8 @@ impl GateOutcome {
     }
 }
 
-/// Judges findings; `None` without a gate. `all_findings` holds the findings on every metric, if
-/// known: metrics that differ but are not part of the gate are mentioned.
+/// Judges findings; `None` if `fail_on` is `Never`. `all_findings` holds the findings on every
+/// metric, if known. The outcome then mentions metrics that differ but are not part of the gate.
 pub fn judge_findings(
     findings: &AnalysisFindings,
     fail_on: FailOn,
@@ -145,7 +146,8 @@ pub fn judge_findings(
 /// Why a gate cannot judge results without a comparison.
 pub(crate) const NOTHING_TO_COMPARE: &str = "there is nothing to compare";
 
-/// Whether a metric counts for the gate: the cache model's estimate does not.
+/// Whether a metric counts for the gate. Only the number of cycles estimated by the cache model
+/// does not count.
 fn is_decisive(metric: &Metric) -> bool {
     metric.name != Metric::CYCLES_ESTIMATE
 }
@@ -206,7 +208,7 @@ impl GateCounts {
     }
 }
 
-/// `11 cases by time`, `no case`.
+/// Describes the judged cases and metrics, as in `11 cases by time` or `no case`.
 fn describe_judged(gated: &[&CandidateComparison], counts: &GateCounts) -> String {
     let cases = match counts.judged.len() {
         0 => return "no case".to_owned(),
@@ -253,7 +255,7 @@ fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     failing
 }
 
-/// Undecided cases, cases that one side lacks, and cases left out.
+/// Remarks on undecided cases, cases that one side lacks, and cases left out.
 fn undecided_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     let mut remarks = Vec::new();
     if fail_on != FailOn::Unclear {
@@ -322,7 +324,8 @@ fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> 
     obstacles
 }
 
-/// Gaps in sessions and sides, failures, and unusable figures.
+/// Reasons why findings cannot be judged: gaps in sessions and sides, failures, and unusable
+/// figures.
 pub(crate) fn finding_obstacles(findings: &AnalysisFindings) -> Vec<String> {
     let mut obstacles = findings.gate_obstacles.clone();
     let failures = findings.failures.iter();
@@ -382,13 +385,13 @@ fn count_cases(count: usize) -> String {
 /// Maximum number of names listed; the rest are only counted.
 const MAX_LISTED: usize = 3;
 
-/// `'a', 'b' and 4 more`.
+/// Lists names in quotes, such as `'a', 'b', 'c' and 4 more`.
 fn quote_names(names: &BTreeSet<String>) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
     list_names(quoted.iter().map(String::as_str))
 }
 
-/// `a`, `a and b`, `a, b, c and 4 more`; each name once.
+/// Lists each name once, as in `a`, `a and b` or `a, b, c and 4 more`.
 fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut distinct: Vec<String> = Vec::new();
     for name in names {

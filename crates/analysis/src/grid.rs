@@ -45,7 +45,7 @@ impl<'s> RunGrid<'s> {
     }
 
     fn fill_cases(&mut self, session: &'s Session) {
-        // Runs usually share one `Arc` per case, so ids are rarely built.
+        // The runs of one case usually share one `Arc`, so ids are rarely built.
         let mut by_address: HashMap<*const Case, usize> = HashMap::new();
         let mut by_id: HashMap<String, usize> = HashMap::new();
         for run in &session.runs {

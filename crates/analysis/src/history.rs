@@ -1,4 +1,5 @@
-//! All series of a project along one line of revisions, for reporting.
+//! Defines the history of a project for reports: its series along one line of revisions. Finds
+//! changes that several series have in common.
 
 use crate::environment_facts::FactDifference;
 use crate::trend::{MAX_BORDER_SHIFT, SearchedTrend, SeriesLevel, TrendPoint, verdict_of_change};
@@ -8,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// The measured history of a project along a line of revisions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProjectHistory {
-    /// Branch of the line; a leading `/` means that no repository provided the order.
+    /// Branch of the line. A leading `/` means that the order of revisions did not come from a
+    /// repository.
     pub line: String,
-    /// Smallest change that matters, as a share.
+    /// Smallest change that matters, as a fraction (0.02 is 2 %).
     pub threshold: f64,
     /// The requested series.
     pub series: Vec<SeriesTrend>,
@@ -18,7 +20,7 @@ pub struct ProjectHistory {
     pub machines: BTreeMap<u32, Machine>,
     /// Release names and annotations, by revision id.
     pub labels: HashMap<String, Vec<String>>,
-    /// Revisions of the line with labels; only when the whole trend is shown.
+    /// Revisions of the line that have labels. Empty unless the whole trend is shown.
     pub landmarks: Vec<RevisionMarker>,
     /// The parent branch, if it differs from the branch of the line and is shown.
     pub target: Option<String>,
@@ -31,18 +33,20 @@ pub struct ProjectHistory {
 /// A series with its trend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesTrend {
-    /// Number in the store; for series joined by renames, the number of the newest one.
+    /// Number in the store. If the series was joined from several series, because cases were
+    /// renamed, this is the number of the newest one.
     pub number: i64,
     /// Current key.
     pub key: SeriesKey,
-    /// Its trend.
+    /// The trend of the series.
     pub trend: SearchedTrend,
     /// Environment facts that changed near each change, in order of the changes.
     pub causes: Vec<Vec<FactDifference>>,
     /// Environment facts that changed between successive points of one machine, by index of the
-    /// later point; only when the whole trend is shown.
+    /// later point. Empty unless the whole trend is shown.
     pub environment_changes: BTreeMap<usize, Vec<FactDifference>>,
-    /// Sessions in which the case failed, which have no point; only when the whole trend is shown.
+    /// Sessions without a point, because the case failed in them. Empty unless the whole trend is
+    /// shown.
     pub failures: Vec<RevisionMarker>,
     /// Points of the parent branch after the fork; their positions continue from the fork.
     pub continuation: Vec<TrendPoint>,
@@ -54,14 +58,15 @@ const AROUND_CHANGE: usize = 10;
 /// Logarithm of the maximum ratio of two levels that may belong to one case under two names.
 const SAME_LEVEL_LOG_RATIO: f64 = 0.1;
 
-/// Minimum number of cases to look for common changes.
+/// Minimum number of changed cases for a common change.
 const MIN_COMMON_CASES: usize = 3;
 
 /// A revision at which nearly all cases changed in one direction, which suggests a common cause
 /// rather than the code of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommonChange<'a> {
-    /// First measured revision of the new levels, by majority of the changes.
+    /// First measured revision of the new levels. If the changes of the cases lie a few revisions
+    /// apart, this is the median of their revisions.
     pub after: &'a str,
     /// Metric name.
     pub metric: &'a str,
@@ -69,7 +74,7 @@ pub struct CommonChange<'a> {
     pub changed: usize,
     /// Number of cases searched.
     pub searched: usize,
-    /// Smallest and largest new level, as multiples of the old ones.
+    /// Smallest and largest ratio of a case's new level to its old level.
     pub ratios: [f64; 2],
 }
 
@@ -80,7 +85,8 @@ impl ProjectHistory {
     }
 
     /// Revisions at which at least three quarters of the cases changed in the same direction, in
-    /// line order. Changes that were measured again are ignored, since those are resolved.
+    /// line order. Changes that were measured again are ignored, because the second measurement
+    /// already confirmed or refuted them.
     pub fn common_changes(&self) -> Vec<CommonChange<'_>> {
         let mut by_kind: BTreeMap<(&str, &str, bool), Vec<&SeriesTrend>> = BTreeMap::new();
         for series in self
@@ -97,14 +103,15 @@ impl ProjectHistory {
         let mut found: Vec<(u32, CommonChange<'_>)> = groups
             .flat_map(|((metric, _, is_rise), cases)| find_common_changes(&cases, metric, is_rise))
             .collect();
-        // Several metrics of the same cases change together.
+        // Several metrics of the same cases change together, so only the first of neighboring
+        // common changes is kept.
         found.sort_by_key(|(position, common)| (*position, usize::MAX - common.changed));
         found.dedup_by(|later, earlier| later.0 - earlier.0 <= MAX_BORDER_SHIFT);
         found.into_iter().map(|(_, common)| common).collect()
     }
 
-    /// Series of one case and metric that differ in unit or direction, the older one first. They
-    /// are separate trends.
+    /// Pairs of series of one case and metric that differ in unit or direction. The older series
+    /// comes first. The two series are separate trends.
     pub fn changed_metrics(&self) -> Vec<[&SeriesKey; 2]> {
         let mut series_by_name: HashMap<(&str, &str, &str), &SeriesTrend> = HashMap::new();
         let mut pairs = Vec::new();
@@ -124,8 +131,8 @@ impl ProjectHistory {
         pairs
     }
 
-    /// Cases that end where others begin, at the same level: possible renames, from the first to
-    /// the second.
+    /// Pairs of cases that may be one renamed case: the second case begins right after the first
+    /// case ends, at the same level.
     pub fn possible_renames(&self) -> Vec<(&str, &str)> {
         let position_range = |series: &SeriesTrend| {
             let points = &series.trend.points;
@@ -266,7 +273,7 @@ impl SeriesTrend {
         })
     }
 
-    /// Whether another series may be this one under a new name.
+    /// Whether another series may be this series under a new name.
     fn may_continue_as(&self, other: &SeriesTrend) -> bool {
         let (last, first) = (self.trend.levels.last(), other.trend.levels.first());
         let is_alike = last.zip(first).is_some_and(|(last, first)| {
@@ -307,7 +314,8 @@ impl SearchedTrend {
             .collect()
     }
 
-    /// Successive pairs at or near the place of a change, where its cause may lie.
+    /// Index pairs of successive points of one machine at or near a change. The cause of the change
+    /// may lie between these points.
     pub fn successions_near(&self, change: &RecordedChange) -> Vec<(usize, usize)> {
         let (Some(before), Some(after)) = (
             self.revision_position(&change.before),
@@ -337,8 +345,8 @@ impl SearchedTrend {
         ])
     }
 
-    /// Number of revisions of the line between the points before and after a change, the newer one
-    /// included.
+    /// Number of revisions of the line that may have introduced a change: all after the point
+    /// before the change, up to and including the point after it.
     pub fn revisions_between(&self, change: &RecordedChange) -> Option<u32> {
         Some(
             self.revision_position(&change.after)?
@@ -353,8 +361,8 @@ mod tests {
     use crate::trend::{search_trend, tests::points_from};
     use speedwell_model::Metric;
 
-    /// Creates a history with one series per factor, which multiplies its values from position 20
-    /// on.
+    /// Creates a history with one series per factor. The factor multiplies the values of its series
+    /// from position 20 on.
     fn history(factors: &[f64]) -> ProjectHistory {
         let course = |(number, factor): (u32, &f64)| {
             let value = |place: u32| {

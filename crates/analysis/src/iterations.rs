@@ -1,14 +1,15 @@
 //! Decides whether a number of iterations gives steady enough results.
 //!
-//! Follows the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case
-//! (with the population standard deviation) and its mean over the cases are limited. A minimum
-//! sample length can be required as well. Also decides which number to try next. Does not measure.
-//! Start at [`IterationSearch`].
+//! Follows the rule of Node core's `calibrate-n.js`, which limits the coefficient of variation of
+//! each case (computed with the population standard deviation) and its mean over the cases. A
+//! minimum sample length can be required as well. Also decides which number to try next. Does not
+//! measure. Start at [`IterationSearch`].
 
 use indexmap::IndexMap;
 use speedwell_stats::describe::{mean, standard_deviation};
 
-/// Required steadiness: limits of coefficients of variation, as shares.
+/// Required steadiness. Results are steady if their coefficients of variation, as fractions, are
+/// within these limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RequiredSteadiness {
     /// Upper limit of the mean over the cases (exclusive).
@@ -22,7 +23,7 @@ pub struct RequiredSteadiness {
 pub struct VariationSpread {
     /// One per case; NaN for a case without results.
     pub cases: Vec<f64>,
-    /// Their mean; infinite without cases.
+    /// Mean over the cases; infinite without cases.
     pub mean: f64,
 }
 
@@ -60,8 +61,8 @@ pub struct IterationLevel {
     pub names: Vec<String>,
     /// Variation of the results.
     pub spread: VariationSpread,
-    /// Median sample length, in nanoseconds, of the case where it is shortest; `None` if lengths
-    /// are unknown.
+    /// Median sample length, in nanoseconds, of the case with the shortest samples; `None` if
+    /// lengths are unknown.
     pub shortest_ns: Option<u64>,
 }
 
@@ -150,9 +151,10 @@ impl IterationSearch {
         shortest_ns.is_none_or(|shortest_ns| shortest_ns >= self.min_ns)
     }
 
-    /// Skips the numbers that would be too small if time were proportional to the number, given that
-    /// the current one took `shortest_ns`. The fixed cost of a first sample only makes iterations look
-    /// slower, so no sufficient number is skipped.
+    /// Skips numbers of iterations that are too small. Assumes that the time of a sample is
+    /// proportional to the number of iterations, given that samples of the current number took
+    /// `shortest_ns`. The fixed cost of a first sample only makes iterations look slower, so no
+    /// sufficient number is skipped.
     pub fn skip_too_small(&mut self, shortest_ns: u64) {
         let mut expected_ns = shortest_ns.max(1);
         while let Some(n) = self.n {

@@ -1,10 +1,10 @@
-//! Turns series into findings: pure functions without I/O or formatting.
+//! Turns series into findings, in pure functions without I/O or formatting.
 //!
 //! [`analyze_session()`] judges one session, [`compare_sources()`] compares several,
 //! [`calibrate_session()`] calibrates a machine, and [`study_parameter()`] finds how a metric
-//! depends on a parameter. A [`StopRule`] decides while measuring when a case needs no more runs.
-//! Verdicts come from `sequential.rs`, for measuring and analyzing alike. Start at
-//! [`analyze_session()`].
+//! depends on a parameter. During a measurement, a [`StopRule`] decides when a case needs no more
+//! runs. The stop rule and the analysis use the same decisions, which `sequential.rs` makes. Start
+//! at [`analyze_session()`].
 
 mod between_sessions;
 pub mod bisect;

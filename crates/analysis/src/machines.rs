@@ -1,10 +1,10 @@
 //! Draws conclusions about a case measured on several machines.
 //!
 //! Makes three statements, in this order: what holds on these machines (from the test of all
-//! blocks, decided elsewhere), whether it is the same on all of them, and what to expect on similar
-//! machines. Runs are compared only within their machine, and machines of different classes are not
-//! pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several machines", lists
-//! the error rates.
+//! blocks, decided elsewhere), whether the change is the same on all of them, and what to expect on
+//! similar machines. Runs are compared only within their machine, and machines of different classes
+//! are not pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several
+//! machines", lists the error rates.
 
 use crate::CandidateComparison;
 use crate::evidence;
@@ -17,16 +17,17 @@ use speedwell_stats::interval::{mean_t, values_to_halve};
 use speedwell_stats::test::{WelchError, welch_anova};
 use std::collections::{BTreeMap, HashMap};
 
-/// Minimum number of blocks per machine to estimate its scatter for a test of several machines:
-/// with 4 blocks on each of 8 machines the test has 7.8 % false alarms at a level of 5 %; with more
-/// blocks it keeps its level.
+/// Minimum number of blocks on a machine for the test of whether machines differ. The test
+/// estimates the scatter of each machine. With 4 blocks on each of 8 machines, the test has 7.8 %
+/// false alarms at a level of 5 %; with more blocks, it keeps its level.
 const MIN_BLOCKS: usize = 4;
-/// Minimum number of machines to generalize to their class: Student's interval of two would be
-/// twelve times as wide as their scatter.
+/// Minimum number of machines from which to generalize to their class. Student's interval from two
+/// machines would be twelve times as wide as the difference between them.
 const MIN_MACHINES: usize = 3;
-/// Level of the test whether machines differ.
+/// Level of the test of whether machines differ.
 const EQUALITY_LEVEL: f64 = 0.05;
-/// Block effects closer than this count as equal; the difference is rounding of logarithms.
+/// Block effects count as equal if they differ by less than this: such a difference comes from
+/// rounding of logarithms.
 const ROUNDING: f64 = 1e-9;
 
 /// Results for a case by machine.
@@ -34,7 +35,7 @@ const ROUNDING: f64 = 1e-9;
 pub struct AcrossMachines {
     /// One entry per machine that measured the case, in session order.
     pub machines: Vec<MachineEffect>,
-    /// Verdict on these machines from all blocks together. Gates use this one.
+    /// Verdict on these machines from all blocks together. Gates use this verdict.
     pub on_these: Verdict,
     /// p value of the hypothesis that the change is the same on all machines; `None` if fewer than
     /// two machines have enough blocks.
@@ -48,13 +49,13 @@ pub struct AcrossMachines {
 /// Change on a single machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineEffect {
-    /// Its name in the fleet.
+    /// Name of the machine in the fleet.
     pub name: String,
     /// Machine class.
     pub class: String,
     /// Number of complete blocks.
     pub blocks: usize,
-    /// Change with its interval, from the machine's own runs; `None` if they are too few.
+    /// Change with its interval, from the machine's own runs; `None` if there are too few runs.
     pub change: Option<IntervalEstimate>,
     /// Log ratio of each complete block.
     pub(super) effects: Vec<f64>,
@@ -91,7 +92,8 @@ impl AcrossMachines {
     }
 }
 
-/// Computes the change on each machine for these cases of a session on several machines.
+/// Computes the change on each machine, for each case in `ids`. Several machines measured the
+/// session.
 pub(super) fn effects_of_cases<'c>(
     session: &Session,
     grid: &RunGrid<'_>,
@@ -121,7 +123,8 @@ pub(super) fn add_machine_results(
     for (comparison, effects) in comparisons.iter_mut().zip(effects) {
         for (row, mut machines) in comparison.rows.iter_mut().zip(effects) {
             if let [only] = &mut machines[..] {
-                // A single machine has the row's change, which may rest on several looks.
+                // If there is one machine, its change is the row's change, which may be based on
+                // several looks.
                 only.change = row.change;
             }
             let results = conclude_across(machines, row.verdict, policy);
@@ -200,7 +203,7 @@ fn block_effects(data: &ComparedData) -> Vec<f64> {
         .collect()
 }
 
-/// Draws the conclusions about machines with known changes.
+/// Draws the conclusions about machines, given the change on each machine.
 pub(super) fn conclude_across(
     machines: Vec<MachineEffect>,
     on_these: Verdict,
@@ -241,7 +244,7 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
     match welch_anova(&groups) {
         Ok(test) => Some(test.p),
         Err(WelchError::TooFew) => None,
-        // Counts and exact values have no scatter: they are either equal or not.
+        // Counts and exact values do not scatter, so the machines' values are equal or not.
         Err(WelchError::Constant) => {
             let spread = |values: &[f64]| {
                 let range = values
@@ -259,7 +262,8 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
     }
 }
 
-/// Whether the machines individually agree: all change in one direction, or none relevantly.
+/// Whether the machines individually agree: the case changes in the same direction on all machines,
+/// or it changes on no machine by an amount that matters.
 fn machines_agree(machines: &[MachineEffect], policy: &JudgingPolicy) -> bool {
     let all_changes = |holds: &dyn Fn(&IntervalEstimate) -> bool| {
         let mut changes = machines
@@ -272,7 +276,7 @@ fn machines_agree(machines: &[MachineEffect], policy: &JudgingPolicy) -> bool {
         || all_changes(&|change| change.lies_within(-policy.delta, policy.delta))
 }
 
-/// Generalizes from one value per machine to their class.
+/// Generalizes from one value per machine to the class of these machines.
 fn class_population(class: &str, values: &[f64], confidence: f64) -> Option<MachinePopulation> {
     if values.len() < MIN_MACHINES {
         return None;

@@ -1,10 +1,11 @@
 //! Arranges the values of two variants for one case and metric as the test needs them, and detects
-//! runs that depend on earlier ones.
+//! runs that depend on earlier runs.
 //!
-//! Decides which values are compared: with randomized blocks only the values of complete blocks,
-//! since a lost run unbalances its block; otherwise all. A block counts for a pair if both its
-//! sides are complete, whatever happened to a third variant: the order of these two within the
-//! block is random all the same. Does not know which tests are used. Start at [`PairedRuns`].
+//! Decides which values are compared. With randomized blocks, only the values of complete blocks
+//! are compared, because a lost run unbalances its block. Otherwise, all values are compared. A
+//! block is complete if both sides have all their runs in it, even if a third variant lost a run:
+//! the order of the two sides within the block is still random. Does not know which tests are used.
+//! Start at [`PairedRuns`].
 
 use speedwell_model::RunValue;
 use speedwell_stats::BlockObservation;
@@ -19,7 +20,8 @@ pub(super) enum RunMatching {
     Blocks {
         /// Runs of each variant in one block.
         runs: usize,
-        /// Number and runs of the last planned block, if it is shorter than the others.
+        /// Number of the last planned block and its runs per side, if that block is shorter than
+        /// the others.
         short: Option<(u32, usize)>,
     },
     /// In pairs: the runs of slots 2k and 2k + 1.
@@ -29,8 +31,8 @@ pub(super) enum RunMatching {
 }
 
 impl RunMatching {
-    /// Matches in blocks of equal length; if `planned` runs of each variant do not fill them, the
-    /// last one is shorter.
+    /// Matches runs in blocks of equal length. If `planned` runs of each variant do not fill the
+    /// last block, that block is shorter.
     pub fn in_blocks(runs: usize, planned: Option<usize>) -> RunMatching {
         let block_len = runs.max(1);
         let remainder = |planned: usize| ((planned / block_len) as u32, planned % block_len);
@@ -80,6 +82,8 @@ pub(super) struct PairedRuns {
 /// A complete block.
 #[derive(Default)]
 struct CompleteBlock {
+    /// Slot and block number of the run that completed the block. This is the run with the largest
+    /// slot.
     completed: (u32, u32),
     baseline: Vec<f64>,
     candidate: Vec<f64>,
@@ -94,8 +98,8 @@ pub(super) struct ComparedData {
     pub candidate: Vec<f64>,
     /// The same values with their blocks; empty when runs are not matched.
     pub observations: Vec<BlockObservation>,
-    /// How far two processes of the same program may differ, as a logarithm; 0 for independent
-    /// runs.
+    /// How much two processes of the same program may differ, as the logarithm of the ratio of
+    /// their values; 0 for independent runs.
     pub allowance: f64,
 }
 
@@ -126,9 +130,9 @@ impl ComparedData {
         self.is_never_negative() && median(&self.baseline) == 0.0
     }
 
-    /// Makes all values suitable for logarithms: rank tests only need to know which of two ratios
-    /// is larger, and zero is below every positive number, so the smallest positive number replaces
-    /// it. `None` for negative values.
+    /// Makes all values suitable for logarithms by replacing zero with the smallest positive
+    /// number. Rank tests only need the order of the values, and both zero and its replacement are
+    /// below every other value. `None` if a value is negative.
     pub fn with_logs(&self) -> Option<Cow<'_, ComparedData>> {
         if !self.is_never_negative() {
             return None;
@@ -152,7 +156,7 @@ impl ComparedData {
         }))
     }
 
-    /// The value shared by all runs of both sides, if any.
+    /// The common value of all runs of both sides, if they all have the same value.
     pub fn constant_value(&self) -> Option<f64> {
         let first = self.all_values().next()?;
         self.all_values()
@@ -199,7 +203,7 @@ impl PairedRuns {
         }
     }
 
-    /// Keeps complete pairs, and only those runs of the baseline that were measured with this
+    /// Keeps complete pairs. Drops runs of the baseline that were measured together with another
     /// candidate.
     fn match_pairs(&mut self) {
         let pairs = |runs: &[RunValue]| runs.iter().map(|run| run.slot / 2).collect();
@@ -257,7 +261,7 @@ impl PairedRuns {
         }
     }
 
-    /// First block in which both sides have a run; `None` if there is none.
+    /// Block by whose end both sides have their first run; `None` if one side has no run.
     pub fn begins_in_block(&self) -> Option<u32> {
         let first = |side: &[RunValue]| side.iter().map(|run| run.block).min();
         Some(first(&self.baseline)?.max(first(&self.candidate)?))
@@ -309,7 +313,8 @@ impl PairedRuns {
         }
     }
 
-    /// Splits the complete blocks into consecutive parts of `blocks` blocks; drops the remainder.
+    /// Splits the complete blocks into consecutive parts of `blocks` blocks each. Blocks that do
+    /// not fill a part are dropped.
     pub fn split_blocks(&self, blocks: usize) -> Vec<ComparedData> {
         self.blocks
             .chunks_exact(blocks.max(1))
@@ -349,7 +354,7 @@ impl CompleteBlock {
     }
 }
 
-/// Logarithm of the largest value divided by the smallest positive one.
+/// Logarithm of the ratio of the largest value to the smallest positive value.
 fn log_range(values: &[f64]) -> f64 {
     let positive = values.iter().copied().filter(|value| *value > 0.0);
     let (min, max) = positive.fold((f64::INFINITY, 0.0_f64), |(min, max), value| {
@@ -361,16 +366,17 @@ fn log_range(values: &[f64]) -> f64 {
 /// Minimum number of runs for a meaningful correlation.
 const MIN_CORRELATION_RUNS: usize = 8;
 
-/// Lag-1 autocorrelation of one series in execution order; `None` below 8 runs or for constant
-/// values.
+/// Lag-1 autocorrelation of one series in execution order; `None` for fewer than 8 runs and for
+/// constant values.
 pub(super) fn series_autocorrelation(values: &[f64]) -> Option<f64> {
     let correlation =
         (values.len() >= MIN_CORRELATION_RUNS).then(|| lag1_autocorrelation(values))?;
     correlation.is_finite().then_some(correlation)
 }
 
-/// Whether a lag-1 autocorrelation of `runs` values exceeds that of independent ones in 95 % of
-/// cases (Box and Jenkins, Time Series Analysis, 1970: standard error 1 / sqrt n).
+/// Whether a lag-1 autocorrelation of `runs` values is larger than chance explains. The limit is
+/// two standard errors of 1 / sqrt n (Box and Jenkins, Time Series Analysis, 1970), which
+/// independent values exceed in 5 % of cases.
 pub(super) fn exceeds_chance(correlation: f64, runs: usize) -> bool {
     correlation.abs() > 2.0 / (runs as f64).sqrt()
 }
@@ -440,8 +446,8 @@ mod tests {
 
     #[test]
     fn a_candidate_is_compared_with_the_runs_of_the_baseline_beside_it() {
-        // Two candidates: pairs 0 and 2 belong to this one, 1 and 3 to the other; in round 2 this
-        // one lost its run.
+        // There are two candidates: pairs 0 and 2 belong to `new`, and pairs 1 and 3 to the other
+        // candidate. In round 2, `new` lost its run.
         let old = side(&[
             (0, 0, 1.0),
             (2, 0, 9.0),

@@ -1,14 +1,15 @@
 //! Suggests paired runs on one processor for cases that a busy machine left unclear.
 //!
-//! Decides by the processor time of the same runs, because paired runs compare only that. Start at
-//! [`pairs_hint`].
+//! Estimates the number of pairs from the processor time of the runs measured so far, because
+//! paired runs compare only processor time. Start at [`pairs_hint`].
 
 use crate::{AnalysisFindings, AnalysisSettings, analyze_session};
 use speedwell_model::{Metric, RunOrder, Session, Verdict};
 use std::collections::BTreeSet;
 
-/// Suggests `--order paired` with the number of pairs that the unclear cases would need; `None` if
-/// the machine was quiet, every case has a verdict, or pairs are not available.
+/// Suggests `--order paired` with the number of pairs that the unclear cases would need. `None` if
+/// the machine was quiet, if every case with one worker has a verdict, or if the session was not
+/// measured in blocks or does not record processor time.
 pub fn pairs_hint(
     session: &Session,
     findings: &AnalysisFindings,
@@ -32,7 +33,7 @@ pub fn pairs_hint(
         ..settings.clone()
     };
     let as_they_are = runs_for_verdicts(findings, &unclear).unwrap_or(usize::MAX);
-    // Pairs cancel the noise that both sides share.
+    // The estimate is an upper limit, because pairs also cancel the noise that both sides share.
     let estimate = runs_for_verdicts(&analyze_session(session, &by_processor_time), &unclear)
         .filter(|pairs| *pairs < as_they_are)
         .map_or_else(String::new, |pairs| {

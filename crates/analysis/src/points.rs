@@ -1,7 +1,7 @@
-//! Makes a point of each series of a session: what the session contributes to a trend.
+//! Turns each series of a session into one point of a trend.
 //!
-//! Decides which series become points, and the revision, machine and environment of each. Does not
-//! look at other sessions. Start at [`session_points`].
+//! Decides which series become points, and to which revision, machine and environment each point
+//! belongs. Does not look at other sessions. Start at [`session_points`].
 
 use crate::builds::independent_values;
 use crate::environment_facts::{MachineActivity, environment_facts};
@@ -13,16 +13,16 @@ use speedwell_model::{
 use speedwell_stats::describe::{NORMAL_CONSISTENCY, mad, median};
 use speedwell_stats::interval::median_binomial;
 
-/// Variant name of series with a single variant, so that a program in a comparison continues the
-/// series of the same program run alone.
+/// Variant name of series that measure the project itself. The name is always the same, so that
+/// sessions with one variant and comparisons of revisions contribute to the same series.
 const ONLY_VARIANT: &str = "default";
 
 /// Confidence level of a point's interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// All points of a session. A session that did not end as planned has none, because missing runs
-/// are not filled in. Neither has a session on several machines, because a point belongs to one
-/// machine.
+/// All points of a session. A session that did not end as planned has no points, because nothing
+/// replaces its missing runs. A session on several machines has no points either, because a point
+/// belongs to one machine.
 pub fn session_points(session: &Session) -> SessionPoints {
     let mut points = PointCollector::default();
     points.add_part(session);
@@ -38,7 +38,7 @@ pub struct PointCollector {
 }
 
 impl PointCollector {
-    /// Adds the session with all runs of some of its cases.
+    /// Adds a part of the session, which holds all runs of some of its cases.
     pub fn add_part(&mut self, part: &Session) {
         self.activity.add_runs(&part.runs);
         if matches!(part.state, SessionState::Complete | SessionState::Imported)
@@ -48,7 +48,7 @@ impl PointCollector {
         }
     }
 
-    /// Returns the points of the session, as [`session_points`] does. `session` need not have runs.
+    /// Returns the same points as [`session_points`]. `session` need not have runs.
     pub fn into_points(self, session: &Session) -> SessionPoints {
         let mut facts = environment_facts(&session.environment);
         facts.retain(|(name, _)| name != "host");
@@ -117,7 +117,8 @@ fn series_point(
     })
 }
 
-/// Digest of the benchmark's source: of the whole file if known, else of its own part.
+/// Digest of the benchmark's source: the digest that the whole session recorded if there is one,
+/// else the digest that the variant recorded.
 fn work_digest<'s>(
     session: &'s Session,
     variant: Option<&'s Variant>,
@@ -158,7 +159,7 @@ fn variant_revision(session: &Session, variant: Option<&Variant>) -> Option<Revi
 
 /// Identifies the machine: by its user-given name, else by host and processors. The host of a CI
 /// job is ignored, because it is ephemeral. Named environments on one machine count as separate
-/// machines, because their levels differ.
+/// machines, because the levels of their series differ.
 pub fn identify_machine(environment: &Environment, origin: Option<&CodeOrigin>) -> Machine {
     let is_job =
         origin.is_some_and(|origin| origin.source == OriginSource::Ci || origin.job_url.is_some());
@@ -195,7 +196,7 @@ pub fn identify_machine(environment: &Environment, origin: Option<&CodeOrigin>) 
     }
 }
 
-/// Versions of Speedwell and of programs that are not built from the revision.
+/// Version of Speedwell and, in a session of one variant, the version of its program.
 fn program_facts(session: &Session) -> impl Iterator<Item = (String, String)> {
     let speedwell =
         (session.environment.speedwell.clone()).map(|version| ("speedwell".to_owned(), version));

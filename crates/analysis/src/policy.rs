@@ -1,8 +1,10 @@
-//! User settings of an analysis, and the policy by which all pairs of one comparison are judged.
+//! Defines the user settings of an analysis, and the policy by which all cases of one comparison
+//! are judged.
 //!
-//! Derives the test, the error rate, the looks and what counts as "same" from the session's design
-//! and the user's [`AnalysisSettings`]. Whatever the design fixed before measuring takes
-//! precedence, because only then does the error rate hold. Does not look at the measured data.
+//! Derives the test, the error rate, the looks and the limits of "same" from the session's design
+//! and the user's [`AnalysisSettings`]. Where the user gives no setting, the design decides. The
+//! stated error rate holds only for choices that the design fixed before measuring. Does not look
+//! at the measured data.
 
 use crate::builds::IndependentUnit;
 use crate::exact;
@@ -20,7 +22,7 @@ use std::collections::BTreeMap;
 /// Exponent of the spending function alpha t^rho (Kim and DeMets, Biometrika 74, 1987).
 const SPENDING_EXPONENT: f64 = 2.0;
 
-/// How the pairs of one comparison are judged.
+/// How the cases of one comparison are judged.
 #[derive(Debug, Clone)]
 pub(super) struct JudgingPolicy {
     /// The test.
@@ -29,13 +31,13 @@ pub(super) struct JudgingPolicy {
     pub matching: RunMatching,
     /// The independent unit. Sample sizes are counted in these units.
     pub unit: IndependentUnit,
-    /// Whether the runs were not randomised, so that the result is only indicative.
+    /// Whether the order of the runs was not random, so that the result is only a hint.
     pub indicative: bool,
     /// Error rate of the test.
     pub alpha: f64,
-    /// Largest change that still counts as "same", as a share.
+    /// Largest change that still counts as "same", as a fraction.
     pub delta: f64,
-    /// Threshold that a proven change must exceed, as a share; 0 if any change counts.
+    /// Threshold that a change must exceed to be reported, as a fraction; 0 if any change counts.
     pub threshold: f64,
     /// Looks of a session that was measured sequentially.
     pub looks: Option<SequentialLooks>,
@@ -166,9 +168,9 @@ impl JudgingPolicy {
         }
     }
 
-    /// Creates the policy for different cases of one session that took turns in its blocks: close
-    /// in time, but always in the same order. Drops the looks, which were planned for each case
-    /// separately.
+    /// Creates the policy for different cases of one session. Such cases took turns in its blocks:
+    /// they ran close in time, but always in the same order. The policy has no looks, because those
+    /// were planned for each case separately.
     pub fn for_turns(design: &SessionDesign, settings: &AnalysisSettings) -> JudgingPolicy {
         JudgingPolicy {
             indicative: true,
@@ -177,7 +179,7 @@ impl JudgingPolicy {
         }
     }
 
-    /// Confidence level of the intervals, as a share.
+    /// Confidence level of the intervals, such as 0.95.
     pub fn confidence(&self) -> f64 {
         1.0 - self.alpha
     }
@@ -195,8 +197,8 @@ impl JudgingPolicy {
         self.matching.runs_together().unwrap_or(1)
     }
 
-    /// Minimum number of runs per side for a claim at the error rate `level`: the runs of the first
-    /// look, or else the fewest runs with which the test can reach the level.
+    /// Minimum number of runs per side with which the test can find a change at the error rate
+    /// `level`. In a sequential design, this is the number of runs at the first look.
     pub fn fewest_runs(&self, level: f64) -> usize {
         match self.looks.as_ref().and_then(SequentialLooks::first_look) {
             Some(look) => look.n,
@@ -204,7 +206,7 @@ impl JudgingPolicy {
         }
     }
 
-    /// How small a p value a number of runs can give in a single look.
+    /// The rule that gives, for a number of runs, the smallest p value possible at a single look.
     pub fn smallest_p(&self) -> SmallestP {
         match self.method {
             StatisticalMethod::Rank | StatisticalMethod::SignedRank => {
@@ -215,7 +217,7 @@ impl JudgingPolicy {
         }
     }
 
-    /// Seed for one case, independent of which other cases exist.
+    /// Seed for one case, which does not depend on the other cases.
     pub fn seed_for(&self, case_id: &str) -> u64 {
         // FNV-1a (Fowler, Noll and Vo), 64 bits.
         let prime = 0x0100_0000_01b3;
@@ -225,8 +227,8 @@ impl JudgingPolicy {
 }
 
 impl SequentialLooks {
-    /// Places looks at complete blocks, none with fewer runs per side than a p value requires.
-    /// `None` for a fixed number of runs and for invalid looks.
+    /// Rounds looks up to complete blocks, and drops looks with fewer runs per side than any
+    /// verdict requires. Returns `None` for a fixed number of runs and for invalid looks.
     fn from_stopping(
         stopping: &StoppingDesign,
         alpha: f64,
@@ -276,25 +278,27 @@ fn default_alpha() -> f64 {
 /// User settings that shape the findings. By default the session's design decides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnalysisSettings {
-    /// The test; `None` selects the one that matches the execution order of the runs.
+    /// The test; `None` selects the test that matches the execution order of the runs.
     pub method: Option<StatisticalMethod>,
-    /// Confidence level of the intervals, and 1 - error rate of the tests, as a share. `None` keeps
-    /// the error rate that was fixed before measuring, or else means 0.95.
+    /// Confidence level of the intervals, such as 0.95; the error rate of the tests is 1 minus this
+    /// level. `None` keeps the error rate that was fixed before measuring, or means 0.95 if none
+    /// was fixed.
     pub confidence: Option<f64>,
     /// How the p values of many cases are adjusted.
     pub correction: TestingCorrection,
-    /// Smallest change that matters, as a share: a result is better or worse only if its whole
-    /// interval lies beyond it. `None` reports every proven change, and keeps the design's delta
-    /// for "same".
+    /// Smallest change that matters, as a fraction: a result is better or worse only if its whole
+    /// interval lies beyond this threshold. `None` reports every significant change, and keeps the
+    /// design's delta for "same".
     pub threshold: Option<f64>,
-    /// Names of the metrics to analyze; empty means the primary one, `all` every one.
+    /// Names of the metrics to analyze. An empty list selects the primary metric; the name `all`
+    /// selects every metric.
     pub metrics: Vec<String>,
-    /// Which direction is better, by metric name, where the user specifies it.
+    /// Preferred direction by metric name, where the user specifies it.
     #[serde(default)]
     pub better: BTreeMap<String, MetricDirection>,
-    /// Name of the baseline variant; `None` selects the design's.
+    /// Name of the baseline variant; `None` selects the baseline of the design.
     pub baseline: Option<String>,
-    /// Seed of bootstraps, and of tests of data without a seed of their own.
+    /// Seed of bootstraps for comparisons that have no seed in a session's design.
     pub seed: u64,
     /// Whether to judge cases whose benchmark differs between the sides.
     pub with_own_benchmarks: bool,
@@ -304,7 +308,7 @@ impl AnalysisSettings {
     /// Default confidence level, if neither the user nor the design sets one.
     pub const DEFAULT_CONFIDENCE: f64 = 0.95;
 
-    /// Largest change that counts as "same" without a user-defined threshold, as a share.
+    /// Largest change that counts as "same" without a user-defined threshold, as a fraction.
     pub const DEFAULT_DELTA: f64 = 0.02;
 
     /// Default looks of the sequential test, in runs per side.

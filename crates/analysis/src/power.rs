@@ -1,8 +1,9 @@
-//! Statistical power: the smallest change that a number of runs can show, and how many runs a
-//! question needs.
+//! Computes statistical power: the smallest change that a number of runs can show, and the number
+//! of runs that are needed to decide a case.
 //!
-//! Both follow from the normal approximation, with the standard error implied by the test's own
-//! interval. Unlike the coefficient of variation, it accounts for blocks and is robust to outliers.
+//! Both follow from the normal approximation. The standard error is derived from the test's own
+//! interval. Unlike the coefficient of variation, this error accounts for blocks and is robust to
+//! outliers.
 
 use crate::policy::{JudgingPolicy, planned_units};
 use crate::warnings::to_percent;
@@ -14,10 +15,10 @@ use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 /// Probability of finding a change of the detectable size.
 const DETECTION_POWER: f64 = 0.8;
 
-/// Runs per side above which a question counts as hopeless.
+/// Maximum number of runs per side to suggest. If a case needs more, no number is suggested.
 const MAX_PLANNED_RUNS: f64 = 10_000.0;
 
-/// Precision achieved for one case, as a basis for planning.
+/// Precision that the runs of one case achieved, from which further runs are planned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AchievedPrecision {
     /// Runs per side used.
@@ -27,14 +28,14 @@ pub(super) struct AchievedPrecision {
 }
 
 impl AchievedPrecision {
-    /// Smallest change, as a share, that these runs find with a probability of 80 % at the error
-    /// rate `alpha`.
+    /// Smallest change, as a fraction, that this many runs find with a probability of 80 % at the
+    /// error rate `alpha`.
     pub fn detectable_change(&self, alpha: f64) -> f64 {
         (self.error * power_quantiles(alpha)).exp_m1()
     }
 
     /// Approximate number of runs per side to show, at the error rate `alpha`, that the log ratio
-    /// differs from a limit at `distance`. `None` if hopeless.
+    /// differs from a limit that is `distance` away. `None` if that takes hopelessly many runs.
     pub fn runs_for(&self, distance: f64, alpha: f64) -> Option<usize> {
         let growth = (self.error * power_quantiles(alpha) / distance).powi(2);
         let required_runs = self.runs as f64 * growth;
@@ -48,32 +49,34 @@ fn power_quantiles(alpha: f64) -> f64 {
     normal::upper_quantile(0.5 * alpha) + normal::quantile(DETECTION_POWER)
 }
 
-/// How far a log ratio lies beyond `threshold`; negative if it lies within. Arguments are shares.
+/// How far the log ratio of a change lies beyond `threshold`; negative if it lies within. Both
+/// arguments are fractions.
 pub(super) fn distance_to_change(change: f64, threshold: f64) -> f64 {
     change.ln_1p().abs() - threshold.ln_1p()
 }
 
-/// How far a log ratio lies within `delta`; negative if it lies beyond. Arguments are shares.
+/// How far the log ratio of a change lies within `delta`; negative if it lies beyond. Both
+/// arguments are fractions.
 pub(super) fn distance_to_same(change: f64, delta: f64) -> f64 {
     delta.ln_1p() - change.ln_1p().abs()
 }
 
-/// How the smallest two-sided p value of a test depends on the number of runs: 2 divided by the
-/// number of ways to assign the labels.
+/// How the smallest two-sided p value of a test depends on the number of runs. This p value is 2
+/// divided by the number of ways to assign the labels "baseline" and "candidate" to the runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SmallestP {
     /// Labels are assigned within blocks of this many runs per side.
     Blocks(usize),
     /// Labels are assigned among all runs.
     Unmatched,
-    /// The number of runs implies no lower limit; fewer than [`MINIMUM_PER_SIDE`] runs support no
-    /// claim.
+    /// The p value has no lower limit, but fewer than [`MINIMUM_PER_SIDE`] runs cannot give a
+    /// verdict.
     Unbounded,
 }
 
 impl SmallestP {
-    /// Smallest p value for these numbers of runs of the baseline and of the candidate; blocks have
-    /// equally many of both.
+    /// Smallest p value for these numbers of runs of the baseline and of the candidate. In blocks,
+    /// the two numbers are equal.
     pub fn for_runs(self, [baseline, candidate]: [usize; 2]) -> f64 {
         let runs = baseline.min(candidate);
         if runs == 0 {
@@ -111,14 +114,14 @@ fn label_assignments(baseline: usize, candidate: usize) -> f64 {
     factors.product::<f64>()
 }
 
-/// Maximum number of comparisons among which runs with this smallest p value can still decide one
-/// at the error rate `alpha`, by Holm's correction.
+/// Maximum number of comparisons that Holm's correction may cover if a test with this smallest p
+/// value is to decide at least one of them at the error rate `alpha`.
 pub(super) fn most_comparisons(smallest_p: f64, alpha: f64) -> usize {
     (alpha / smallest_p * (1.0 + 1e-9)).floor() as usize
 }
 
-/// Explains what a test would need in order to decide, if its runs cannot give a small enough p
-/// value for `tests` comparisons corrected together.
+/// Explains how many runs a test needs if its runs cannot give a small enough p value for `tests`
+/// comparisons that are corrected together.
 pub(super) fn explain_too_few(
     policy: &JudgingPolicy,
     runs: usize,
@@ -143,7 +146,8 @@ pub(super) fn explain_too_few(
 }
 
 /// Explains that the fixed number of runs in `design` cannot show a change among this many
-/// comparisons, whatever the values; `None` if it can or if the number is not fixed.
+/// comparisons, whatever the values are. Returns `None` if it can, or if the number of runs is not
+/// fixed.
 pub fn explain_out_of_reach(
     design: &SessionDesign,
     settings: &AnalysisSettings,
@@ -161,7 +165,7 @@ pub fn explain_out_of_reach(
         policy.smallest_p().fewest_runs(level)
     };
     let smallest = policy.smallest_p().for_runs([runs; 2]);
-    // With Benjamini-Hochberg, this many changes are found together or not at all.
+    // Benjamini-Hochberg finds changes only if at least this many cases change at once.
     let at_once = (smallest * tests as f64 / policy.alpha * (1.0 - 1e-9)).ceil() as usize;
     let reason = match () {
         () if comparisons == 0 => return None,

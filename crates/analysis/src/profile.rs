@@ -1,10 +1,10 @@
 //! Compares two profiles of equal work to find where the candidate's extra cost lies, and arranges
 //! the profiles of a session by case.
 //!
-//! Decides what counts as new, through which frame the cost enters, and how both sides form one
-//! tree. Costs are absolute, because both sides did the same work, and inclusive: the shares of
-//! callers and callees overlap, and no column adds up to 100 %. Neither records nor draws profiles.
-//! Start at [`explain_difference`].
+//! Decides which functions count as new, through which function the extra cost enters, and how both
+//! sides form one tree. Costs are absolute, because both sides did the same work. Costs are also
+//! inclusive: the cost of a caller contains the cost of its callees, so no column adds up to 100 %.
+//! Neither records nor draws profiles. Start at [`explain_difference`].
 
 use crate::grid::distinct_items;
 use speedwell_model::{Case, ProfileOutcome, ProfileRecording, Session, StackProfile};
@@ -20,8 +20,8 @@ pub struct CostExplanation {
     pub tree: CallNode,
 }
 
-/// Compares a candidate's cost with the cost of a baseline that did the same work. Both must use
-/// the same unit of weight.
+/// Compares a candidate's cost with the cost of a baseline that did the same work. Both profiles
+/// must use the same unit of weight.
 pub fn explain_difference(baseline: &StackProfile, candidate: &StackProfile) -> CostExplanation {
     let renamed = find_renamed_thread(baseline, candidate);
     CostExplanation {
@@ -48,7 +48,7 @@ pub struct CaseProfile {
 pub struct ProfiledSides {
     /// Profiles of the baseline and of the candidate.
     pub profiles: [Arc<StackProfile>; 2],
-    /// Their comparison.
+    /// Comparison of the two profiles.
     pub explanation: CostExplanation,
 }
 
@@ -114,13 +114,13 @@ fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<Prof
     })
 }
 
-/// A function with less than this share of the cheaper side's cost counts as new on the other side:
-/// such a share can be sampling noise.
+/// A function counts as new on the costlier side if it has less than this fraction of the cheaper
+/// side's cost: so small a cost can be sampling noise.
 const NEW_BELOW: f64 = 0.002;
-/// Smallest share of the extra cost that the table shows.
+/// The table shows functions with at least this fraction of the extra cost.
 const SMALLEST_SHARE: f64 = 0.03;
-/// Relative difference below which costs count as equal: shares of so small a difference would be
-/// noise.
+/// Costs that differ relatively by less than this count as equal. If so small a difference were
+/// divided among functions, the parts would be noise.
 const ALIKE_BELOW: f64 = 0.01;
 
 /// Where the difference between two sides lies.
@@ -132,8 +132,8 @@ pub struct ExtraCost {
     pub candidate: u64,
     /// Which side costs more.
     pub direction: CostDirection,
-    /// Functions by their share of the difference, largest first, callers before callees. Empty if
-    /// both sides cost the same.
+    /// Functions by their part of the difference, largest first. Of functions with equal parts,
+    /// callers come before callees. Empty if both sides cost the same.
     pub rows: Vec<CostRow>,
     /// Function through which most of the difference enters.
     pub entry: Option<CostEntry>,
@@ -155,15 +155,15 @@ pub enum CostDirection {
 pub struct CostRow {
     /// Name of the function.
     pub frame: String,
-    /// Share of the difference: 1 is all of it.
+    /// Fraction of the difference that this function has; 1 is the whole difference.
     pub share: f64,
-    /// Share of the baseline's cost.
+    /// Fraction of the baseline's cost that this function has.
     pub baseline: f64,
-    /// Share of the candidate's cost.
+    /// Fraction of the candidate's cost that this function has.
     pub candidate: f64,
-    /// Whether only the costlier side has it.
+    /// Whether only the costlier side has the function, apart from sampling noise.
     pub is_new: bool,
-    /// Smallest number of frames above it.
+    /// Smallest number of frames above the function in a stack.
     pub depth: usize,
 }
 
@@ -264,13 +264,13 @@ impl SideWeights {
     }
 }
 
-/// An existing function is the entry only if it has at least this share of the difference.
+/// An existing function is the entry only if it has at least this fraction of the difference.
 const MIN_ENTRY_SHARE: f64 = 0.5;
-/// A new function is the entry only if it has at least this share of the difference. A smaller
-/// share may be one-time work, such as loading a module, while the actual work became slower.
+/// A new function is the entry only if it has at least this fraction of the difference. A function
+/// with less may be one-time work, such as loading a module, while the actual work became slower.
 const MIN_NEW_ENTRY_SHARE: f64 = 0.2;
-/// New functions whose shares are within this fraction of the largest belong to one call chain; the
-/// one nearest to the root is the entry.
+/// New functions belong to one call chain if their parts of the difference are smaller than the
+/// largest part by at most this fraction. The function nearest to the root is the entry.
 const SAME_CHAIN_SHARE: f64 = 0.05;
 /// Number of callees listed.
 const MAX_CALLEES: usize = 5;
@@ -278,14 +278,16 @@ const MAX_CALLEES: usize = 5;
 /// Function through which most of the difference enters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostEntry {
-    /// Row of the function. A new function brings the cost; in or below any other, the cost grew.
+    /// Row of the function. A new function brings the cost with it; for any other function, the
+    /// cost grew in the function itself or below it.
     pub row: CostRow,
-    /// Direct and indirect callees by share of the difference, largest first.
+    /// Direct and indirect callees by their part of the difference, largest first.
     pub below: Vec<CostRow>,
 }
 
 /// Finds the entry: the new function nearest to the root that covers most of the difference. If no
-/// new function has a relevant share, the innermost one with at least half of the difference.
+/// new function has a relevant part of the difference, the entry is the innermost function with at
+/// least half of it.
 fn find_entry(
     rows: &[CostRow],
     sides: &SideWeights,
@@ -318,7 +320,7 @@ fn find_innermost_entry(rows: &[CostRow]) -> Option<&CostRow> {
         .max_by_key(|row| row.depth)
 }
 
-/// Callees of a function, with their shares below it.
+/// Direct and indirect callees of a function. Only the cost of calls below this function counts.
 fn callees_of(
     frame: &str,
     sides: &SideWeights,
@@ -344,9 +346,9 @@ fn frames_below<'a>(frame: &str, mut frames: Vec<&'a str>) -> Vec<&'a str> {
 /// Cost of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FunctionCost {
-    /// Weight of the stacks that contain it; recursion counts once.
+    /// Weight of the stacks that contain the function; recursion counts once.
     pub inclusive: u64,
-    /// Smallest number of frames above it.
+    /// Smallest number of frames above the function in a stack.
     pub depth: usize,
 }
 
@@ -377,8 +379,9 @@ pub fn function_costs<'a>(
     costs
 }
 
-/// Maximum depth of the tree; deeper frames count for the one at this depth. Readable trees are
-/// never deeper, and recursion stays safe.
+/// Maximum depth of the tree; the cost of deeper frames counts for the frame at this depth.
+/// Readable trees are never deeper, and the limit keeps recursion over the tree from exhausting the
+/// stack.
 const MAX_DEPTH: usize = 400;
 
 /// A function called from one place, with the costs of both sides.
@@ -453,10 +456,11 @@ impl CallNode {
     }
 }
 
-/// An outermost frame is that of the main thread if it has more than this share of its side's cost.
+/// An outermost frame belongs to the main thread if it has more than this fraction of its side's
+/// cost.
 const MAIN_THREAD: f64 = 0.5;
 
-/// An outermost frame of the candidate, with the matching one of the baseline.
+/// An outermost frame of the candidate, with the matching frame of the baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenamedThread {
     from: String,
@@ -599,7 +603,7 @@ mod tests {
         }
     }
 
-    /// Checks that no function costs less than what it called.
+    /// Checks that no function costs less than its callees together.
     fn check(node: &CallNode) {
         let sum = |of: fn(&CallNode) -> u64| node.children.iter().map(of).sum::<u64>();
         assert!(sum(|child| child.baseline) <= node.baseline);

@@ -1,8 +1,9 @@
-//! How throughput depends on concurrency: where it stops growing, and the law it follows.
+//! Evaluates how throughput depends on concurrency: where throughput stops growing, and which law
+//! it follows.
 //!
-//! Combines the decision and the fit of `speedwell_stats`: the curve is fitted to the means of the
-//! levels that the decision accepted. Does not know what a worker does, so that loads and snippets
-//! can share it. Start at [`evaluate_scaling`].
+//! Combines two parts of `speedwell_stats`: one decides where throughput stops growing, and the
+//! other fits a curve to the means of the levels that were accepted. Does not know what a worker
+//! does, so that loads and snippets can share this module. Start at [`evaluate_scaling`].
 
 use speedwell_stats::usl::{self, UslPoint};
 
@@ -24,13 +25,14 @@ pub struct ScalingFindings {
     pub curve: Result<UslFit, UslError>,
     /// Concurrency at which the law peaks, if known.
     pub peak: Option<f64>,
-    /// Data behind the answer: concurrency and throughput of each visit.
+    /// Data behind the answer: concurrency and throughput of each measurement ("visit") of a level.
     pub visits: Vec<(u32, f64)>,
 }
 
 impl ScalingFindings {
-    /// The level, if any, at which several workers together achieve less than one worker alone
-    /// because they hinder each other. The intervals of the two levels must not overlap.
+    /// The first level at which several workers together achieve less than one worker alone,
+    /// because they hinder each other; `None` if there is no such level. The intervals of this
+    /// level and of the level with one worker must not overlap.
     pub fn hindered_level(&self) -> Option<&LevelState> {
         let standings = &self.answer.standings;
         let single_worker = standings
@@ -45,7 +47,7 @@ impl ScalingFindings {
     }
 }
 
-/// Evaluates the levels; `None` if none of them counts.
+/// Evaluates the levels. Returns `None` if no level is valid.
 pub fn evaluate_scaling(levels: &[ConcurrencyLevel]) -> Option<ScalingFindings> {
     let answer = speedwell_stats::saturation_search::search_answer(levels)?;
     let point = |standing: &LevelState| UslPoint {

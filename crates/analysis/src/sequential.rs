@@ -1,11 +1,11 @@
-//! Sequential decisions, for measuring and analyzing alike: the interim analyses ("looks") of all
-//! cases are taken in the order in which they were measured, and a case ends as different only if
-//! its p value survives the correction for all cases.
+//! Makes sequential decisions, in the same way while measuring and while analyzing. The interim
+//! analyses ("looks") of all cases are taken in the order in which their runs were measured. A case
+//! ends as different only if its p value survives the correction for all cases.
 //!
-//! Decides at which look a case ends and with which result: the smallest p value of its looks, and
-//! the intersection of their intervals, since p values and intervals hold simultaneously over all
-//! looks. Does not know which direction is good or what a run costs. Start at
-//! [`SequentialDecision::take_reached_looks`].
+//! Decides at which look a case ends and with which result. The result is the smallest p value of
+//! the case's looks and the intersection of their intervals, because p values and intervals hold
+//! simultaneously over all looks. Does not know which direction is good or what a run costs. Start
+//! at [`SequentialDecision::take_reached_looks`].
 
 use crate::TestingCorrection;
 use crate::evidence::{self, LookResult, ShiftDirection, evaluate_look, standard_error};
@@ -24,7 +24,7 @@ pub(super) enum DataEnd {
     Final,
     /// Measuring ended before the next look.
     Early,
-    /// Too few runs for any claim.
+    /// There are too few runs for any verdict.
     TooFew,
 }
 
@@ -41,13 +41,13 @@ pub(super) struct SequentialOutcome {
     pub end: DataEnd,
     /// Runs per side at which a sequential test decided.
     pub decided_at: Option<u32>,
-    /// The change as a share; its interval is the intersection over all looks.
+    /// The relative change. Its interval is the intersection of the intervals of all looks.
     pub change: Option<IntervalEstimate>,
     /// Standard error of the log ratio, if the interval of the last look is bounded.
     pub error: Option<f64>,
     /// Smallest p value over all looks, valid no matter when measuring ended.
     pub p: Option<f64>,
-    /// Whether looks contradict each other, so that all figures come from one of them.
+    /// Whether looks contradict each other, so that all figures come from a single look.
     pub is_contradictory: bool,
 }
 
@@ -56,9 +56,9 @@ pub(super) struct SequentialOutcome {
 pub(super) struct ReplayMember<'a> {
     /// Index of the comparison, from [`SequentialDecision::add_comparison`].
     pub index: usize,
-    /// Its runs so far.
+    /// Runs of the comparison so far.
     pub pair: &'a PairedRuns,
-    /// How it is judged.
+    /// How the comparison is judged.
     pub policy: &'a JudgingPolicy,
     /// Seed of bootstraps.
     pub seed: u64,
@@ -74,15 +74,16 @@ pub(super) struct SequentialDecision {
 /// Progress of one comparison.
 #[derive(Debug, Clone, Default)]
 struct MemberProgress {
-    /// Its index in the family, once both sides have a run.
+    /// Index of the comparison in the family, once both sides have a run.
     member: Option<usize>,
     /// Number of looks taken.
     looks: usize,
     /// The latest look.
     latest: Option<TakenLook>,
-    /// The look with the smallest p value among those with a direction; without any, the latest.
+    /// The look with the smallest p value among the looks with a direction. If no look has a
+    /// direction, this is the latest look.
     strongest: Option<TakenLook>,
-    /// Whether it ended as different or the same.
+    /// Whether the comparison ended as different or the same.
     is_decided: bool,
 }
 
@@ -94,7 +95,7 @@ struct MemberEvent<'a> {
 }
 
 impl SequentialDecision {
-    /// Starts without comparisons; those added later are corrected together.
+    /// Starts without comparisons. All comparisons that are added later are corrected together.
     pub fn new(alpha: f64, correction: TestingCorrection) -> SequentialDecision {
         SequentialDecision {
             family: ComparisonFamily::new(alpha, adjust_function(correction)),
@@ -267,7 +268,8 @@ impl MemberProgress {
         }
     }
 
-    /// The latest change; its interval is intersected with the intervals of all earlier looks.
+    /// The latest change, with the intersection of its interval and the intervals of all earlier
+    /// looks.
     fn intersect_intervals(
         &self,
         member: &ReplayMember<'_>,
@@ -353,7 +355,7 @@ fn take_look(member: &ReplayMember<'_>, index: usize) -> TakenLook {
     }
 }
 
-/// The change in `data`, not decided yet.
+/// Outcome with the change in `data`, but without a decision.
 fn evidence_at(
     data: ComparedData,
     member: &ReplayMember<'_>,
@@ -385,10 +387,11 @@ pub(super) fn adjust_function(correction: TestingCorrection) -> fn(&[f64]) -> Ve
     }
 }
 
-/// Number of items per thread below which starting a thread costs more than it saves.
+/// Minimum number of items per thread. With fewer, starting a thread costs more than it saves.
 const FEWEST_PER_THREAD: usize = 32;
 
-/// Applies `work` to all items, on several processors if there are many; keeps the order.
+/// Applies `work` to all items and returns the results in the same order. Uses several processors
+/// if there are many items.
 pub(super) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = processors.min(items.len() / FEWEST_PER_THREAD).max(1);

@@ -1,10 +1,10 @@
-//! Computes the findings of one session: the summaries by case and variant, and the baseline
-//! against every candidate.
+//! Computes the findings of one session: the summaries by case and variant, and the comparison of
+//! the baseline with every candidate.
 //!
-//! Decides which metrics and pairs of variants are analyzed, and which values need all cases
-//! together. A session is read in parts, each with all runs of its cases. Only a fraction of the
-//! runs is kept. A session in memory is a single part. Does not judge anything. Start at
-//! [`analyze_session`] and [`SessionCollector::add_part`].
+//! Decides which metrics and pairs of variants are analyzed, and which steps need all cases
+//! together. A session is read in parts, and each part holds all runs of its cases, so that few
+//! runs are in memory at once. A session in memory is a single part. Does not judge anything. Start
+//! at [`analyze_session`] and [`SessionCollector::add_part`].
 
 use crate::builds::{LayoutSpread, spreads_of_grid};
 use crate::comparison::{
@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 /// Analyzes one session.
 ///
-/// Verdicts follow the design that was fixed before measuring: analyzing a stored session again
-/// gives the same answers as during measuring.
+/// Verdicts follow the design that was fixed before measuring, so analyzing a stored session gives
+/// the same answers as the measurement did.
 pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> AnalysisFindings {
     let single_part = |add_part: &mut dyn FnMut(&Session)| {
         add_part(session);
@@ -45,9 +45,10 @@ pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> Analys
 }
 
 /// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
-/// session, with or without runs; `parts` passes on the session with some of the runs at a time:
-/// all runs of a case in one part, and cases by first appearance. `parts` is called once, and once
-/// more if runs seem to be copies of others. See [`can_be_divided`].
+/// session, with or without runs. `parts` calls its argument with one part after the other. A part
+/// is the session with all runs of some of its cases. Cases come in the order in which they first
+/// appear. `parts` is called once, and a second time if runs seem to be copies of other runs. See
+/// [`can_be_divided`].
 ///
 /// # Errors
 /// Passes on errors of `parts`.
@@ -66,9 +67,9 @@ pub fn analyze_in_parts<E>(
     Ok(collector.into_findings())
 }
 
-/// Whether the findings on a session can be computed case by case, keeping few figures of each.
-/// Experiments, loads, snippets, bisections and imported files need the whole session. Does not
-/// look at runs.
+/// Whether the findings on a session can be computed case by case, keeping few figures of each
+/// case. Experiments, loads, snippets, bisections and imported files need the whole session. Does
+/// not look at runs.
 pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c Case>) -> bool {
     let design = &header.design;
     let is_ordinary = design.experiment.is_none()
@@ -96,7 +97,7 @@ struct SessionCollector<'a> {
     checked: PartChecker,
     summaries: Vec<CaseSummary>,
     spreads: Vec<LayoutSpread>,
-    /// Sides of cases that the compiler has probably optimized away.
+    /// Cases and variants whose code the compiler has probably optimized away.
     folded: Vec<(Arc<Case>, Arc<str>)>,
     /// One entry per metric and candidate.
     matched: Vec<MatchedCases<'a>>,
@@ -316,8 +317,8 @@ pub fn check_metrics<'m>(
     }
 }
 
-/// Metrics to analyze (the requested ones, or the primary one), and the names of requested ones
-/// that do not exist.
+/// Metrics to analyze, and the names of requested metrics that do not exist. If no metric is
+/// requested, the primary metric is analyzed.
 pub(super) fn requested_metrics<'s>(
     session: &'s Session,
     settings: &AnalysisSettings,
@@ -339,7 +340,7 @@ pub(super) fn requested_metrics<'s>(
     (metrics, unknown)
 }
 
-/// Reports metrics that do not exist, also to a gate.
+/// Reports metrics that do not exist, as warnings and as obstacles of a gate.
 pub(super) fn report_unknown_metrics(
     session: &Session,
     unknown: &[String],
@@ -355,7 +356,7 @@ pub(super) fn report_unknown_metrics(
     }
 }
 
-/// Message that a metric does not exist, with the existing ones.
+/// Message which says that a metric does not exist and names the existing metrics.
 pub(super) fn unknown_metric_message(session: &Session, name: &str) -> String {
     format!(
         "Unknown metric '{name}'; the session has {}.",
@@ -380,7 +381,7 @@ fn baseline_index(
     index.or((!variants.is_empty()).then_some(0))
 }
 
-/// Warns if another variant than the requested one is the baseline.
+/// Warns if the requested baseline does not exist, so that another variant takes its place.
 fn warn_other_baseline(
     session: &Session,
     variants: &[Arc<str>],

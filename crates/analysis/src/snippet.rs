@@ -1,5 +1,5 @@
 //! Computes what a report on snippets shows in addition to the comparison: the figures of each
-//! snippet, how much they were disturbed, and how throughput depends on the number of workers.
+//! snippet, how much its runs were disturbed, and how throughput depends on the number of workers.
 //!
 //! Start at [`snippet_figures`] and [`snippet_levels`].
 
@@ -19,28 +19,29 @@ pub const MAX_DISTURBANCE: f64 = 1.1;
 /// Results of one snippet at one number of workers.
 #[derive(Debug, Clone)]
 pub struct SnippetFigures {
-    /// Label: the case's snippet, or the variant.
+    /// Label: the text of the snippet, or the name of the variant.
     pub label: String,
     /// Number of workers, if it is a parameter.
     pub concurrency: Option<u32>,
     /// Number of runs.
     pub runs: usize,
-    /// Time per iteration and worker in the median batch, in nanoseconds, with the interval of its
-    /// median over runs; without interval (low = high) below 6 runs.
+    /// Time per iteration and worker in the median batch, in nanoseconds: the median over runs with
+    /// its interval. For fewer than 6 runs there is no interval: `low` and `high` equal `value`.
     pub time_median_ns: Option<IntervalEstimate>,
-    /// The same at the 5th percentile of batches.
+    /// Time per iteration and worker at the 5th percentile of batches, in nanoseconds.
     pub time_p5_ns: Option<f64>,
-    /// Mean time per iteration and worker.
+    /// Mean time per iteration and worker, in nanoseconds.
     pub time_ns: Option<f64>,
     /// Iterations per second over all workers.
     pub per_s: Option<f64>,
-    /// Mean divided by median: 1 on a quiet machine.
+    /// Mean time divided by the time in the median batch: 1 on a quiet machine.
     pub disturbance: Option<f64>,
     /// User and kernel processor time per iteration in nanoseconds, if an iteration is a process.
     pub cpu_ns: Option<(f64, f64)>,
     /// Processor time per iteration in nanoseconds, without the shell, if known.
     pub own_cpu_ns: Option<f64>,
-    /// Time of each execution spent in the shell, in nanoseconds, if a shell executes the command.
+    /// Time that each execution spends in the shell, in nanoseconds, if a shell executes the
+    /// command.
     pub shell_ns: Option<f64>,
     /// Whether the compiler has probably optimized the snippet away.
     pub is_folded: bool,
@@ -51,11 +52,11 @@ pub struct SnippetFigures {
 pub struct SnippetLevels {
     /// Label of the snippet.
     pub label: String,
-    /// Language of the code, as named by `eval`.
+    /// Language of the code, by the name that `eval` uses.
     pub language: String,
     /// Results at each number of workers, ascending.
     pub figures: Vec<SnippetFigures>,
-    /// Joint result; `None` if no level counts.
+    /// Combined result over all levels; `None` if no level is usable.
     pub scaling: Option<ScalingFindings>,
 }
 
@@ -64,7 +65,7 @@ pub fn has_only_snippets(session: &Session) -> bool {
     !session.runs.is_empty() && session.runs.iter().all(|run| is_snippet(&run.case))
 }
 
-/// Results of each snippet and number of workers, in the order typed.
+/// Results of each snippet and number of workers, in the order in which the snippets were typed.
 pub fn snippet_figures(session: &Session, confidence: f64) -> Vec<SnippetFigures> {
     ordered_groups(session)
         .iter()
@@ -109,7 +110,7 @@ fn language_of(case: &Case) -> &str {
     benchmark.strip_prefix("eval/").unwrap_or(benchmark)
 }
 
-/// Windows of one snippet at one number of workers.
+/// Time windows of one snippet at one number of workers.
 #[derive(Debug, Clone)]
 pub struct SnippetWindows {
     /// Label of the snippet.
@@ -118,12 +119,13 @@ pub struct SnippetWindows {
     pub concurrency: Option<u32>,
     /// Iterations per second in each window, in execution order over all runs.
     pub per_s: Vec<f64>,
-    /// Time per iteration and worker over all windows, in nanoseconds; `None` if none was
+    /// Time per iteration and worker over all windows, in nanoseconds; `None` if no iteration was
     /// completed.
     pub time_ns: Option<f64>,
 }
 
-/// Windows of each snippet and number of workers, in the order typed.
+/// Time windows of each snippet and number of workers, in the order in which the snippets were
+/// typed.
 pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
     let of_group = |(label, case, runs): SnippetGroup<'_>| {
         let samples = runs.iter().flat_map(|run| &run.samples);
@@ -146,10 +148,10 @@ pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
     ordered_groups(session).into_iter().map(of_group).collect()
 }
 
-/// Two-sided p value of Welch's test of the logarithms of two snippets' samples, because rates
-/// differ by factors and a disturbed one is a fraction of the others. `None` with fewer than two
-/// samples on either side or without any spread; 0 if one snippet completed nothing in every sample
-/// and the other something in every sample.
+/// Two-sided p value of Welch's test, applied to the logarithms of two snippets' samples.
+/// Logarithms suit rates, because rates differ by factors: a disturbed rate is a fraction of the
+/// others. `None` if a side has fewer than two samples or no sample varies. 0 if one snippet
+/// completed no iteration in any sample and the other completed some in every sample.
 pub fn p_of_difference(first: &[f64], second: &[f64]) -> Option<f64> {
     let is_done = |samples: &[f64]| samples.iter().all(|sample| *sample > 0.0);
     let logs = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|sample| sample.ln()).collect() };
@@ -162,14 +164,14 @@ pub fn p_of_difference(first: &[f64], second: &[f64]) -> Option<f64> {
     }
 }
 
-/// Warnings about threats to the figures and about misreadings of them.
+/// Warnings about what may distort the figures and how they may be misread.
 pub fn snippet_warnings(
     session: &Session,
     figures: &[SnippetFigures],
     settings: &AnalysisSettings,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
-    // Workers that share processors wait for each other, which is not a disturbance.
+    // Workers that share processors wait for each other. This does not count as a disturbance.
     let processors = session.environment.cpus.unwrap_or(1);
     let has_own_processors =
         |snippet: &&SnippetFigures| snippet.concurrency.unwrap_or(1) <= processors;
@@ -178,7 +180,7 @@ pub fn snippet_warnings(
         .filter(has_own_processors)
         .filter_map(|snippet| Some((snippet, snippet.disturbance?)));
     let worst = disturbed.max_by(|a, b| a.1.total_cmp(&b.1));
-    // On a busy machine this is expected, and the user was warned before measuring.
+    // On a busy machine, disturbance is expected, and the user was warned before measuring.
     let worst =
         worst.filter(|(_, worst)| *worst > MAX_DISTURBANCE && !session.environment.was_busy());
     warnings.extend(worst.map(|(snippet, disturbance)| {
@@ -189,7 +191,7 @@ pub fn snippet_warnings(
         )
     }));
     warnings.extend(warn_mostly_shell(figures));
-    // Notes shared by several runs appear with the session.
+    // If there are several runs, the session's own warnings include their common notes.
     if let [only] = &session.runs[..] {
         let notes = only.notes.iter().filter(|note| *note != Snippet::FOLDED);
         warnings.extend(notes.cloned());
@@ -207,8 +209,8 @@ fn warn_mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
     let mut affected = figures.iter().filter(is_mostly_shell).peekable();
     affected.peek()?;
     Some(format!(
-        "{}: more than half of an execution is shell startup, so a change of the command itself \
-         looks smaller than it is.",
+        "{}: more than half of an execution is shell startup, so a change in the command's own \
+         time looks smaller than it is.",
         quote_list(affected.map(|snippet| snippet.label.as_str()))
     ))
 }
@@ -279,8 +281,8 @@ fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> Snipp
     }
 }
 
-/// Iterations per second of all workers over the whole run, which is less biased than the mean of
-/// its windows, because windows end when an iteration does.
+/// Iterations per second of all workers over the whole run. This figure is less biased than the
+/// mean over time windows, because each window ends at the end of an iteration.
 fn per_s(run: &Run, case: &Case) -> Option<f64> {
     let workers = case.workers().unwrap_or(1);
     Some(f64::from(workers) / run.value_of(Metric::TIME)? * 1e9)
@@ -292,7 +294,7 @@ mod tests {
     use speedwell_fixtures::FakeSession;
     use speedwell_model::Environment;
 
-    /// Two snippets, the first of which may have been optimized away.
+    /// Two snippets; the compiler may have optimized the first one away.
     fn half_folded() -> Session {
         let values =
             |side: &str, run: u32| f64::from(run) + if side == "malloc(16)" { 99.0 } else { 1.0 };

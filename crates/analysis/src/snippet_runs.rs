@@ -19,16 +19,16 @@ pub(super) fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
     found.iter().filter(|found| **found).count() * 2 > found.len()
 }
 
-/// A snippet that the compiler has probably optimized away, for one worker count.
+/// A snippet, at one number of workers, that the compiler has probably optimized away.
 #[derive(Debug)]
 pub(super) struct FoldedGroup {
     label: String,
-    /// Sort key: index of the variant, then the first slot. The variant comes first because blocks
-    /// are shuffled, and the first snippet on the command line is the baseline.
+    /// Sort key: index of the variant, then the first slot. Slots alone do not tell the order of
+    /// snippets on the command line, because blocks are shuffled.
     order: (Option<usize>, u32),
 }
 
-/// Finds the optimized-away snippets in a part of a session.
+/// Finds the snippets in a part of a session that were probably optimized away.
 pub(super) fn folded_groups(part: &Session) -> Vec<FoldedGroup> {
     let is_marked = |run: &Run| run.notes.iter().any(|note| note == Snippet::FOLDED);
     if !part.runs.iter().any(is_marked) {
@@ -67,7 +67,7 @@ pub(super) fn warn_folded(groups: &[FoldedGroup]) -> Option<String> {
     })
 }
 
-/// Cases and variants of a part that were probably optimized away.
+/// Cases and variants of a part whose code was probably optimized away.
 pub(super) fn folded_sides(part: &Session) -> Vec<(Arc<Case>, Arc<str>)> {
     let is_marked = |run: &&Run| run.notes.iter().any(|note| note == Snippet::FOLDED);
     let mut found: Vec<(Arc<Case>, Arc<str>)> = Vec::new();
@@ -104,12 +104,12 @@ pub(super) fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut Can
     }
 }
 
-/// The runs of one snippet for one worker count.
+/// The runs of one snippet at one number of workers: its label, its case and the runs.
 pub(super) type SnippetGroup<'a> = (String, Arc<Case>, Vec<&'a Run>);
 
 pub(super) fn ordered_groups(session: &Session) -> Vec<SnippetGroup<'_>> {
     let mut groups = snippet_groups(session);
-    // Blocks are shuffled, and the first snippet typed is the baseline.
+    // Blocks are shuffled, but the first snippet typed is the baseline and must come first.
     groups.sort_by_key(|(.., runs)| variant_index(session, &runs[0].variant));
     groups
 }
@@ -122,7 +122,7 @@ fn variant_index(session: &Session, variant: &str) -> Option<usize> {
         .position(|candidate| candidate.name == variant)
 }
 
-/// ` size=10`: the parameters of the snippet's text, which distinguish its cases.
+/// Formats the parameters of the snippet's text, which distinguish its cases, as in ` size=10`.
 fn format_parameters(case: &Case) -> String {
     case.values
         .iter()

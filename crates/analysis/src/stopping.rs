@@ -1,7 +1,7 @@
 //! Decides when a case needs no more runs.
 //!
-//! Uses the same interim analyses as the analysis of the finished session, so that what ended the
-//! measuring is what will be reported. Does not know what a run costs. Start at
+//! Uses the same interim analyses as the analysis of the finished session, so that reports show the
+//! result that ended the measurement. Does not know what a run costs. Start at
 //! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;
@@ -23,7 +23,8 @@ const MIN_PRECISION_RUNS: usize = 4;
 pub struct StopRule {
     question: StopQuestion,
     metrics: Vec<String>,
-    /// Whether metrics that do not decide are shown, and so take part in the correction.
+    /// Whether reports show all metrics. Then metrics that do not decide when to stop still take
+    /// part in the correction.
     all_metrics: bool,
 }
 
@@ -56,15 +57,17 @@ struct ChangeQuestion {
     comparison_indices: HashMap<[String; 3], usize>,
 }
 
-/// A comparison that joins the family, or takes a look, in the next step.
+/// A comparison that takes a look in the next step, or that is new and will be corrected together
+/// with the others from then on.
 struct PendingComparison {
     index: usize,
     pair: PairedRuns,
     seed: u64,
 }
 
-/// Metrics that decide when to stop; none named means the primary one. If all metrics are wanted,
-/// only the primary one decides, because another that never settles would prolong the session.
+/// Metrics that decide when to stop; an empty list means the primary metric. If all metrics are
+/// wanted, only the primary metric decides, because any other metric that never settles would
+/// prolong the session.
 fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
     if settings.wants_all_metrics() {
         Vec::new()
@@ -101,11 +104,11 @@ impl StopRule {
         }
     }
 
-    /// Creates a rule for a session of one variant, which is settled when half of the interval of
-    /// the mean is at most `share` of the mean, after at least 4 runs.
+    /// Creates a rule for a session of one variant. A case is settled if it has at least 4 runs and
+    /// half the width of the mean's interval is at most `share` times the mean.
     ///
-    /// Stopping at the first narrow interval makes it slightly too narrow; such a session claims
-    /// precision, not a difference.
+    /// Stopping at the first narrow interval makes the interval slightly too narrow. This is
+    /// acceptable, because such a session claims precision, not a difference.
     pub fn for_precision(
         share: f64,
         design: &SessionDesign,
@@ -125,11 +128,11 @@ impl StopRule {
         }
     }
 
-    /// Returns, for each case, whether it needs no more runs, given all finished runs of all its
-    /// variants.
+    /// Returns, for each case, whether it needs no more runs. `cases` holds all finished runs of
+    /// all variants of each case.
     ///
-    /// Call this after each block with the cases that are still open; it is cheap except at a look.
-    /// Results of other cases are remembered, because all cases of a session are corrected
+    /// Call this after each block with the cases that are not settled yet; it is cheap except at a
+    /// look. Results of other cases are remembered, because all cases of a session are corrected
     /// together.
     pub fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
         let metrics: Vec<Vec<String>> = cases
@@ -183,7 +186,7 @@ impl ChangeQuestion {
             .collect()
     }
 
-    /// Prepares the comparisons of one case that join the family or have reached a look.
+    /// Prepares the comparisons of one case that are new or have reached a look.
     fn prepare_case(
         &mut self,
         runs: &[Run],
@@ -206,7 +209,7 @@ impl ChangeQuestion {
             for metric in metrics {
                 let key = [id.clone(), (*name).to_owned(), metric.clone()];
                 let index = self.comparison_indices.get(&key).copied();
-                // Answers change only at looks, and most calls come between them.
+                // Answers change only at looks, and most calls come between two looks.
                 if index.is_some_and(|index| !self.is_due(index, comparable)) {
                     continue;
                 }
@@ -235,7 +238,7 @@ impl ChangeQuestion {
         !self.decision.has_ended(index) && next.is_some_and(|look| look.n <= runs)
     }
 
-    /// Whether every candidate with runs has its answer for every metric.
+    /// Whether the comparison of every candidate that has runs has ended for every metric.
     fn has_ended(&self, runs: &[Run], metrics: &[String]) -> bool {
         let Some(id) = runs.first().map(|run| run.case.id()) else {
             return false;
@@ -256,14 +259,14 @@ impl ChangeQuestion {
     }
 }
 
-/// Names of the metrics in these runs, the primary one first.
+/// Names of the metrics in these runs. The primary metric comes first.
 fn metrics_of(runs: &[Run]) -> Vec<String> {
     let samples = runs.iter().flat_map(|run| &run.samples);
     let names = distinct_items(samples.map(|sample| &*sample.metric));
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// Comparable runs per side, counted without their values.
+/// Number of comparable runs per side, counted without reading their values.
 fn comparable_runs(old: &[&Run], new: &[&Run], matching: RunMatching) -> usize {
     let Some(per_block) = matching.runs_together() else {
         return old.len().min(new.len());

@@ -23,8 +23,8 @@ use speedwell_stats::usl::fit_power_law;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A parameter that explains at least this share of the variance within points should not be
-/// averaged over.
+/// Cases should not be averaged over a parameter that explains more than this fraction of the
+/// variance within points.
 pub const MAX_AGGREGATED_SHARE: f64 = 0.5;
 
 /// Analyzes how the first requested metric depends on the parameter `x_axis`, with one line per
@@ -33,8 +33,8 @@ pub const MAX_AGGREGATED_SHARE: f64 = 0.5;
 /// A session of several variants gets one line per variant unless `by` is given.
 ///
 /// # Errors
-/// Fails if `x_axis` or `by` is not a parameter of any case, the metric is unknown, or there are no
-/// runs; the message lists what exists.
+/// Fails if `x_axis` or `by` is not a parameter of any case, if the metric is unknown, or if there
+/// are no runs. For an unknown name, the message lists the known names.
 pub fn study_parameter(
     session: &Session,
     x_axis: &str,
@@ -83,8 +83,8 @@ pub fn study_parameter(
     })
 }
 
-/// Parameters with several values that are neither x nor line, with the share of the variance
-/// within points that each explains.
+/// Parameters over which cases are aggregated: they have several values, are not the x axis, and do
+/// not separate lines. Each comes with the fraction of the variance within points that it explains.
 fn aggregated_parameters(
     grid: &RunGrid<'_>,
     axes: &StudyAxes,
@@ -245,7 +245,7 @@ pub(super) struct StudyCell {
     pub values: Vec<f64>,
 }
 
-/// Cells that share x value and line.
+/// Cells with the same x value in the same line.
 pub(super) struct PointCells<'a> {
     pub x: ParameterValue,
     pub line: String,
@@ -340,7 +340,8 @@ pub(super) fn key_values(
     levels
 }
 
-/// Eta squared of a key within points; `None` if nothing varies within points.
+/// Fraction of the variance within points that a key explains (eta squared); `None` if the values
+/// of every point are equal.
 pub(super) fn explained_share(
     points: &[PointCells<'_>],
     value_of: &impl Fn(&StudyCell) -> String,
@@ -358,13 +359,16 @@ pub(super) fn explained_share(
     eta_squared(&points.iter().map(groups).collect::<Vec<_>>())
 }
 
-/// Number of resamples; each end of a 95 % interval then rests on 50 values.
+/// Number of resamples. With this number, 50 resampled values lie beyond each end of a 95 %
+/// interval.
 const DRAWS: usize = 2_000;
-/// Skewness above which a mean is a doubtful summary, as in the scatter analysis of Node.js core.
+/// A mean is a doubtful summary if the skewness is above this limit. The scatter analysis of
+/// Node.js core uses the same limit.
 const MAX_SKEWNESS: f64 = 1.0;
 
-/// Mean over cases of the mean over runs, with a percentile interval that resamples the runs of
-/// each case; without interval (low = high = mean) if no case has two runs.
+/// Summarizes a point. Its mean is the mean of the cases' means, with a percentile interval from
+/// resampling the runs of each case. If no case has two runs, there is no interval, and `low` and
+/// `high` equal the mean.
 pub(super) fn summarize_point(point: &PointCells<'_>, confidence: f64, seed: u64) -> StudyPoint {
     let pooled = point.pooled_values();
     let mean = mean_interval(point, confidence, seed);

@@ -1,6 +1,6 @@
-//! Summarizes one series.
+//! Summarizes each series: the runs of one case under one variant, in one metric.
 //!
-//! Decides center, spread and notes for the runs of one case, variant and metric. Compares nothing.
+//! Decides how the center, the spread and the notes of a series are computed. Compares nothing.
 
 use crate::CaseSummary;
 use crate::builds::independent_values;
@@ -14,7 +14,7 @@ use speedwell_stats::describe::{coefficient_of_variation, mean, median, outliers
 use speedwell_stats::interval::{mean_t, median_binomial};
 use std::sync::Arc;
 
-/// Summaries by case, then variant, then metric.
+/// Summarizes all series, ordered by case, then variant, then metric.
 pub(super) fn summarize_grid(
     grid: &RunGrid<'_>,
     metrics: &[&Metric],
@@ -57,7 +57,8 @@ fn summarize_series(
         case: case.clone(),
         variant: variant.clone(),
         metric: metric.clone(),
-        // Without an interval if even the extremes do not bound the median.
+        // With too few runs, even the smallest and the largest value do not bound the median at
+        // this confidence. The center then has no interval.
         center: estimate_with_interval(
             median(&independent),
             median_binomial(&independent, confidence),
@@ -80,19 +81,20 @@ fn summarize_series(
     Some(summary)
 }
 
-/// Combines a value and its interval; without an interval, low = high = value.
+/// Combines a value and its interval. Without an interval, both ends equal the value.
 pub(crate) fn estimate_with_interval(value: f64, interval: Option<Interval>) -> IntervalEstimate {
     let (low, high) = interval.map_or((value, value), |ends| (ends.low, ends.high));
     IntervalEstimate { value, low, high }
 }
 
-/// Half of Student's interval of the mean, as a share of the mean.
+/// Half the width of Student's t interval for the mean, divided by the mean.
 pub(super) fn relative_half_width(values: &[f64], confidence: f64) -> Option<f64> {
     let interval = mean_t(values, confidence)?;
     finite_or_none(interval.half_width() / mean(values).abs())
 }
 
-/// Maps the NaN that the statistics crate returns for undefined values to `None`.
+/// Returns `None` for a value that is not finite. The statistics crate returns NaN for undefined
+/// values.
 pub fn finite_or_none(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
@@ -166,7 +168,7 @@ mod tests {
             }
         );
         assert_eq!(summary.mean, 5.5);
-        // sd(1:10) / 5.5 in R 4.2.2.
+        // Reference: `sd(1:10) / 5.5` in R 4.2.2.
         assert!((summary.variation.unwrap() - 0.5504818825631803).abs() < 1e-14);
         assert!(
             summary.outliers.is_empty() && summary.notes.is_empty(),

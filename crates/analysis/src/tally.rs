@@ -1,4 +1,5 @@
-//! Counters over all runs of a session, so that no run needs to stay in memory.
+//! Counts runs and collects their notes over a whole session, so that no run needs to stay in
+//! memory.
 //!
 //! Decides which threats to a session deserve a warning. Start at [`SessionTally::add_part`], then
 //! [`SessionTally::warnings`].
@@ -8,10 +9,11 @@ use crate::snippet_runs::{self, FoldedGroup};
 use crate::warnings::{format_count, quote_list};
 use speedwell_model::{Environment, Run, Session, SessionState, SessionStep, Snippet, StepFailure};
 
-/// Share of failed runs from which the rest may be a biased selection.
+/// If at least this fraction of the runs failed, a warning says that the other runs may be a biased
+/// selection.
 const MAX_FAILED_RUNS: f64 = 0.05;
 
-/// Counters so far.
+/// Counts over the runs that were added so far.
 #[derive(Debug, Default)]
 pub(super) struct SessionTally {
     /// Number of runs.
@@ -25,7 +27,7 @@ pub(super) struct SessionTally {
 }
 
 impl SessionTally {
-    /// Counts a session in one piece.
+    /// Counts a whole session at once.
     pub fn from_session(session: &Session) -> SessionTally {
         let mut tally = SessionTally::default();
         tally.add_part(session);
@@ -39,7 +41,8 @@ impl SessionTally {
         let mut runs = part.runs.iter();
         if self.runs == 0 {
             let notes = runs.next().into_iter().flat_map(|first| &first.notes);
-            // Notes about a snippet are reported with its name.
+            // The note about an optimized-away snippet is left out, because it is reported with the
+            // name of the snippet.
             let reported = notes.filter(|note| *note != Snippet::FOLDED);
             self.shared = reported.cloned().collect();
         }
@@ -55,8 +58,8 @@ impl SessionTally {
         self.shared_by_all(session).contains(note)
     }
 
-    /// Notes that all runs share; none for an imported session, since importers report such notes
-    /// themselves.
+    /// Notes that all runs share. Empty for an imported session, because importers report such
+    /// notes themselves.
     fn shared_by_all(&self, session: &Session) -> &[String] {
         if session.state == SessionState::Imported || self.runs < 2 {
             return &[];
@@ -69,7 +72,7 @@ impl SessionTally {
         warn_too_busy(&session.design, self.rejected, self.runs)
     }
 
-    /// Why a gate cannot judge the session: it is incomplete.
+    /// Why a gate cannot judge the session; `None` if the session is complete or imported.
     pub fn gate_obstacle(&self, session: &Session, label: Option<&str>) -> Option<String> {
         let name = label.map_or("the session".to_owned(), |label| format!("'{label}'"));
         match session.state {
@@ -82,8 +85,8 @@ impl SessionTally {
         }
     }
 
-    /// Warnings about the figures of the session, once all runs have been added; `label` names the
-    /// session if there are several.
+    /// Warnings about the figures of the session. Call this after all runs have been added. `label`
+    /// names the session if there are several.
     pub fn warnings(&self, session: &Session, label: Option<&str>) -> Vec<String> {
         let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
         let mut warnings = Vec::new();

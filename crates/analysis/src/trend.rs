@@ -1,8 +1,8 @@
 //! Computes the trend of a series along a line of revisions: its levels, and where they change.
 //!
-//! Decides which points are searched, what counts as the same work, and which current change
-//! corresponds to a numbered one. The detector is in `speedwell_stats::trend`. Start at
-//! [`search_trend`].
+//! Decides which points are searched, and which points measured the same work. If a change was
+//! already found by an earlier search, it keeps its number. The detector is in
+//! `speedwell_stats::trend`. Start at [`search_trend`].
 
 use speedwell_model::{
     ChangeState, ChangeTriage, HistoryPoint, IntervalEstimate, MetricDirection, RecordedChange,
@@ -24,7 +24,8 @@ const CONFIDENCE: f64 = 0.95;
 /// A change keeps its number if its place on the line moves by at most this many positions.
 pub(crate) const MAX_BORDER_SHIFT: u32 = 3;
 
-/// Number of points after a change for which "smallest visible change" is computed.
+/// A change counts as visible if the search would suspect it within this many points after the
+/// change.
 const VISIBLE_AFTER_POINTS: usize = 20;
 
 /// A point of a series, at its place on the line of revisions.
@@ -60,10 +61,11 @@ pub struct SeriesLevel {
     pub last: usize,
     /// Mean with a band, based on the points and their runs.
     pub value: IntervalEstimate,
-    /// The same for each machine, if several measured.
+    /// The estimate for each machine, with the machine's number. Empty if only one machine
+    /// measured.
     pub by_machine: Vec<(u32, IntervalEstimate)>,
-    /// Whether its points were searched. If not, a level drawn through them would wrongly claim that
-    /// nothing changed.
+    /// Whether the level may be drawn, which tells readers that nothing changed between its ends.
+    /// False if there were too few points to search for changes.
     pub is_claimed: bool,
 }
 
@@ -72,7 +74,7 @@ pub struct SeriesLevel {
 pub enum TrendSearch {
     /// All points were searched.
     Done,
-    /// Number of points missing until a change can be suspected.
+    /// There are too few points: this many more are needed before a change can be suspected.
     TooShort(usize),
     /// Too many values are negative or not finite.
     Impossible(TooManyNonPositive),
@@ -83,32 +85,34 @@ pub enum TrendSearch {
 pub struct SearchedTrend {
     /// Points, in line order.
     pub points: Vec<TrendPoint>,
-    /// Levels, in line order; those of other versions of the benchmark come first.
+    /// Levels, in line order within each version of the benchmark; the newest version comes last.
     pub levels: Vec<SeriesLevel>,
     /// Changes, the newest last.
     pub changes: Vec<RecordedChange>,
-    /// Whether the newest points could be searched.
+    /// Whether the points of the newest version of the benchmark could be searched.
     pub search: TrendSearch,
     /// Smallest change, as a ratio above 1, that would be suspected within about 20 points.
     pub smallest_visible: Option<f64>,
-    /// Standard deviation of sessions in logarithms, beyond what their runs explain.
+    /// Standard deviation between sessions, in logarithms of their values. Only variation that the
+    /// spread of runs within a session does not explain counts.
     pub between_sessions: Option<f64>,
-    /// Standard deviation of a session's point due to its runs, in logarithms: the median over
-    /// sessions.
+    /// Median over all sessions of the standard deviation that the spread of runs causes in the
+    /// logarithm of a session's value.
     pub within_sessions: Option<f64>,
-    /// The newest point divided by the median of the last 40, if it lies beyond all of them and is
-    /// worth measuring again.
+    /// The newest point divided by the median of the 40 points before it on the same machine.
+    /// `None` unless the newest point lies above or below all of these and is worth measuring
+    /// again.
     pub first_beyond: Option<f64>,
-    /// Index of the first point of another machine, where a change of the code cannot be told from
-    /// the change of machines.
+    /// Index of the first point from another machine, if the machine changed there together with
+    /// the code, so that the two effects cannot be distinguished.
     pub machine_swap: Option<usize>,
     /// Indexes of points at which the benchmark itself changed.
     pub new_work: Vec<usize>,
 }
 
-/// Searches a series for changes. Points may come in any order; `recorded_changes` holds the
-/// numbered changes.
-/// With `same_work`, a change of the benchmark itself does not start a new trend.
+/// Searches a series for changes. Points may come in any order. `recorded_changes` holds the
+/// changes that earlier searches found and numbered. With `same_work`, a change of the benchmark
+/// itself does not start a new trend.
 pub fn search_trend(
     points: Vec<TrendPoint>,
     recorded_changes: &[RecordedChange],
@@ -149,8 +153,8 @@ pub fn resume_trend(
     trend
 }
 
-/// Groups the indexes of the searched points by work; the work measured last comes last. Unknown
-/// work counts as the same.
+/// Groups the indexes of the searched points by work (version of the benchmark). The work that was
+/// measured last comes last. There is one group if no point has a known work, or with `same_work`.
 fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
     let works = known_works(points);
@@ -172,8 +176,8 @@ fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-/// Work of each point. Points measured before work was recorded are attributed to the next known
-/// work, and those at the end to the last known one.
+/// Work of each point. A point whose work was not recorded gets the work of the next point with a
+/// recorded work. If there is no such point, it gets the last recorded work.
 fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
     let mut works: Vec<Option<&str>> = points
         .iter()
@@ -188,7 +192,8 @@ fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
     works
 }
 
-/// Variance of the logarithm of a session's median due to its runs; 0 if unknown.
+/// Variance that the spread of runs causes in the logarithm of a session's median; 0 if the spread
+/// is unknown. The variance of a median is about pi / 2 times the variance of a mean.
 fn log_variance(point: &HistoryPoint) -> f64 {
     let spread = point.spread.unwrap_or(0.0);
     FRAC_PI_2 * spread * spread / f64::from(point.runs.max(1))
@@ -212,7 +217,7 @@ impl SearchedTrend {
         point.map(|point| point.position)
     }
 
-    /// The levels before and after a change from zero, which has no percentage: `None` for every
+    /// The levels before and after a change from zero, which has no percentage. `None` for every
     /// other change.
     pub fn from_zero(&self, change: &RecordedChange) -> Option<[IntervalEstimate; 2]> {
         if change.ratio.value.is_finite() {
@@ -225,15 +230,16 @@ impl SearchedTrend {
         Some([old, new].map(|index| self.levels[index].value))
     }
 
-    /// Fewest and most runs of a searched point.
+    /// Smallest and largest number of runs among the searched points.
     pub fn run_range(&self) -> Option<[u32; 2]> {
         let searched = self.points.iter().filter(|point| point.is_searched());
         let runs = searched.map(|point| point.point.runs);
         Some([runs.clone().min()?, runs.max()?])
     }
 
-    /// The newest point as a change, if it lies beyond all of the last 40. The change was not found by
-    /// the search, so its size rests on one point, and only measuring again can confirm it.
+    /// The newest point as a change, if it lies above or below all of the 40 points before it on
+    /// the same machine. The search did not find this change. Its size is known from one point
+    /// only, so it must be measured again to be confirmed.
     pub fn change_of_newest(&self) -> Option<RecordedChange> {
         let ratio = self.first_beyond?;
         let mut searched = self.points.iter().filter(|point| point.is_searched()).rev();
@@ -269,7 +275,8 @@ impl SearchedTrend {
     }
 
     /// Searches the points of one work, records the levels, appends the detector state, and returns
-    /// the changes. Must be called for the newest work last.
+    /// the changes. The newest work must be searched last, because each call overwrites the fields
+    /// that describe the newest points.
     fn search_group(
         &mut self,
         group: &[usize],
@@ -375,8 +382,8 @@ impl SearchedTrend {
         }
     }
 
-    /// Mean of these points with its band, or the median if some are zero; `None` if none can be
-    /// searched.
+    /// Mean of these points with its band, or their median if some values are zero. `None` if every
+    /// value is negative or not finite.
     fn level_estimate(
         &self,
         stretch: &[usize],
@@ -394,7 +401,7 @@ impl SearchedTrend {
             .filter_map(|&index| self.measured_point(index));
         let measured: Vec<LogMeasurement> = measured.collect();
         let level = search::weighted_level(&measured, session_variance.unwrap_or(0.0), CONFIDENCE);
-        // All values are equal or there is only one: a level without a band.
+        // If all values are equal, or if there is only one, the level has no band.
         let Some(level) = level else {
             let value = measured.first()?.log.exp();
             return Some(IntervalEstimate {
@@ -438,7 +445,7 @@ impl SearchedTrend {
         })
     }
 
-    /// Points of each stretch, by machine.
+    /// One group of points for each stretch and machine.
     fn by_machine(&self, stretches: &[&[usize]]) -> Vec<Vec<LogMeasurement>> {
         let mut groups: Vec<Vec<LogMeasurement>> = Vec::new();
         for stretch in stretches {
@@ -457,7 +464,7 @@ impl SearchedTrend {
     }
 }
 
-/// The median of these values with its band; the band has no width if there are too few values.
+/// The median of these values, with its band. The band has no width if there are too few values.
 fn median_level(values: &[f64]) -> IntervalEstimate {
     let value = median(values);
     let band = median_binomial(values, CONFIDENCE);
@@ -468,8 +475,8 @@ fn median_level(values: &[f64]) -> IntervalEstimate {
     IntervalEstimate { value, low, high }
 }
 
-/// Merges current changes with the earlier ones. A change that was triaged or measured again never
-/// disappears.
+/// Merges the changes found now with the recorded changes of earlier searches. A recorded change
+/// that was triaged or measured again is kept even if it is no longer found.
 fn merge_known_changes(
     trend: &SearchedTrend,
     current: Vec<RecordedChange>,
@@ -515,7 +522,7 @@ fn merge_known_changes(
     merged
 }
 
-/// A current change with the number, confirmation and triage of its earlier self.
+/// The change found now, with the number, confirmation and triage of its earlier record.
 fn merge_known(current: RecordedChange, earlier: &RecordedChange) -> RecordedChange {
     let is_settled = matches!(earlier.state, ChangeState::Confirmed | ChangeState::Refuted);
     RecordedChange {
@@ -525,7 +532,7 @@ fn merge_known(current: RecordedChange, earlier: &RecordedChange) -> RecordedCha
         } else {
             current.state
         },
-        // A change that was measured again keeps that result.
+        // A confirmed or refuted change keeps the size that measuring it again gave.
         ratio: if is_settled {
             earlier.ratio
         } else {
@@ -540,7 +547,8 @@ fn merge_known(current: RecordedChange, earlier: &RecordedChange) -> RecordedCha
     }
 }
 
-/// Verdict on a change by `ratio`; changes below `threshold`, as a share, do not matter.
+/// Verdict on a change by the factor `ratio`. Relative changes smaller than `threshold` do not
+/// matter.
 pub fn verdict_of_change(
     ratio: &IntervalEstimate,
     better: MetricDirection,

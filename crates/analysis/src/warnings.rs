@@ -1,5 +1,5 @@
-//! Warnings about the plan: how the order and number of runs, the test and the machine affect all
-//! verdicts.
+//! Writes the warnings about the plan of a session. They say how the order of runs, the test, the
+//! user's settings and the machine affect all verdicts.
 //!
 //! Changes no figure and no verdict.
 
@@ -9,7 +9,7 @@ use speedwell_model::{
     Environment, Metric, MetricDirection, NoiseCalibration, RunOrder, SessionDesign, StoppingDesign,
 };
 
-/// How the execution order affects comparisons within a session.
+/// Warns that the execution order weakens comparisons within a session.
 pub(super) fn warn_order(order: RunOrder) -> Option<String> {
     let text = match order {
         RunOrder::Blocks | RunOrder::Paired => return None,
@@ -59,7 +59,7 @@ pub(super) fn warn_method(settings: &AnalysisSettings, policy: &JudgingPolicy) -
         .then(|| "The rank test needs randomised blocks; using Mann-Whitney instead.".into())
 }
 
-/// Warns if the user's settings differ from those fixed before measuring.
+/// Warns if the user's settings differ from the settings that were fixed before measuring.
 pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> Option<String> {
     let StoppingDesign::Sequential { alpha, delta, .. } = &design.stopping else {
         return None;
@@ -81,8 +81,8 @@ pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> 
     })
 }
 
-/// Warns that a machine finds differences where there are none, or overlooks some; `None` if
-/// calibrated.
+/// Warns that the calibration of a machine counted too many or too few false alarms. `None` if the
+/// machine is calibrated.
 pub fn warn_uncalibrated(machine: &Environment, calibration: &NoiseCalibration) -> Option<String> {
     let effect = if calibration.false_alarms > calibration.expected_high {
         "differences are found where there are none"
@@ -123,7 +123,7 @@ pub(super) fn quote_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
         .join(", ")
 }
 
-/// A share in percent, without binary rounding noise.
+/// Converts a fraction to percent, without binary rounding noise.
 pub(super) fn to_percent(share: f64) -> f64 {
     (share * 1e8).round() / 1e6
 }

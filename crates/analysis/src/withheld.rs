@@ -1,9 +1,11 @@
-//! Answers withheld because the sides did not measure the same thing.
+//! Withholds answers if the sides did not measure the same thing.
 //!
-//! Decides when the figures of two sides say nothing about the compared code: the benchmark itself
-//! differs, or a side has loaded the code of the user's checkout instead of its own. Start at
-//! [`WithheldReason::between`]. Only the store knows whether a session is still running, see
-//! [`AnalysisFindings::withhold`].
+//! Decides when the figures of two sides say nothing about the compared code. This is the case if
+//! the benchmark itself differs, or if a side has loaded the code of the user's checkout instead of
+//! its own. Start at [`WithheldReason::between`].
+//!
+//! Only the store knows whether a session is still running. If it is running, the caller withholds
+//! all answers with [`AnalysisFindings::withhold`].
 
 use crate::{AnalysisFindings, AnalysisSettings};
 use serde::{Deserialize, Serialize};
@@ -19,7 +21,7 @@ pub enum WithheldReason {
     BenchmarkChanged,
     /// A side loaded these project files from the user's checkout.
     LoadsCheckout {
-        /// Whether both sides did.
+        /// Whether both sides loaded files from the checkout, not only one.
         is_both: bool,
         /// The files, relative to the checkout's root.
         files: Vec<String>,
@@ -44,8 +46,8 @@ impl<'s> MeasuredVariant<'s> {
         variants.find(|variant| variant.name == self.variant)
     }
 
-    /// The files that this side has loaded from the checkout: when its benchmarks were listed, and
-    /// in runs.
+    /// The files that this side has loaded from the checkout. Files loaded when its benchmarks were
+    /// listed come first, followed by files loaded in runs.
     fn checkout_files(self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
         let listed = (self.known_variant()).map_or(&[][..], |variant| &variant.checkout_files[..]);
         let loaded_in_runs = in_runs.into_iter().flatten().copied();
@@ -57,7 +59,8 @@ impl<'s> MeasuredVariant<'s> {
             .collect()
     }
 
-    /// Digests of the benchmark's source on this side: of its own part, and of the whole file.
+    /// Digests of the benchmark's source on this side: first of the part that belongs to the
+    /// benchmark, then of the whole file.
     fn source_digests(self, benchmark: &str) -> [Option<&'s String>; 2] {
         let own_digest = self
             .known_variant()
@@ -84,7 +87,8 @@ impl WithheldReason {
             return Some(WithheldReason::LoadsCheckout { is_both, files });
         }
         let [old, new] = sides.map(|side| side.source_digests(benchmark));
-        // Whole files may differ in parts that the benchmark does not use.
+        // Compare the benchmark's own parts if they are known on both sides; otherwise, compare
+        // whole files. Files may differ in parts that the benchmark does not use.
         let digests = old
             .into_iter()
             .zip(new)
@@ -253,7 +257,7 @@ mod tests {
             reasons(&session),
             ["both sides load lib/k.js of the checkout"; 2]
         );
-        // Only one side, in one of its runs of one benchmark.
+        // Here only one side loads files of the checkout, in one of its runs of one benchmark.
         let mut session = story(["one", "one"]);
         let strays = ["lib/a.js", "lib/b.js"].map(str::to_owned);
         let mut runs = session.runs.iter_mut();

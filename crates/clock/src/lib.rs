@@ -1,24 +1,25 @@
-//! Time for everything that only waits: timeouts, grace periods, pauses. Tests can move it by hand.
+//! Provides the time for everything that only waits: timeouts, grace periods, pauses. Tests can
+//! move this time by hand.
 //!
 //! Measurements read the machine's clock directly. A [`WaitClock`] is for decisions such as "this
 //! took too long" and "try again later". It is `Copy` and the size of a pointer; the real clock
 //! costs one branch in addition to reading the time. Start at [`WaitClock::now`].
 //!
-//! Processes and sockets take real time whatever a clock says. A loop that waits for them asks
-//! [`WaitClock::max_wait`] how long it may wait before it checks the clock again, and
-//! [`WaitClock::now`] whether its own time is up.
+//! Processes and sockets take real time, whatever a clock says. A loop that waits for them calls
+//! [`WaitClock::max_wait`] to learn how long it may wait before it checks the clock again, and
+//! [`WaitClock::now`] to find out whether its own time is up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Interval at which a wait for something real checks a clock that may have been moved.
+/// While a loop waits for a process or a socket, it checks a movable clock at this interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The clock that timeouts and pauses use. The default is the real one.
+/// The clock that timeouts and pauses use. The default is the real clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WaitClock(Option<&'static ManualTime>);
 
-/// A time that stands still until someone moves it.
+/// A time that stands still until a test moves it.
 #[derive(Debug)]
 struct ManualTime {
     begin: Instant,
@@ -29,8 +30,9 @@ impl WaitClock {
     /// The monotonic clock of the machine.
     pub const REAL: WaitClock = WaitClock(None);
 
-    /// A clock that stands still until [`WaitClock::advance`] or [`WaitClock::pause`] moves it. For
-    /// tests: its few bytes are leaked, so that it can be copied into threads like a real one.
+    /// A clock for tests, which stands still until [`WaitClock::advance`] or [`WaitClock::pause`]
+    /// moves it. Its few bytes are leaked, so that it can be copied into threads like the real
+    /// clock.
     pub fn movable() -> WaitClock {
         WaitClock(Some(Box::leak(Box::new(ManualTime {
             begin: Instant::now(),
@@ -55,18 +57,18 @@ impl WaitClock {
         }
     }
 
-    /// Time since an earlier moment of this clock; zero if it lies ahead.
+    /// Time since an earlier moment of this clock; zero if the moment is still ahead.
     #[inline]
     pub fn elapsed_since(self, moment: Instant) -> Duration {
         self.now().saturating_duration_since(moment)
     }
 
-    /// Time until a later moment of this clock; zero if it has passed.
+    /// Time until a later moment of this clock; zero if the moment has passed.
     pub fn time_until(self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.now())
     }
 
-    /// Moves a movable clock, for all its copies. Does not affect a real one.
+    /// Moves a movable clock and all its copies. Does not affect a real clock.
     pub fn advance(self, by: Duration) {
         if let Some(manual) = self.0 {
             let by_ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
@@ -74,8 +76,8 @@ impl WaitClock {
         }
     }
 
-    /// Lets time pass while nothing is awaited, for example before a retry. Moves a movable clock
-    /// immediately.
+    /// Lets time pass without waiting for a process or socket, for example before a retry. A
+    /// movable clock is moved immediately.
     pub fn pause(self, time: Duration) {
         match self.0 {
             None => std::thread::sleep(time),
@@ -84,8 +86,8 @@ impl WaitClock {
     }
 
     /// Longest single wait for something real, such as a process or a socket, if the whole wait may
-    /// last `longest` by this clock. A movable clock may be moved during the wait, so it is checked
-    /// again soon.
+    /// last `longest` by this clock. With a movable clock, each single wait is short, because the
+    /// clock may be moved during the wait.
     #[inline]
     pub fn max_wait(self, longest: Duration) -> Duration {
         match self.0 {

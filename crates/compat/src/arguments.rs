@@ -1,16 +1,20 @@
-//! Splits the command lines of the original tools by tables of options.
+//! Splits the command lines of the imitated tools, using tables of options.
 //!
-//! Classifies each word as an option, a value, or neither, by three grammars: that of getopt for ab
-//! and erlperf ([`parse_getopt`]), that of Node.js core's scripts ([`parse_node`]), and that of its
-//! R scripts ([`parse_r`]); `compare.py` uses that of argparse (`compare_py/arguments.rs`). Does
-//! not know what options mean. All reject unknown options; the originals of Node.js silently
-//! swallow the argument after one. A crate such as lexopt would suit only ab: erlperf names whole
-//! clusters in messages and has the option `-pa`; in R and Node.js one dash equals two.
+//! Classifies each word as an option, a value, or neither. Each of the three functions follows its
+//! own grammar. [`parse_getopt`] follows the grammar of getopt, for ab and erlperf. [`parse_node`]
+//! follows the scripts of Node.js core, and [`parse_r`] follows the R scripts of Node.js core.
+//! `compare_py/arguments.rs` implements the grammar of argparse for `compare.py`.
+//!
+//! The functions do not know what options mean. They reject unknown options, although the original
+//! scripts of Node.js silently swallow the argument after an unknown option.
+//!
+//! A crate such as lexopt would suit only ab. The messages of erlperf name whole clusters, and it
+//! has the option `-pa`. In the R and Node.js scripts, one dash means the same as two.
 
 /// Command line split into options and other arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParsedArguments<'a> {
-    /// Options by the first of their names, with their values.
+    /// Options with their values, each under its canonical name.
     pub options: Vec<(&'a str, Option<&'a str>)>,
     /// Arguments that are neither options nor values.
     pub others: Vec<&'a str>,
@@ -35,7 +39,8 @@ impl<'a> ParsedArguments<'a> {
         self.options.iter().any(|(name, _)| *name == option)
     }
 
-    /// Returns the value of an option; the last occurrence counts, even if it has no value.
+    /// Returns the value of an option. If the option occurs several times, the last occurrence
+    /// counts, even if it has no value.
     pub fn value(&self, option: &str) -> Option<&'a str> {
         self.options.iter().rfind(|(name, _)| *name == option)?.1
     }
@@ -48,11 +53,11 @@ impl<'a> ParsedArguments<'a> {
 }
 
 /// Splits a command line as getopt does. Letters may be clustered (`-kq`) and values attached
-/// (`-n100`, `--name=value`); options may follow other arguments. `find` maps any name of an
-/// option, dashes included, to its canonical name and whether it takes a value.
+/// (`-n100`, `--name=value`); options may follow other arguments. `find` looks up an option by any
+/// of its names, including the dashes, and returns its canonical name and whether it takes a value.
 ///
 /// # Errors
-/// Fails if an option is unknown, lacks its value, or has one that it does not take.
+/// Fails if an option is unknown, lacks its value, or has a value although it takes none.
 pub fn parse_getopt<'a>(
     arguments: &'a [String],
     find: impl Fn(&str) -> Option<(&'static str, bool)>,
@@ -82,7 +87,8 @@ pub fn parse_getopt<'a>(
         } else if name.starts_with("--") {
             return Err(ArgumentError::UnknownName(name));
         } else {
-            // Flags up to a letter with a value, which is the rest of the argument or the next one.
+            // A cluster of letters, which ends with the first letter that takes a value. The value
+            // is the rest of the argument or, if nothing is left, the next argument.
             for (start, letter) in argument.char_indices().skip(1) {
                 let (letter_text, remainder) = argument[start..].split_at(letter.len_utf8());
                 let unknown = ArgumentError::UnknownLetter(letter_text, argument);
@@ -102,9 +108,10 @@ pub fn parse_getopt<'a>(
     Ok(parsed)
 }
 
-/// Splits a command line as Node.js core's scripts do. Options come first; everything after the
-/// first other argument or after `--` is an argument, even if it looks like an option. `-x` equals
-/// `--x`. The word `test`, unless it is a value, is an option.
+/// Splits a command line as Node.js core's scripts do. Options come first. After `--`, or after the
+/// first word that is not an option, every word is an argument, even if it looks like an option.
+/// `-x` means the same as `--x`. The word `test` is an exception: it counts as an option in any
+/// place, unless it is the value of an option.
 ///
 /// # Errors
 /// Fails if an option is in neither list, or lacks its value.

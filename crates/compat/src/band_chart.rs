@@ -19,7 +19,8 @@ pub struct ChartBand {
     pub interval: Option<(f64, f64)>,
 }
 
-/// Draws the lines, and below them the ends of the scale, which includes `reference`.
+/// Draws one line for each band, and a last line with the two ends of the scale. `number` formats
+/// these ends. The scale includes `reference`.
 ///
 /// Bands without a finite value are omitted; without any band the chart is empty.
 pub fn band_chart(bands: &[ChartBand], reference: f64, number: impl Fn(f64) -> String) -> String {

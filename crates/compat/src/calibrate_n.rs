@@ -1,10 +1,12 @@
-//! Drop-in for `calibrate-n.js`: finds how many iterations a script needs for stable results.
+//! Replaces `calibrate-n.js` as a drop-in: finds how many iterations a script needs for stable
+//! results.
 //!
 //! Parses the options (`--name=value` and the path of a script) and prints the output;
-//! `analysis::iterations` decides when results are stable. Labels and figures are where the
-//! original has them, for programs that parse them; sentences are our own. A value that is not a
-//! number is an error; the original uses a default, but its warning is long forgotten when hours of
-//! measuring end. Start at [`run`].
+//! `analysis::iterations` decides when results are stable. Labels and figures are in the same
+//! places as in the output of the original script, because programs may parse it. Sentences are our
+//! own. A value that is not a number is an error. In this case, the original script prints a
+//! warning and uses a default, but users will have forgotten this warning after hours of measuring.
+//! Start at [`run`].
 
 use crate::console::{self, DropInConsole};
 use crate::node::driver::{self, NodeDriver};
@@ -22,7 +24,8 @@ use std::io::{self, Write};
 const TOOL: &str = "calibrate-n.js";
 const USAGE: &str = include_str!("usage/calibrate-n.js.txt");
 
-/// Rates of the cases for one number of iterations, keyed by the text of their values.
+/// Rates of the cases for one number of iterations. The key of a case is the text of its parameter
+/// values.
 type RatesByCase = IndexMap<String, CaseSamples>;
 
 /// Tries increasing numbers of iterations; returns the exit status.
@@ -91,8 +94,8 @@ fn run_calibration(
     Ok(0)
 }
 
-/// Measures with one number of iterations; returns the rates, and an exit status that is nonzero if
-/// a run failed.
+/// Measures with one number of iterations. Returns the rates and an exit status, which is nonzero
+/// if a run failed.
 fn measure_n(
     request: &ScriptsRequest,
     console: &mut DropInConsole<'_>,
@@ -172,7 +175,7 @@ struct CalibrateOptions {
 }
 
 impl CalibrateOptions {
-    /// Parses a command line; the last of several paths counts.
+    /// Parses a command line. If several paths are given, the last one counts.
     ///
     /// # Errors
     /// Fails if an option is unknown, a value is not a number above 0, or the path is missing.
@@ -312,7 +315,7 @@ fn print_overall(
     Ok(())
 }
 
-/// Prints the best number so far.
+/// Prints the best number of iterations so far.
 fn print_best(out: &mut dyn Write, is_new: bool, level: &IterationLevel) -> io::Result<()> {
     let begin = if is_new {
         "New best n:"
@@ -327,7 +330,7 @@ fn print_best(out: &mut dyn Write, is_new: bool, level: &IterationLevel) -> io::
     )
 }
 
-/// Prints the number that suffices.
+/// Prints the number of iterations that suffices.
 fn print_found(
     out: &mut dyn Write,
     level: &IterationLevel,
@@ -345,7 +348,7 @@ fn print_found(
     print_variations(out, level, None)
 }
 
-/// Prints the best number after none sufficed.
+/// Prints the best number of iterations if no number sufficed.
 fn print_given_up(
     out: &mut dyn Write,
     level: &IterationLevel,
@@ -371,7 +374,8 @@ fn print_given_up(
     )
 }
 
-/// Prints the variation of every configuration; marks those above `target`.
+/// Prints the variation of every configuration, and marks configurations whose variation is above
+/// `target`.
 fn print_variations(
     out: &mut dyn Write,
     level: &IterationLevel,

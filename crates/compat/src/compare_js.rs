@@ -1,7 +1,9 @@
-//! Drop-in for `compare.js`: runs every case under two programs and prints rows for `compare.R`.
+//! Replaces `compare.js` as a drop-in: runs every case under two programs and prints rows for
+//! `compare.R`.
 //!
-//! Parses the options and writes the output of that driver. The order of execution, and so of the
-//! rows, is that of `measure`; `compare.R` does not depend on it. Start at [`run`].
+//! Parses the options and writes the output. The crate `measure` decides the order of execution,
+//! which is also the order of the rows. `compare.R` does not depend on this order. Start at
+//! [`run`].
 
 use super::band_chart::{ChartBand, band_chart};
 use super::compare_r::CompareTable;
@@ -43,7 +45,7 @@ const DEFAULT_RUNS: u32 = 30;
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct CompareAnalysis {
     chart: bool,
-    /// Largest accepted significant regression in percent.
+    /// Largest significant regression that is accepted, in percent.
     max_regression_percent: Option<f64>,
 }
 
@@ -117,7 +119,7 @@ fn parse_analysis(arguments: &ParsedArguments<'_>) -> Result<Option<CompareAnaly
 
 struct ComparePrinter<'a> {
     driver: NodeDriver<'a>,
-    /// Rates to analyze; `None` if rows are printed.
+    /// Rates to analyze; `None` if rows are printed instead.
     collected: Option<CompareRates>,
 }
 
@@ -180,7 +182,7 @@ impl ComparePrinter<'_> {
     }
 }
 
-/// Returns the name by which `compare.R` groups: file name, a space, configuration.
+/// Returns the name by which `compare.R` groups rows: the file name, a space and the configuration.
 fn full_name(name: &str, run: &Run) -> String {
     let values = run.case.values.iter();
     let pairs: Vec<String> = values

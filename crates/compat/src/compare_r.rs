@@ -1,11 +1,13 @@
-//! Drop-ins for `compare.R` and `bar.R`: print the table of comparisons and draw the chart of mean
-//! rates, from the CSV of `compare.js`.
+//! Emulates `compare.R` and `bar.R`: reads the CSV of `compare.js`, prints the table of
+//! comparisons, and draws the charts.
 //!
-//! Decides text, order and figures of the table; `r/plot.rs` draws the charts. An accuracy is half
-//! the width of the difference's confidence interval, divided by the reference's mean. It ignores
-//! the uncertainty of that mean, so unlike the interval of `analysis`, it is not an interval of the
-//! ratio. Unlike the original's, the table does not end at a case whose values do not vary; such a
-//! case just has no p value. Start at [`run`].
+//! This file decides the text, the order and the figures of the table; `r/plot.rs` draws the
+//! charts. The reference of a comparison is the program `old`, the candidate is `new`. The table
+//! states an accuracy: half the width of the confidence interval of the difference, divided by the
+//! mean of the reference. The accuracy ignores the uncertainty of this mean. Therefore, it does not
+//! describe a confidence interval of the ratio, whereas `analysis` computes such an interval. The
+//! original table stops at the first case whose values do not vary. Here, such a case has no p
+//! value, and the table continues. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::console::DropInConsole;
@@ -26,7 +28,7 @@ const SCRIPT: RScript = RScript {
     options: &[],
 };
 
-/// The script sets `options(width = 200)`.
+/// Width of the table: the original script sets `options(width = 200)`.
 const TABLE_WIDTH: usize = 200;
 
 /// Reads standard input and prints the table; returns the exit status.
@@ -90,7 +92,7 @@ pub struct NamedRow {
     pub name: String,
     /// Figures of the comparison.
     pub row: WelchRow,
-    /// Index of its group.
+    /// Index of its case in [`CompareRates`].
     index: usize,
 }
 
@@ -112,8 +114,8 @@ impl CompareTable {
         &self.rows
     }
 
-    /// Returns a warning about comparisons without a p value because nothing varies, and about
-    /// comparisons that R does not show.
+    /// Returns a warning if some comparisons have no p value because their rates do not vary, or if
+    /// the table is so long that R would not show its last rows.
     pub fn table_warning(&self) -> Option<String> {
         let constant: Vec<&str> = self
             .rows
@@ -141,7 +143,7 @@ impl CompareTable {
         (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
-    /// Formats table and note as the original does.
+    /// Formats the table, and the note below it, as the original does.
     pub fn format_table(&self) -> String {
         let names: Vec<String> = self.rows.iter().map(|row| row.name.clone()).collect();
         let column = |name: &str, cell: &dyn Fn(&WelchRow) -> String| {
@@ -215,8 +217,8 @@ const BAR_SCRIPT: RScript = RScript {
     options: &[],
 };
 
-/// `bar.R`: reads standard input and draws the chart (nothing without `--plot`, as in the
-/// original); returns the exit status.
+/// Runs `bar.R`: reads standard input and draws the chart; returns the exit status. Without
+/// `--plot`, it draws nothing, as the original does.
 ///
 /// # Errors
 /// Fails if the input does not come from `compare.js`, or the chart cannot be written.
@@ -246,7 +248,8 @@ fn draw_bars(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> 
     Ok(0)
 }
 
-/// Risks for which accuracies are given; a p value below them earns one, two or three stars.
+/// The table states an accuracy for each of these risks of a false positive. A p value earns one
+/// star for each risk that is greater than the p value.
 pub const RISKS: [f64; 3] = [0.05, 0.01, 0.001];
 
 /// One row of the table. Percentages are relative to the mean of the reference.
@@ -279,7 +282,7 @@ pub enum WelchOutcome {
 }
 
 impl WelchRow {
-    /// Returns one star for each risk that the p value is below.
+    /// Returns the number of stars: one for each of [`RISKS`] that is greater than the p value.
     pub fn star_count(&self) -> usize {
         match self.test {
             WelchOutcome::Done { p, .. } => RISKS.iter().filter(|&&risk| p < risk).count(),

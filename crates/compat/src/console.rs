@@ -1,9 +1,9 @@
-//! Streams and environment of a drop-in (our replacement for another tool), passed in so that tests
-//! can replace them.
+//! Defines the streams and the environment of a drop-in, which is our replacement for another tool.
+//! Callers pass them in, so that tests can replace them.
 //!
-//! Decides how a drop-in talks to its user: results on standard output as the original prints them;
-//! everything else on standard error, each line prefixed with the tool's name and free of terminal
-//! control sequences. Knows nothing about any particular tool.
+//! Decides how a drop-in talks to its user. Results go to standard output, as the original prints
+//! them. Everything else goes to standard error; each message starts with the tool's name and
+//! contains no terminal control sequences. Knows nothing about any particular tool.
 
 use rustix::termios::tcgetwinsize;
 use speedwell_measure::ScriptsRequest;
@@ -23,14 +23,14 @@ pub struct DropInConsole<'a> {
     pub stderr: &'a mut dyn Write,
     /// Whether standard output is a terminal.
     pub stdout_is_terminal: bool,
-    /// Where a progress line may be rewritten; `None` unless standard error is a terminal and
-    /// standard output is not.
+    /// Terminal on which a progress line may be redrawn: standard error, if it is a terminal and
+    /// standard output is not; else `None`.
     pub progress: Option<Box<dyn Write + Send>>,
     /// Working directory.
     pub directory: PathBuf,
     /// Looks up an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Measures scripts: `measure::execute_scripts`.
+    /// Function that measures scripts, normally `measure::execute_scripts`.
     pub measure: &'a MeasureFn<'a>,
 }
 
@@ -38,18 +38,19 @@ pub struct DropInConsole<'a> {
 pub type MeasureFn<'a> =
     dyn Fn(&ScriptsRequest, &mut dyn SessionObserver) -> anyhow::Result<()> + 'a;
 
-/// Exit status for an invalid command line or input, as in the originals.
+/// Exit status of [`DropInConsole::reject`] and of most errors. The original tools use the same
+/// status.
 pub const EXIT_REJECTED: i32 = 1;
 
-/// Exit status of a failure other than an invalid command line, in drop-ins that tell the two apart
-/// although the original does not.
+/// Exit status of [`DropInConsole::reject_with_hint`] and [`DropInConsole::report_failure`]. Only
+/// some drop-ins call these.
 pub const EXIT_FAILED: i32 = 2;
 
 /// Exit status after Ctrl-C: 128 + SIGINT.
 pub const EXIT_INTERRUPTED: i32 = 130;
 
-/// Exit status when the reader of the results has closed its pipe: what a shell reports for
-/// SIGPIPE.
+/// Exit status if the reader of the results has closed its pipe: the status that a shell reports
+/// for SIGPIPE.
 const EXIT_BROKEN_PIPE: i32 = 128 + 13;
 
 impl DropInConsole<'_> {
@@ -96,8 +97,8 @@ impl DropInConsole<'_> {
         Ok(EXIT_FAILED)
     }
 
-    /// Flushes the results so far and reports the failure. A broken pipe is passed on to the
-    /// caller.
+    /// If `result` is an error, flushes the results so far and reports the error. Returns a broken
+    /// pipe to the caller without a report.
     ///
     /// # Errors
     /// Fails if standard output or standard error is closed.
@@ -120,7 +121,7 @@ impl DropInConsole<'_> {
         }
     }
 
-    /// Returns the exit status of a tool's result; errors are reported.
+    /// Flushes the results, reports an error of the tool, and returns the exit status.
     pub fn finish(&mut self, tool: &str, result: anyhow::Result<i32>) -> i32 {
         let flushed = result.and_then(|status| {
             self.stdout.flush()?;

@@ -1,11 +1,12 @@
-//! Drop-ins, which emulate the command lines and outputs of other tools.
+//! Contains the drop-ins, each of which replaces another tool and emulates its command line and its
+//! output.
 //!
 //! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
 //! same bytes, with four exceptions: unknown options are errors, failures are reported, `--help`
-//! works, and a case without variation does not end a table early. The drop-ins for `compare.py`,
-//! ab, erlperf, hyperfine and benchstat deviate further (`docs/reference/compare-py.md`, `ab.md`
-//! and so on). To add a drop-in, add a file next to this one and a line in `TOOLS`. Start at
-//! [`run_tool`].
+//! works, and a table does not stop at a case whose values do not vary. The drop-ins for
+//! `compare.py`, ab, erlperf, hyperfine and benchstat deviate further
+//! (`docs/reference/compare-py.md`, `ab.md` and so on). To add a drop-in, add a file next to this
+//! one and a line in `TOOLS`. Start at [`run_tool`].
 
 pub mod ab;
 pub mod arguments;

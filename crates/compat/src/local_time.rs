@@ -1,5 +1,5 @@
-//! Formats local times like the original tools: like C's `ctime` for ab, with the UTC offset for
-//! erlperf.
+//! Formats local times as the original tools do: like C's `ctime` for ab, and with the UTC offset
+//! for erlperf.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};

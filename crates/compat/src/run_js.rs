@@ -1,6 +1,7 @@
-//! Drop-in for `run.js`: runs each script of some groups once.
+//! Emulates `run.js`: runs each script of the requested groups once.
 //!
-//! Parses the options and writes the output of that driver. Start at [`run`].
+//! Parses the options of `run.js`, and writes its output. `node/driver.rs` follows the session.
+//! Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::console::DropInConsole;
@@ -95,8 +96,8 @@ impl RunPrinter<'_> {
         Ok(self.driver.out.flush()?)
     }
 
-    /// Writes the headings up to `script`, including the headings of skipped scripts without
-    /// results, as in the original.
+    /// Writes the headings of all scripts up to `script`. As in the original, scripts without
+    /// results have headings, too.
     fn enter_script(&mut self, script: &str) -> Result<()> {
         if self.current.as_deref() == Some(script) {
             return Ok(());
@@ -174,7 +175,7 @@ pub fn format_simple_line(name: &str, values: &[(String, ParameterValue)], rate:
     )
 }
 
-/// Inserts a comma before every third digit of the integer part; the rest stays unchanged.
+/// Separates groups of three digits of the integer part by commas; the rest stays unchanged.
 fn with_separators(number: &str) -> String {
     let start = number.len() - number.trim_start_matches('-').len();
     let digits = number[start..]

@@ -1,9 +1,10 @@
-//! Drop-in for `scatter.js`: runs one script many times and prints rows for `scatter.R`.
+//! Emulates `scatter.js`: runs one script many times and prints rows for `scatter.R`.
 //!
-//! Parses the options and writes the output of that driver. With `--analyze`, decides text and
-//! order of the analysis that replaces the rows: pooled parameters with their share of the
-//! variance, a table of means and medians, the steps along the x axis, and a chart of the means.
-//! `scatter_r.rs` computes the figures. Start at [`run`].
+//! Parses the options of `scatter.js`, and writes its output. With `--analyze`, an option that the
+//! original lacks, it prints an analysis instead of the rows. The analysis shows the pooled
+//! parameters with the part of the variance that each explains, a table of means and medians, the
+//! steps along the x axis, and a chart of the means. This file decides the text and the order of
+//! the analysis; `scatter_r.rs` computes the figures. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::band_chart::{ChartBand, band_chart};
@@ -128,8 +129,9 @@ impl ScatterPrinter<'_> {
         Ok(())
     }
 
-    /// Returns the run's values in the order of the columns, which the first run determines; `None`
-    /// if they do not match. The original would print them under the wrong names.
+    /// Returns the parameter values of a run in the order of the columns. The first run determines
+    /// the columns. Returns `None` if the run has other parameters. In the original, their values
+    /// appear under wrong names.
     fn in_columns(&mut self, run: &Run) -> Result<Option<Vec<(String, ParameterValue)>>> {
         let values = &run.case.values;
         let Some(parameters) = &self.parameters else {
@@ -352,7 +354,7 @@ fn format_optional<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
     value.map_or_else(|| MISSING_TEXT.to_owned(), text)
 }
 
-/// Formats a rate with at least four digits: below 1,000 with decimals.
+/// Formats a rate with at least four digits: a rate below 1,000 has three decimals.
 fn format_rate(value: f64) -> String {
     let decimals = if value.abs() < 1000.0 { 3 } else { 0 };
     format!("{value:.decimals$}")

@@ -1,9 +1,10 @@
-//! Drop-in for `scatter.R`: prints mean rates by two parameters, from the CSV of `scatter.js`.
+//! Emulates `scatter.R`: reads the CSV of `scatter.js`, and prints mean rates by two parameters.
 //!
-//! Decides text and order of the table, and its figures: which rows are pooled, the statistics of a
-//! point, and the steps from one x value to the next ([`neighbor_steps`]) for `scatter.js
-//! --analyze`. Rows of different cases at one point are pooled like repetitions, so the interval
-//! mixes effects with noise, unlike in `analysis`. `r/plot.rs` draws the chart. Start at [`run`].
+//! Decides the text, the order and the figures of the table. For `scatter.js --analyze`, also
+//! computes the steps from one x value to the next ([`neighbor_steps`]). A point of the table pools
+//! all rows that have its x value and its category, even if they belong to different cases. The
+//! interval of a point therefore mixes effects of other parameters with noise, unlike the intervals
+//! of `analysis`. `r/plot.rs` draws the chart. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::console::DropInConsole;
@@ -64,7 +65,7 @@ fn print_scatter(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>)
     Ok(0)
 }
 
-/// Table with its points in printing order.
+/// A table whose points are in the order in which they are printed.
 pub struct ScatterStudy {
     x_axis: String,
     category: Option<String>,
@@ -140,7 +141,7 @@ impl ScatterStudy {
         self.category.as_deref()
     }
 
-    /// Returns the text of a point on the x axis.
+    /// Returns the x value of a point as text.
     pub fn x_text(&self, point: &ScatterPoint) -> &str {
         &self.table.x_texts[point.x]
     }
@@ -150,7 +151,7 @@ impl ScatterStudy {
         &self.table.category_texts[point.category]
     }
 
-    /// Returns the texts of a point: x, and category if there is one.
+    /// Returns a label of a point: its x value, and its category if there is one.
     pub fn point_label(&self, point: &ScatterPoint) -> String {
         let x = self.x_text(point);
         match self.category {
@@ -213,10 +214,10 @@ impl ScatterStudy {
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Codes of x value and category.
+/// Indices of the x value and the category of a point among the distinct strings of their columns.
 type PointCodes = (usize, usize);
 
-/// Table with points in order of first appearance.
+/// A table whose points are in the order in which they first appear in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterTable {
     /// Pooled parameters with several values.
@@ -236,7 +237,7 @@ pub struct ScatterPoint {
     pub x: usize,
     /// Index into the texts of the category.
     pub category: usize,
-    /// Rates of its rows.
+    /// Rates of the rows.
     pub rates: Vec<f64>,
     /// Mean rate in operations per second.
     pub mean: f64,
@@ -244,7 +245,7 @@ pub struct ScatterPoint {
     pub half_width: Option<f64>,
 }
 
-/// The file lacks a column.
+/// The file lacks a requested column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown column '{name}'; the file has {}", present.join(", "))]
 pub struct NoSuchColumn {
@@ -320,7 +321,7 @@ fn build_point((x, category): PointCodes, rates: Vec<f64>) -> ScatterPoint {
     }
 }
 
-/// Computes eta squared of `column` within points.
+/// Computes the fraction of the variance within points that `column` explains (eta squared).
 fn explained_variance(
     point_codes: &[PointCodes],
     column: &frame::TextColumn,
@@ -339,21 +340,21 @@ fn explained_variance(
 
 pub use speedwell_stats::effect::EffectMagnitude;
 
-/// Two neighbors of the same category.
+/// The step between two points that have the same category and neighboring x values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterStep<'a> {
     /// Point with the smaller x value.
     pub from: &'a ScatterPoint,
     /// Next point.
     pub to: &'a ScatterPoint,
-    /// Mean rate of the next point, divided by the first one's.
+    /// Mean rate of the next point, divided by the mean rate of the first point.
     pub ratio: f64,
     /// Two-sided Mann-Whitney p value.
     pub p: Option<f64>,
     /// Cliff's delta; positive if the rate grows.
     pub cliffs_delta: Option<f64>,
-    /// Growth of the rate divided by that of the x value, both as logarithms, if x values are
-    /// positive numbers.
+    /// Logarithm of `ratio`, divided by the logarithm of the ratio of the x values; `None` unless
+    /// the x values are positive numbers.
     pub exponent: Option<f64>,
 }
 
@@ -370,7 +371,8 @@ impl ScatterPoint {
         median(&self.rates)
     }
 
-    /// Returns the 95 % interval of the median between two of the rates; `None` for fewer than 6.
+    /// Returns the 95 % interval of the median; its limits are two of the rates. Returns `None` if
+    /// there are fewer than 6 rates.
     pub fn median_interval(&self) -> Option<Interval> {
         median_binomial(&self.rates, CONFIDENCE)
     }
@@ -382,8 +384,8 @@ impl ScatterPoint {
     }
 }
 
-/// Returns the steps between neighbors in the order of `points`, category by category in order of
-/// first appearance; `numbers` are the x values if they are numbers.
+/// Returns the steps between neighboring points of each category. The categories are in the order
+/// in which they first appear in `points`. `numbers` are the x values, if they are numbers.
 pub fn neighbor_steps<'a>(
     points: &'a [ScatterPoint],
     numbers: Option<&[f64]>,
@@ -471,8 +473,8 @@ mod tests {
     fn without_a_category_there_is_one_line() {
         let table = scatter_table(&frame(), "len", None).unwrap();
         assert_eq!(table.aggregated[0].name, "kind");
-        // Rates 1 and 7 are of different kinds, 3 is alone at its point: all variance lies between
-        // the kinds.
+        // The rates 1 and 7 belong to different kinds, and 3 is alone at its point. All variance
+        // within points is therefore between the kinds.
         assert_eq!(table.aggregated[0].explained, Some(1.0));
         assert_eq!(table.category_texts, [""]);
         assert_eq!(table.points.len(), 2);

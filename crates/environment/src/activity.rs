@@ -1,9 +1,9 @@
-//! Measures other activity on the machine: load, pressure and steal time; now, during an interval,
-//! and since the last snapshot.
+//! Measures how busy the machine is: load, pressure and steal time. A measurement covers the
+//! present moment, an interval, or the time since the last snapshot.
 //!
-//! Defines the pressure above which a busy machine causes a warning before measuring; `speedwell
-//! doctor` uses the same limits. Start at [`busy_machine`], [`ActivityInterval::start`] and
-//! [`ProcessWatch::take_snapshot`].
+//! Also defines limits of pressure. If pressure exceeds its limit, there is a warning before
+//! measuring, and `speedwell doctor` reports a problem. Start at [`busy_machine`],
+//! [`ActivityInterval::start`] and [`ProcessWatch::take_snapshot`].
 
 use crate::busy_processes::{self, OtherProcess};
 use crate::file_tree::{FileTree, find_field};
@@ -21,7 +21,7 @@ pub(super) fn load_average(tree: &FileTree) -> Option<[f64; 3]> {
     parse_load(&tree.read_text("/proc/loadavg")?)
 }
 
-/// Parses the load averages from the text of their file.
+/// Parses the load averages from the text of `/proc/loadavg`.
 pub(super) fn parse_load(text: &str) -> Option<[f64; 3]> {
     let mut figures = text.split(' ').map_while(|word| word.parse::<f64>().ok());
     let mut next = || figures.next().filter(|figure| figure.is_finite());
@@ -53,9 +53,10 @@ impl PressureResource {
         }
     }
 
-    /// Pressure in percent above which results get noisier, and above which they are probably
-    /// wrong. Even low memory pressure means that pages are being reclaimed during the measurement,
-    /// which is worse than occasional waiting for a processor.
+    /// Returns two limits of the pressure in percent. Above the first, results get noisier; above
+    /// the second, they are probably wrong. The limits for memory are lower: even a low memory
+    /// pressure means that the kernel reclaims pages during the measurement, which is worse than an
+    /// occasional wait for a processor.
     pub fn limits_percent(self) -> (f64, f64) {
         match self {
             PressureResource::Memory => (1.0, 10.0),
@@ -64,18 +65,19 @@ impl PressureResource {
     }
 }
 
-/// Share of the last 10 seconds, in percent, during which some task waited for the resource
+/// Returns the percentage of the last 10 seconds during which some task waited for the resource
 /// (pressure stall information; kernel documentation, `accounting/psi.rst`).
 pub(super) fn pressure_percent(tree: &FileTree, resource: PressureResource) -> Option<f64> {
     pressure_field(&pressure_text(tree, resource)?, "avg10=")
 }
 
-/// Total time since boot, in microseconds, during which some task waited for the resource.
+/// Returns the total time since boot, in microseconds, during which some task waited for the
+/// resource.
 pub(super) fn pressure_total_us(tree: &FileTree, resource: PressureResource) -> Option<u64> {
     parse_pressure_total(&pressure_text(tree, resource)?)
 }
 
-/// Parses the total from the text of its file.
+/// Parses the total waiting time from the text of a file in `/proc/pressure`.
 pub(super) fn parse_pressure_total(text: &str) -> Option<u64> {
     pressure_field(text, "total=")
 }
@@ -93,14 +95,14 @@ fn pressure_field<T: FromStr>(text: &str, name: &str) -> Option<T> {
         .ok()
 }
 
-/// Processor ticks since boot that the host stole, and all ticks. The first line of `/proc/stat`
-/// counts user, nice, system, idle, iowait, irq, softirq and steal time; guest time is part of user
-/// time.
+/// Returns two counts of processor ticks since boot: the ticks that the host stole, and all ticks.
+/// The first line of `/proc/stat` counts user, nice, system, idle, iowait, irq, softirq and steal
+/// time; guest time is part of user time.
 pub(super) fn steal_ticks(tree: &FileTree) -> Option<(u64, u64)> {
     parse_steal_ticks(&tree.read_text("/proc/stat")?)
 }
 
-/// Parses the ticks from the text of their file.
+/// Parses the counts of [`steal_ticks`] from the text of `/proc/stat`.
 pub(super) fn parse_steal_ticks(text: &str) -> Option<(u64, u64)> {
     let counters = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = counters
@@ -111,34 +113,35 @@ pub(super) fn parse_steal_ticks(text: &str) -> Option<(u64, u64)> {
     Some((*ticks.get(7)?, ticks.iter().sum()))
 }
 
-/// Share of an interval during which some task waited, from the totals before and after it in
-/// microseconds.
+/// Returns the fraction of an interval during which some task waited. `from_us` and `to_us` are the
+/// total waiting times before and after the interval.
 pub(super) fn waited_share(from_us: u64, to_us: u64, elapsed: Duration) -> f64 {
     let waited_ns = to_us.saturating_sub(from_us) as f64 * 1e3;
     let elapsed_ns = elapsed.as_nanos().max(1) as f64;
-    // The totals are read slightly before and after the interval.
+    // The totals are read slightly before and after the interval, so the waiting time can exceed
+    // its length.
     (waited_ns / elapsed_ns).min(1.0)
 }
 
-/// Share of stolen ticks between two readings.
+/// Returns the fraction of ticks that were stolen between two results of [`steal_ticks`].
 pub(super) fn stolen_share(from: (u64, u64), to: (u64, u64)) -> Option<f64> {
     let total_ticks = to.1.saturating_sub(from.1);
     (total_ticks > 0).then(|| to.0.saturating_sub(from.0) as f64 / total_ticks as f64)
 }
 
-/// Share of stolen ticks since boot, in percent.
+/// Returns the percentage of ticks that were stolen since boot.
 pub(super) fn steal_percent(tree: &FileTree) -> Option<f64> {
     Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
 }
 
-/// If other processes use more than this share of the processors, a benchmark must share its
+/// If other processes use more than this fraction of the processors, a benchmark must share its
 /// processor with one of them.
 const LOADED_SHARE: f64 = 0.75;
 
-/// Describes how busy the machine is now; `None` if it is quiet or does not report it.
+/// Describes how busy the machine is now; `None` if it is quiet or does not report its activity.
 ///
-/// Takes well under a millisecond on a quiet machine, where it reads four small kernel files; on a
-/// busy one it also observes the processes for a moment.
+/// On a quiet machine, this takes well under a millisecond, because it only reads a few small
+/// kernel files. On a busy machine, it also observes the other processes for a tenth of a second.
 pub fn busy_machine() -> Option<String> {
     describe_activity(
         &FileTree::with_root(Path::new("/")),
@@ -167,7 +170,8 @@ fn describe_activity(
     }
     let processes = neighbours();
     let used_cpus: f64 = processes.iter().map(|neighbour| neighbour.cpus).sum();
-    // The load of the last minute may be our own.
+    // We ourselves may have caused the load of the last minute, so it counts only if others are
+    // busy now.
     if causes.is_empty() && used_cpus < LOADED_SHARE * f64::from(cpu_count) {
         return None;
     }
@@ -189,17 +193,17 @@ pub struct ActivityInterval {
     stolen: Option<(u64, u64)>,
 }
 
-/// Resource usage of an interval. Values that the kernel does not report are absent; shares are
-/// fractions of 1.
+/// Resource usage of an interval. Values that the kernel does not report are absent. Fractions are
+/// between 0 and 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct IntervalUsage {
     /// Length in nanoseconds.
     pub elapsed_ns: u64,
     /// CPU time of the processes, in nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// Share of time during which some task of the machine waited for a processor.
+    /// Fraction of the time during which some task of the machine waited for a processor.
     pub pressure: Option<f64>,
-    /// Share of the machine's processor time that its host stole.
+    /// Fraction of the machine's processor time that its host stole.
     pub steal: Option<f64>,
 }
 
@@ -243,7 +247,8 @@ struct ActivityCounters {
     stolen: Option<(u64, u64)>,
 }
 
-/// Context switches of a thread since its start. A sum over all threads would drop when one ends.
+/// Context switches of a thread since its start. We keep them by thread, because a sum over all
+/// threads would drop when a thread ends.
 #[derive(Debug, Clone, Copy, Default)]
 struct SwitchCounts {
     voluntary: u64,
@@ -324,7 +329,8 @@ fn read_switch_count(status: &str, name: &str) -> u64 {
     value.unwrap_or(0)
 }
 
-/// Resident memory of the process tree; the second field of statm counts pages (proc_pid_statm(5)).
+/// Returns the resident memory of a process and its descendants. The second field of `statm` counts
+/// pages (proc_pid_statm(5)).
 fn rss_bytes(tree: &FileTree, pid: i32) -> Option<u64> {
     let pages = tree_of(pid).into_iter().filter_map(|member| {
         let text = tree.read_text(format!("/proc/{member}/statm"))?;
@@ -434,7 +440,8 @@ mod tests {
 
     #[test]
     fn processor_time_is_told_in_less_than_ticks() {
-        // A separate process, because other tests start and end work in this one.
+        // This needs a process of its own, because other tests work in the test process at the same
+        // time.
         let work = ProcessSpec::new("/bin/sh").args(["-c", "while :; do :; done"]);
         let service = ServiceProcess::start(work).unwrap();
         let used = || cpu_ns_of(service.pid()).unwrap();
@@ -463,7 +470,8 @@ mod tests {
         );
     }
 
-    /// Starts a separate child: the processes of other tests come and go in this one.
+    /// Starts a child to observe. The test process itself is unsuitable, because it also has the
+    /// child processes of other tests.
     fn child(script: &str) -> ServiceProcess {
         ServiceProcess::start(ProcessSpec::new("/bin/sh").args(["-c", script])).unwrap()
     }
@@ -472,7 +480,7 @@ mod tests {
     fn a_busy_process_and_a_sleeping_one_look_different() {
         let busy = child("while :; do :; done");
         let used = || cpu_ns_of(busy.pid()).unwrap();
-        // How much CPU time the machine grants varies, so it is measured, too.
+        // The CPU time that the machine grants varies, so the test measures it, too.
         let (begin, before_ns) = (Instant::now(), used());
         let mut watch = ProcessWatch::new(busy.pid());
         let (since, inside_ns) = (Instant::now(), used());

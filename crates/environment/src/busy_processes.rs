@@ -3,25 +3,26 @@
 use speedwell_process::{cpu_ns_of_others, name_of};
 use std::time::{Duration, Instant};
 
-/// Observation time.
+/// How long processes are observed.
 const OBSERVATION_TIME: Duration = Duration::from_millis(100);
 
-/// Processes that use less than this many processors count as background activity.
+/// A process that uses fewer processors than this counts as background activity and is ignored.
 const BACKGROUND_CPUS: f64 = 0.1;
 
-/// Maximum number of processes named.
+/// Maximum number of processes that a description names.
 const MAX_NAMED: usize = 3;
 
-/// A process that is not ours.
+/// A process other than this one and its descendants.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OtherProcess {
     /// Name and process ID.
     pub name: String,
-    /// CPU usage in processors.
+    /// How many processors the process uses on average.
     pub cpus: f64,
 }
 
-/// Returns the processes that use the processors, busiest first. Takes a tenth of a second.
+/// Returns the other processes that use the processors now, the busiest first. Takes a tenth of a
+/// second.
 pub(super) fn find_busiest() -> Vec<OtherProcess> {
     let (begin, before) = (Instant::now(), cpu_ns_of_others());
     std::thread::sleep(OBSERVATION_TIME);

@@ -1,5 +1,5 @@
-//! Captures the environment of a session within milliseconds and without failing: facts that cannot
-//! be read are omitted.
+//! Captures the environment of a session. This takes milliseconds and never fails: a fact that
+//! cannot be read is omitted.
 
 use super::file_tree::{FileTree, find_field};
 use crate::activity::{PressureResource, load_average, pressure_percent, steal_percent};
@@ -15,9 +15,8 @@ use std::path::{Path, PathBuf};
 /// `programs` lists each variant with its program and the result of [`super::program_version`]; no
 /// program is started here.
 ///
-/// Facts that change within minutes have names starting with `now_`; all others describe the
-/// machine and its settings, and results form one comparable series only while those facts stay the
-/// same.
+/// Facts that change within minutes have names that start with `now_`. All other facts describe the
+/// machine and its settings. Results are comparable only if these other facts are the same.
 pub fn capture_environment(programs: &[(String, PathBuf, Option<String>)]) -> Environment {
     let mut environment = capture_from(&FileTree::with_root(Path::new("/")));
     environment.programs = programs
@@ -119,14 +118,14 @@ fn microcode_version(tree: &FileTree) -> Option<String> {
     find_field(&tree.read_text("/proc/cpuinfo")?, "microcode", ':').map(str::to_owned)
 }
 
-/// Processors excluded from scheduling (`isolcpus=`).
+/// Returns the processors that the scheduler does not use by itself (`isolcpus=`).
 fn isolated_cpus(tree: &FileTree) -> Option<String> {
     tree.read_text("/sys/devices/system/cpu/isolated")
         .filter(|list| !list.is_empty())
 }
 
-/// The boot option for mitigations of speculative execution attacks, which affects the cost of
-/// every system call.
+/// Returns the boot option for mitigations of speculative execution attacks. These mitigations make
+/// every system call slower.
 fn mitigations_option(tree: &FileTree) -> Option<String> {
     let options = tree.read_text("/proc/cmdline")?;
     options
@@ -218,7 +217,8 @@ mod tests {
 
     #[test]
     fn this_machine_is_captured_within_milliseconds() {
-        // The fastest of several attempts, because a busy machine slows any of them down.
+        // Only the fastest of several attempts counts, because a busy machine may slow any attempt
+        // down.
         let mut took = Duration::MAX;
         for _ in 0..10 {
             let start = Instant::now();

@@ -1,8 +1,8 @@
-//! Reads the limits set by a container or a service manager.
+//! Reads the limits of CPU time and memory that a container or a service manager has set for us.
 //!
-//! Supports both versions of control groups, because hosts with the old one are still common
-//! (kernel documentation, `admin-guide/cgroup-v2.rst` and `cgroup-v1/`). Any group above ours may
-//! have a limit; the lowest one applies.
+//! Supports both versions of control groups, because hosts with version 1 are still common (kernel
+//! documentation, `admin-guide/cgroup-v2.rst` and `cgroup-v1/`). Our control group and any group
+//! above it may have a limit; the lowest limit applies.
 
 use super::file_tree::FileTree;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub(super) fn cpu_limit(tree: &FileTree) -> Option<CpuLimit> {
         .min_by(|a, b| a.cpus.total_cmp(&b.cpus))
 }
 
-/// Parses a limit; `None` if the quota is `max` or negative, i.e. unlimited.
+/// Parses a limit; `None` if the quota is `max` or negative, which means that there is no limit.
 fn parse_limit(
     tree: &FileTree,
     group: &Path,
@@ -67,7 +67,7 @@ fn parse_limit(
 
 /// Returns the lowest memory limit in bytes, if any.
 ///
-/// Version 1 represents "no limit" by a number close to 2^63.
+/// If there is no limit, version 1 reports a number close to 2^63.
 pub(super) fn memory_limit_bytes(tree: &FileTree) -> Option<u64> {
     let modern =
         group_folders(tree, None).filter_map(|group| tree.read_value(group.join("memory.max")));
@@ -79,7 +79,8 @@ pub(super) fn memory_limit_bytes(tree: &FileTree) -> Option<u64> {
         .min()
 }
 
-/// Returns our group's path in the hierarchy of a controller, to find out what manages us.
+/// Returns the longest path that our group has in any hierarchy. The path reveals what manages us,
+/// such as Docker.
 pub(super) fn group_path(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/proc/self/cgroup")?;
     text.lines()
@@ -88,12 +89,14 @@ pub(super) fn group_path(tree: &FileTree) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Iterates over the folders of our group and all groups above it: in the version 1 hierarchy of
-/// `controller`, or for `None` in the single hierarchy of version 2.
+/// Iterates over the folders of our group and of all groups above it. If `controller` is given, the
+/// folders are in its version 1 hierarchy; otherwise, they are in the single hierarchy of version
+/// 2.
 fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Item = PathBuf> {
     let folders = find_mount(tree, controller).map(|mount| {
         let group = find_own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
-        // In a container, the mount may start below the root, or our path may lie outside of it.
+        // In a container, the mount may show only a part of the hierarchy, and our path may be
+        // outside of this part.
         let below_mount = Path::new(&group)
             .strip_prefix(&mount.root)
             .unwrap_or(Path::new(""));
@@ -114,14 +117,16 @@ fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Ite
     folders.into_iter().flatten()
 }
 
-/// Mount point of a hierarchy, and which part of it is mounted.
+/// A mount of a hierarchy.
 struct CgroupMount {
+    /// The group at the top of the mount. Only this group and the groups below it are visible.
     root: PathBuf,
+    /// The folder where this group is mounted.
     folder: PathBuf,
 }
 
-/// Finds a mount. A line of `mountinfo` reads `31 23 0:28 ROOT FOLDER OPTIONS ... - TYPE SOURCE
-/// OPTIONS`.
+/// Finds the mount of a hierarchy. A line of `mountinfo` reads `31 23 0:28 ROOT FOLDER OPTIONS ...
+/// - TYPE SOURCE OPTIONS`.
 fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<CgroupMount> {
     let mounts = tree.read_text("/proc/self/mountinfo")?;
     mounts.lines().find_map(|line| {
@@ -144,7 +149,8 @@ fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<CgroupMount> 
     })
 }
 
-/// Finds our group. A line of `cgroup` reads `NUMBER:CONTROLLERS:PATH`; version 2 has number 0.
+/// Finds the path of our group. A line of `/proc/self/cgroup` reads `NUMBER:CONTROLLERS:PATH`;
+/// version 2 has number 0.
 fn find_own_group(tree: &FileTree, controller: Option<&str>) -> Option<String> {
     let groups = tree.read_text("/proc/self/cgroup")?;
     groups.lines().find_map(|line| {

@@ -1,18 +1,19 @@
-//! Read access to `/proc` and `/sys`, or to a folder that simulates them.
+//! Reads files of this machine, mostly in `/proc` and `/sys`, or of a folder that simulates a
+//! machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A file system below a root folder. Unreadable files count as missing: the kernel shows different
-/// files on every machine.
+/// The files below a root folder. A file that cannot be read counts as missing, because every
+/// kernel shows different files.
 #[derive(Debug, Clone)]
 pub(super) struct FileTree {
     root: PathBuf,
 }
 
 impl FileTree {
-    /// Creates a tree below `root`; `/` is this machine.
+    /// Creates a tree below `root`. The root `/` stands for this machine.
     pub fn with_root(root: &Path) -> FileTree {
         FileTree {
             root: root.to_owned(),
@@ -72,7 +73,7 @@ pub(super) mod fake {
     use std::path::Path;
     use tempfile::TempDir;
 
-    /// Keeps the folder alive while the tree is in use.
+    /// A tree, and its folder, which exists as long as this value.
     pub(crate) struct FakeMachine(pub TempDir, FileTree);
 
     impl Deref for FakeMachine {
@@ -84,7 +85,8 @@ pub(super) mod fake {
 
     /// Creates a machine with exactly these files.
     pub(crate) fn machine(files: &[(&str, &str)]) -> FakeMachine {
-        // Like the real ones, these files are in memory, where syncing is free.
+        // The files are kept in memory, like the files of a real `/proc`, because syncing costs
+        // nothing there.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
             tempfile::tempdir_in(memory).unwrap()

@@ -1,7 +1,7 @@
 //! Runs git, which may be slow, missing, or configured to run other programs.
 //!
-//! Starts no hook, monitor or password prompt; queries change and lock nothing in the repository.
-//! Start at [`GitRepository`].
+//! Git is started in such a way that it runs no hook, no file system monitor and no password
+//! prompt. Queries neither change nor lock anything in the repository. Start at [`GitRepository`].
 
 use speedwell_model::Revision;
 use speedwell_process::{
@@ -22,7 +22,7 @@ pub struct GitRepository {
     folder: PathBuf,
     limit: Duration,
     deadline: Instant,
-    /// Whether there is known to be no repository, so that git need not be started.
+    /// Whether we know that there is no repository. If so, git is not started at all.
     has_no_repository: Arc<AtomicBool>,
 }
 
@@ -67,9 +67,9 @@ impl Error for GitError {
     }
 }
 
-/// Variables by which git passes its own view of a repository to hooks. Unset them to work on
-/// another repository, or on another worktree of the same one. User settings (`GIT_CONFIG_COUNT`,
-/// `GIT_SSH`) are not included.
+/// Variables through which git tells a hook about the repository. They must be unset to work on
+/// another repository, or on another worktree of the same repository. Variables for user settings
+/// (`GIT_CONFIG_COUNT`, `GIT_SSH`) are not included.
 pub const REPOSITORY_VARIABLES: [&str; 13] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -86,7 +86,8 @@ pub const REPOSITORY_VARIABLES: [&str; 13] = [
     "GIT_NO_REPLACE_OBJECTS",
 ];
 
-/// Options that keep git from starting other programs, and queries from writing.
+/// Options that keep git from starting other programs, and keep queries from writing to the
+/// repository.
 const QUIET_OPTIONS: [&str; 5] = [
     "--no-optional-locks",
     "-c",
@@ -120,7 +121,8 @@ impl ChildConversation for StdoutCollector {
 }
 
 impl GitRepository {
-    /// The repository of `folder`; all commands together may take up to `limit`.
+    /// Creates an object for the repository of `folder`. All its commands together may take up to
+    /// `limit`.
     pub fn for_folder(folder: &Path, limit: Duration) -> GitRepository {
         GitRepository {
             folder: folder.to_owned(),
@@ -130,8 +132,8 @@ impl GitRepository {
         }
     }
 
-    /// Returns git's output without the trailing line feed. External arguments must follow
-    /// `--end-of-options` or `--`.
+    /// Runs git, and returns its output without the trailing line feed. Arguments from a user must
+    /// follow `--end-of-options` or `--`, so that git does not take them for options.
     ///
     /// # Errors
     /// Fails if git or the repository is missing, git fails, or the time limit is exceeded.
@@ -141,7 +143,7 @@ impl GitRepository {
         self.run_command(ProcessSpec::new("git").args(arguments), command)
     }
 
-    /// Same as [`GitRepository::git_output`], for callers that ignore the reason for a failure.
+    /// Does the same as [`GitRepository::git_output`], but returns no reason for a failure.
     pub fn try_git_output(&self, arguments: &[&str]) -> Option<String> {
         self.git_output(arguments).ok()
     }
@@ -162,9 +164,10 @@ impl GitRepository {
         self.try_git_output(&["rev-parse", "--verify", "-q", "--end-of-options", &commit])
     }
 
-    /// Returns the reference of the branch that others are merged into: `name`, preferably as a
-    /// remote branch; by default the remote's default branch. If there is none, tries the user's
-    /// default branch and then the usual names.
+    /// Returns the reference of the target branch, into which other branches are merged. If `name`
+    /// is given, this is the branch `name` of the remote, or else the local branch `name`.
+    /// Otherwise, it is the default branch of the remote, or else the user's default branch, or
+    /// else the first existing branch with a usual name.
     pub fn target_branch(&self, name: Option<&str>) -> Option<String> {
         const USUAL: [&str; 3] = ["main", "master", "trunk"];
         let Some(name) = name else {
@@ -199,8 +202,9 @@ impl GitRepository {
         self.try_git_output(&["merge-base", "--end-of-options", first, second])
     }
 
-    /// Returns the commits reachable from any of `tips`, but not from `excluded`, along all
-    /// parents; `None` if `excluded` does not exist here. Ignores tips that do not exist here.
+    /// Returns the commits that are reachable from any of `tips`, but not from `excluded`, along
+    /// all parents. Ignores tips that do not exist in the repository. Returns `None` if `excluded`
+    /// does not exist.
     pub fn commits_after(&self, excluded: &str, tips: &[&str]) -> Option<HashSet<String>> {
         let exclusion = format!("^{}", self.commit_id(excluded)?);
         let mut commits = HashSet::new();
@@ -217,7 +221,7 @@ impl GitRepository {
         Some(commits)
     }
 
-    /// Whether any of these revisions exists here.
+    /// Whether any of these revisions exists in the repository.
     pub fn has_any(&self, revisions: &[&str]) -> bool {
         let options = [
             "rev-list",
@@ -245,8 +249,8 @@ impl GitRepository {
             .collect()
     }
 
-    /// Returns the first-parent line of commits up to `tip`, oldest first; without the ancestors of
-    /// `excluded`.
+    /// Returns the first-parent line of commits up to `tip`, the oldest first, without `excluded`
+    /// and its ancestors.
     pub fn first_parent_line(&self, tip: &str, excluded: Option<&str>) -> Option<Vec<Revision>> {
         let exclusion = excluded.map(|excluded| format!("^{excluded}"));
         let mut arguments = vec!["--first-parent", "--reverse", "--end-of-options", tip];
@@ -280,7 +284,8 @@ impl GitRepository {
             .collect()
     }
 
-    /// Returns tag names by commit ID; if a commit has several tags, the last by name.
+    /// Returns the tag of each tagged commit, by commit ID. If a commit has several tags, returns
+    /// the tag whose name sorts last.
     pub fn tags_by_commit(&self) -> HashMap<String, String> {
         let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
         let listing = self
@@ -307,7 +312,8 @@ impl GitRepository {
             unset: REPOSITORY_VARIABLES.map(str::to_owned).to_vec(),
             ..spec
         };
-        // Force messages in English, regardless of the user's language.
+        // Git must not ask for a password, and its messages must be in English, whatever the user's
+        // language is.
         let spec = spec.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         let mut output = StdoutCollector(Vec::new());
         let outcome = run_child(&spec, &mut output).map_err(GitError::Absent)?;
@@ -329,7 +335,8 @@ impl GitRepository {
     }
 }
 
-/// Whether the folder or one above it contains or is a repository; true if only git can tell.
+/// Whether this folder, or a folder above it, contains or is a repository. Returns true if only git
+/// can tell.
 fn may_have_repository(folder: &Path) -> bool {
     let has_repository = |folder: &Path| {
         folder.join(".git").symlink_metadata().is_ok() || folder.join("objects").is_dir()

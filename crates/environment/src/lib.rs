@@ -1,10 +1,10 @@
-//! The machine that a session runs on, and its sources of noise.
+//! Examines the machine that a session runs on, and finds its sources of noise.
 //!
 //! Reads kernel files and queries programs for their versions; does not evaluate results.
-//! [`capture_environment()`] collects the facts stored with a session, [`run_all_checks()`]
-//! assesses the machine for `speedwell doctor`. Only [`tune`] changes anything, and only on
-//! request. All files are read below a root folder, so that tests can provide a simulated machine.
-//! Start at `capture.rs` and `check/mod.rs`.
+//! [`capture_environment()`] collects the facts that are stored with a session, and
+//! [`run_all_checks()`] assesses the machine for `speedwell doctor`. Only [`tune`] changes the
+//! machine, and only on request. All files are read below a root folder, so that tests can simulate
+//! a machine. Start at `capture.rs` and `check/mod.rs`.
 
 mod activity;
 mod busy_processes;

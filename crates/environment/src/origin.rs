@@ -1,12 +1,13 @@
-//! Determines the measured revision and branch: from the user's options, else from CI variables,
-//! else from the repository of the folder. Start at [`find_origin`].
+//! Determines which revision and branch are measured. The user's options take precedence over the
+//! variables of a CI job, and these take precedence over the repository of the folder. Start at
+//! [`find_origin`].
 
 use crate::git::GitRepository;
 use speedwell_model::{CodeOrigin, OriginRequest, OriginSource, Revision};
 use std::path::Path;
 use std::time::Duration;
 
-/// Total time limit for git; without a result the session has no revision.
+/// Total time limit for git. If git exceeds it, the session may have no revision.
 const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the origin of the code in `folder`; `None` if unknown.
@@ -32,7 +33,8 @@ fn env_variable(name: &str) -> Option<String> {
 #[derive(Debug, Default, PartialEq)]
 struct CiJob {
     revision: Option<String>,
-    /// Whether the revision is a trial merge, whose second parent is the user's commit.
+    /// Whether the revision is a trial merge of a pull request. The second parent of such a merge
+    /// is the user's commit.
     is_trial_merge: bool,
     branch: Option<String>,
     target: Option<String>,
@@ -118,7 +120,7 @@ fn resolve_origin(git: &GitRepository, job: CiJob, request: &OriginRequest) -> O
     })
 }
 
-/// Returns details of a commit: ID, tree, parents, time, subject.
+/// Returns an origin with the ID, tree, parents, time and subject of a commit.
 fn commit_origin(git: &GitRepository, revision: &str) -> Option<CodeOrigin> {
     let Revision {
         id,
@@ -176,7 +178,8 @@ mod tests {
         assert_eq!(origin.subject.as_deref(), Some("commit two"));
         assert_eq!(origin.branch.as_deref(), Some("main"));
         assert_eq!(origin.dirty, None);
-        // Without a remote, the base is the branch with a usual name, which is this one.
+        // Without a remote, the target is a branch with a usual name: here `main`, the current
+        // branch.
         assert_eq!(origin.base, history.commit_id("HEAD").into());
 
         history.write_file("file", "three");

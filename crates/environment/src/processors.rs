@@ -10,7 +10,8 @@ const CPU: &str = "/sys/devices/system/cpu";
 /// Returns the processor model.
 pub(super) fn processor_model(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/proc/cpuinfo")?;
-    // x86 has "model name", MIPS "cpu model", POWER "cpu"; ARM only has the board, in another file.
+    // The line is named "model name" on x86, "cpu model" on MIPS, and "cpu" on POWER. On ARM, only
+    // the model of the board is known, from another file.
     ["model name", "cpu model", "cpu", "Model"]
         .iter()
         .find_map(|name| find_field(&text, name, ':'))
@@ -49,14 +50,15 @@ pub(super) fn cpu_affinity(tree: &FileTree) -> Option<String> {
     find_field(&status, "Cpus_allowed_list", ':').map(str::to_owned)
 }
 
-/// Number of processors that are online.
+/// Returns the number of processors that are online.
 pub(super) fn online_count(tree: &FileTree) -> Option<u32> {
     tree.read_text(format!("{CPU}/online"))
         .map(|list| parse_cpu_list(&list).len() as u32)
 }
 
-/// Number of processors available to us: those in the affinity mask that are online, or fewer if a
-/// control group limits CPU time. Rounds down to whole processors, but at least one.
+/// Returns the number of processors that we may use. These are the online processors in our
+/// affinity mask, or fewer if a control group limits CPU time. Rounds down to whole processors, but
+/// returns at least 1.
 pub(super) fn available_count(tree: &FileTree) -> Option<u32> {
     let online = tree
         .read_text(format!("{CPU}/online"))
@@ -71,7 +73,7 @@ pub(super) fn available_count(tree: &FileTree) -> Option<u32> {
     Some((count as f64).min(quota.floor()).max(1.0) as u32)
 }
 
-/// Returns the frequency governors in use, with their numbers of processors.
+/// Returns the frequency governors in use, and the number of processors that each governs.
 pub(super) fn governors(tree: &FileTree) -> BTreeMap<String, u32> {
     let mut governors = BTreeMap::new();
     for name in tree
@@ -86,22 +88,23 @@ pub(super) fn governors(tree: &FileTree) -> BTreeMap<String, u32> {
     governors
 }
 
-/// Whether a name in the processors' folder is a processor: `cpu0`, not `cpufreq`.
+/// Whether an entry of the folder `cpu` is a processor: `cpu0` is one, `cpufreq` is not.
 pub(super) fn is_processor(name: &str) -> bool {
     name.strip_prefix("cpu")
         .is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
-/// Control of frequencies above the nominal one.
+/// State of turbo, which permits frequencies above the nominal frequency.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TurboState {
     /// Whether turbo is enabled.
     pub is_enabled: bool,
-    /// Command that disables it.
+    /// Command that disables turbo.
     pub off_command: String,
 }
 
-/// Returns the turbo state of the driver in use: Intel's has "no turbo", all others "boost".
+/// Returns the turbo state. Intel's driver has a file `no_turbo`. All other drivers have a file
+/// `boost`, which has the opposite meaning.
 pub(super) fn turbo_state(tree: &FileTree) -> Option<TurboState> {
     let drivers = [
         ("intel_pstate/no_turbo", "0", "echo 1"),

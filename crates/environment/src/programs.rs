@@ -1,5 +1,5 @@
-//! Finds programs, records which build a name refers to, and queries each program's version with
-//! the options it understands, under a time limit. Start at [`describe_program`] and
+//! Finds programs, records which file a name refers to, and queries versions. A query uses the
+//! options that the program understands, and has a time limit. Start at [`describe_program`] and
 //! [`program_version`].
 
 use crate::file_tree::FileTree;
@@ -25,8 +25,8 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// Returns facts about a measured program. Includes size and modification time because different
-/// builds often report the same version.
+/// Returns facts about a measured program. They include size and modification time, because
+/// different builds often report the same version.
 pub(super) fn describe_program(
     variant: &str,
     path: &Path,
@@ -63,7 +63,8 @@ fn resolve_program(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Time limit: a program that takes longer to print its version has started its real work.
+/// Time limit for a query. If a program takes longer to print its version, it has probably started
+/// its real work instead.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Version information reported by a program.
@@ -71,7 +72,8 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct ProgramVersion {
     /// Version line; `None` if the program did not report one.
     pub text: Option<String>,
-    /// Versions of its components, if reported (for Node.js: engine, libraries).
+    /// Versions of the program's components, such as the engine and the libraries of Node.js, if it
+    /// reports them.
     pub parts: BTreeMap<String, String>,
 }
 
@@ -173,8 +175,9 @@ struct QueryOutput {
     errors: String,
 }
 
-/// Runs the program with its input closed, in its own process group. All output before its end
-/// counts, however late we read it; a child that keeps its streams open afterwards is killed.
+/// Runs the program with its input closed, in a process group of its own. All output that it writes
+/// before it ends counts, however late we read this output. If a child keeps the streams open after
+/// the end of the program, the child is killed.
 fn run_query(clock: WaitClock, path: &Path, arguments: &[&str]) -> Option<QueryOutput> {
     let spec = ProcessSpec {
         limit: VERSION_TIMEOUT,
@@ -194,9 +197,9 @@ fn run_query(clock: WaitClock, path: &Path, arguments: &[&str]) -> Option<QueryO
     })
 }
 
-/// Starts a program, with retries for one that was just written: while another process of ours is
-/// between fork and exec, it holds a copy of the descriptor that wrote the file, and the kernel
-/// refuses to execute a file that is open for writing.
+/// Starts a program. Retries as long as the kernel refuses because the file is open for writing.
+/// This happens if we have just written the program: between fork and exec, another process of ours
+/// still has a copy of the descriptor through which the file was written.
 fn start_with_retry(spec: &ProcessSpec) -> Option<ProcessOutcome> {
     let clock = spec.clock;
     let deadline = clock.now() + spec.limit;
@@ -272,18 +275,18 @@ mod tests {
 
     fn version_of(name: &str, script: &str) -> Option<String> {
         let (_folder, path) = fake_program(name, script);
-        // With a clock that never advances, so that a slow machine does not matter.
+        // This clock never advances, so a slow machine does not matter.
         version_with_clock(WaitClock::movable(), &path).text
     }
 
-    /// Queries the version; waits until `until` holds and then lets the time run out.
+    /// Starts to query the version, waits until `until` holds, and then lets the time run out.
     fn out_of_time(path: &Path, until: impl Fn() -> bool) -> ProgramVersion {
         let clock = WaitClock::movable();
         thread::scope(|scope| {
             let query = scope.spawn(|| version_with_clock(clock, path));
             wait_until(until);
-            // The program may be ahead of the process that started it, which may not have read the
-            // clock yet.
+            // `until` may hold before the thread that queries has read the clock, so the clock is
+            // advanced repeatedly.
             while !query.is_finished() {
                 clock.advance(VERSION_TIMEOUT);
                 thread::sleep(Duration::from_millis(2));
@@ -376,7 +379,8 @@ mod tests {
         let version = out_of_time(&path, || pid().is_some());
         assert_eq!(version, ProgramVersion::default());
         let child = pid().expect("it started its child");
-        // The kernel takes a moment, and dead processes stay in its table until they are reaped.
+        // The kernel takes a moment to end the child. A dead process stays in the kernel's table
+        // until its parent collects it.
         wait_until(|| {
             fs::read_to_string(format!("/proc/{child}/stat"))
                 .map_or(true, |stat| stat.contains(") Z ") || stat.contains(") X "))
@@ -392,7 +396,7 @@ mod tests {
 
     #[test]
     fn what_was_said_before_the_end_counts() {
-        // More than a pipe holds, so that there is something to read until the very end.
+        // The output is more than a pipe holds, so there is something to read until the very end.
         let long = "head -c 100000 /dev/zero | tr '\\0' ' ' >&2; echo; echo 'Tool 1.2'; head -c 60000 /dev/zero >&2";
         for _ in 0..5 {
             assert_eq!(version_of("tool", long).as_deref(), Some("Tool 1.2"));

@@ -1,5 +1,5 @@
-//! Lists the revisions between two commits, each of them the parent of the next. Start at
-//! [`revision_line`].
+//! Lists the revisions from one commit to another. Each revision in the list is a parent of the
+//! next one. Start at [`revision_line`].
 
 use crate::git::{GitError, GitRepository};
 use speedwell_model::LineRevision;
@@ -14,8 +14,9 @@ struct ListedCommit {
     revision: LineRevision,
 }
 
-/// Returns the line from `good` to `bad` (both full IDs, both included): along first parents, or
-/// the longest one along any parents. `None` if `bad` does not descend from `good` in this way.
+/// Returns the line of revisions from `good` to `bad`, which are full IDs; the line includes both.
+/// It follows first parents; if `along_all_parents` is set, it is the longest line along any
+/// parents. Returns `None` if there is no such line.
 ///
 /// # Errors
 /// Fails if git fails.
@@ -44,15 +45,15 @@ pub fn revision_line(
         .and_then(|first| longest_path(&commits, first.revision, bad, along_all_parents)))
 }
 
-/// Finds the longest path from `first` to `bad` through commits that are sorted after their
-/// parents.
+/// Finds the longest path from `first` to `bad`. Each of `commits` comes after its parents.
 fn longest_path(
     commits: &[ListedCommit],
     first: LineRevision,
     bad: &str,
     along_all_parents: bool,
 ) -> Option<Vec<LineRevision>> {
-    // For each commit the length of the path to it, and the index of its predecessor.
+    // Contains, for each commit, the length of the longest path from `first` to the commit, and the
+    // index of the commit's predecessor on this path.
     let mut paths: HashMap<&str, (usize, Option<usize>)> = HashMap::from([(&*first.id, (0, None))]);
     for (index, commit) in commits.iter().enumerate() {
         let parents = commit
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(subjects_of(&first, &last, false).unwrap(), expected);
         let expected = ["first", "side one", "side two", "merge", "last"].map(str::to_owned);
         assert_eq!(subjects_of(&first, &last, true).unwrap(), expected);
-        // It was merged in, and is not a revision of the line itself.
+        // The line contains the merge of `inner`, but not `inner` itself.
         assert_eq!(subjects_of(&inner, &last, false), None);
         assert_eq!(subjects_of(&inner, &last, true).unwrap().len(), 3);
         assert_eq!(subjects_of(&last, &first, true), None);

@@ -1,7 +1,8 @@
 //! Reads the state of the machine during a run: steal time, pressure, frequency, temperature.
 //!
-//! Each file is opened once per session, and slow files are not used, so that recording costs a few
-//! microseconds before and after a run, and nothing in between. Start at [`RunSensors::open`].
+//! Each file is opened once per session, and files that are slow to read are not used. Recording
+//! therefore costs a few microseconds before and after a run, and nothing during the run. Start at
+//! [`RunSensors::open`].
 
 use crate::activity::{
     PressureResource, parse_load, parse_pressure_total, parse_steal_ticks, stolen_share,
@@ -15,7 +16,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Maximum time to read an optional file. Some kernels sleep for 10 ms to determine a frequency.
+/// An optional file is not used if reading it takes longer than this. Some kernels sleep for 10 ms
+/// to determine a frequency.
 const MAX_READ_TIME: Duration = Duration::from_micros(20);
 
 /// The files of this machine that reveal disturbances of a run.
@@ -65,7 +67,7 @@ impl RunSensors {
         }
     }
 
-    /// Call just before a run.
+    /// Reads the sensors just before a run.
     pub fn read_start(&self) -> SensorReadings {
         SensorReadings {
             stolen: self.stat.read(parse_steal_ticks),
@@ -76,7 +78,7 @@ impl RunSensors {
         }
     }
 
-    /// Call just after a run.
+    /// Reads the sensors just after a run, and returns the figures of the run.
     pub fn read_end(&self, start: &SensorReadings) -> KernelStats {
         let elapsed = start.taken_at.elapsed();
         let waited = start
@@ -123,7 +125,7 @@ impl SensorFile {
         SensorFile(file.map(|file| (file, RefCell::new(vec![0; 4096]))))
     }
 
-    /// Opens a file and discards it if reading it is slow.
+    /// Opens a file, and closes it again if reading it is slow.
     fn open_if_fast(tree: &FileTree, path: &str) -> SensorFile {
         let source = SensorFile::open(tree, path);
         source.read_number();
@@ -176,7 +178,8 @@ mod tests {
             (&throttle("package"), "7\n"),
             ("/sys/class/thermal/thermal_zone0/temp", "61500\n"),
         ]);
-        // The speed of the optional files depends on how busy the test machine is.
+        // On a busy machine, reading may be slow, so the optional files are opened without regard
+        // to speed.
         let mut sensors = RunSensors::open_below(&tree);
         let open = |path: &str| SensorFile::open(&tree, path);
         sensors.frequency = open(&frequency);

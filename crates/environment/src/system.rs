@@ -24,13 +24,13 @@ pub(super) fn distribution_name(tree: &FileTree) -> Option<String> {
 /// Extent of address space layout randomization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AslrState {
-    /// For every process.
+    /// Everything is randomized, for every process.
     Full,
-    /// All but the heap.
+    /// Everything but the heap is randomized.
     Partial,
-    /// Disabled on this machine.
+    /// Nothing is randomized on this machine.
     Off,
-    /// Disabled only for us and our children (`setarch -R`).
+    /// Randomization is switched off only for us and our children (`setarch -R`).
     OffHere,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn clock_source(tree: &FileTree) -> Option<(String, Vec<String>)> {
     ))
 }
 
-/// Substrings of firmware names, and the hypervisors they indicate.
+/// Each substring of a firmware name, and the hypervisor that it indicates.
 const FIRMWARE_NAMES: &[(&str, &str)] = &[
     ("Amazon EC2", "kvm (Amazon EC2)"),
     ("Google Compute Engine", "kvm (Google Compute Engine)"),
@@ -81,8 +81,8 @@ const FIRMWARE_NAMES: &[(&str, &str)] = &[
     ("Xen", "xen"),
 ];
 
-/// Returns the hypervisor; `None` on bare metal. On x86 a processor flag always indicates one; on
-/// others only the firmware names do.
+/// Returns the hypervisor; `None` on bare metal. On x86, a processor flag reveals any hypervisor.
+/// On other architectures, only names reveal a hypervisor, such as the name of the firmware.
 pub(super) fn detect_hypervisor(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/proc/cpuinfo").unwrap_or_default();
     let flagged = find_field(&text, "flags", ':')
@@ -149,7 +149,7 @@ pub(super) fn memory_state(tree: &FileTree) -> Option<MemoryState> {
         .saturating_sub(bytes("SwapFree").unwrap_or(0));
     Some(MemoryState {
         total_bytes: bytes("MemTotal")?,
-        // Kernels before 3.14 do not report it.
+        // Kernels before 3.14 do not report `MemAvailable`.
         available_bytes: bytes("MemAvailable").or_else(|| bytes("MemFree"))?,
         swap_used_bytes: swap,
     })

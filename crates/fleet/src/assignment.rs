@@ -1,21 +1,23 @@
 //! Assigns cases to machines and cuts the cases of a machine into shards.
 //!
-//! A case stays on the machine that has its history: the machine is derived from the names of case
-//! and machine by rendezvous hashing (Thaler and Ravishankar 1998), so adding or removing a machine
-//! moves few cases. No machine gets more than 1.25 times the mean load.
+//! A case should stay on the machine that has its history. The machine is therefore derived from
+//! the names of case and machine by rendezvous hashing (Thaler and Ravishankar 1998): adding or
+//! removing a machine moves few cases. No machine gets more than 1.25 times the mean load, except
+//! for cases that fit nowhere.
 
 use ring::digest::{SHA256, digest};
 
-/// Load limit of a machine, as a multiple of the mean.
+/// Load limit of a machine, as a multiple of the mean load of all machines.
 const MAX_LOAD_RATIO: f64 = 1.25;
 
-/// Target duration of a shard, in seconds: short enough that losing a machine costs little and
-/// others get their turn in a queue.
+/// Target duration of a shard, in seconds. Shards are short, so that losing a machine costs little,
+/// and so that other users of a queue get their turn.
 const TARGET_SHARD_S: f64 = 600.0;
 
-/// Returns the index of a machine for each case, given as name and duration in seconds.
+/// Returns the index of a machine for each case. A case is given by its name and its duration in
+/// seconds.
 ///
-/// The longest cases are placed first. A case that fits nowhere goes to the least loaded machine.
+/// The longest cases are placed first. A case that fits on no machine goes to the least loaded one.
 pub fn assign_cases(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
     let total_seconds: f64 = cases.iter().map(|(_, seconds)| seconds).sum();
     let limit = MAX_LOAD_RATIO * total_seconds / machines.len().max(1) as f64;
@@ -50,8 +52,8 @@ fn rendezvous_weight(case: &str, machine: &str) -> u64 {
     first_bytes.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
 }
 
-/// Cuts the cases of one machine, given as index and duration in seconds, into shards of about ten
-/// minutes with at least one case each.
+/// Cuts the cases of one machine into shards of about ten minutes with at least one case each. A
+/// case is given by its index and its duration in seconds.
 pub fn cut_into_shards(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u32>> {
     let mut shards: Vec<Vec<u32>> = Vec::new();
     let mut duration_s = f64::INFINITY;
@@ -72,7 +74,7 @@ pub fn cut_into_shards(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u
 mod tests {
     use super::{assign_cases, cut_into_shards};
 
-    /// Cases with durations from 0.2 to 5, and names of machines.
+    /// Returns cases with durations from 0.2 to 5 seconds, and names of machines.
     fn example(cases: usize, machines: usize) -> (Vec<(String, f64)>, Vec<String>) {
         let length = |case: usize| 0.2 + 4.8 * ((case * 7919) % 1000) as f64 / 1000.0;
         let cases = (0..cases).map(|case| (format!("g/b n={case}"), length(case)));
@@ -115,7 +117,7 @@ mod tests {
             );
             before.iter().zip(&after).filter(|(a, b)| a != b).count()
         };
-        // At least a tenth has to move.
+        // At least about a tenth of the cases must move.
         assert!(share_moved(&machines[..10], &machines) < 150);
         assert!(share_moved(&machines, &machines[1..]) < 150);
         assert_eq!(share_moved(&machines, &machines), 0);

@@ -1,10 +1,10 @@
-//! Gathers bundles: sorted lists of all files that a machine needs, with the digests of their
-//! contents. Equal content gives an equal ID, wherever and whenever it was gathered, and is sent
-//! once.
+//! Gathers bundles. A bundle is a sorted list of all files that a machine needs, with the digests
+//! of their contents. Bundles with the same files have the same ID, wherever and whenever they were
+//! gathered. Equal contents are sent only once.
 //!
-//! Decides which lists are valid: no entry may escape the folder that the bundle is laid out in.
-//! This is checked both when a bundle is made and when it is unpacked. Start at
-//! [`FileBundle::gather`]; [`super::content_store`] is the receiving end.
+//! This module also decides which lists are valid: no entry may escape the folder in which the
+//! bundle is laid out. Lists are checked both when a bundle is gathered and when it is unpacked.
+//! Start at [`FileBundle::gather`]; [`super::content_store`] is the receiving end.
 
 use anyhow::{Context, bail, ensure};
 use ring::digest::{self, SHA256};
@@ -17,7 +17,8 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-/// Size limit for all benchmark files together. A larger folder probably holds other files as well.
+/// Size limit for all benchmark files together. A folder that exceeds the limit probably contains
+/// files that no benchmark needs.
 pub const MAX_BENCHMARK_BYTES: u64 = 256 << 20;
 
 /// Folders that benchmarks never read.
@@ -40,7 +41,8 @@ pub struct BundleEntry {
 /// Something to put into a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BundleSource {
-    /// A folder: the files that git tracks or does not ignore or, outside a repository, all files.
+    /// A folder. Inside a git repository, it stands for the files that git tracks or does not
+    /// ignore; elsewhere, for all files.
     Folder {
         /// Path on this machine.
         from: PathBuf,
@@ -68,7 +70,7 @@ pub enum BundleSource {
 pub struct FileBundle {
     entries: Vec<BundleEntry>,
     contents: BTreeMap<String, ContentSource>,
-    /// Files in the folders that cannot be sent, with the reasons.
+    /// One sentence for each file that is in a folder but cannot be sent, with the reason.
     skipped_files: Vec<String>,
     folder_size: BundleSize,
 }
@@ -105,7 +107,7 @@ impl FileBundle {
     ///
     /// # Errors
     /// Fails if a program or a folder cannot be read, or if the files exceed
-    /// [`MAX_BENCHMARK_BYTES`]. A file in a folder that cannot be sent is skipped; see
+    /// [`MAX_BENCHMARK_BYTES`]. If a file in a folder cannot be sent, it is skipped; see
     /// [`FileBundle::skipped_files`].
     pub fn gather(sources: &[BundleSource]) -> anyhow::Result<FileBundle> {
         let mut bundle = FileBundle::default();
@@ -191,7 +193,7 @@ impl FileBundle {
         self.entries.push(entry);
     }
 
-    /// Files in the folders that cannot be sent, one sentence each with the reason.
+    /// Returns one sentence for each file that is in a folder but cannot be sent, with the reason.
     pub fn skipped_files(&self) -> &[String] {
         &self.skipped_files
     }
@@ -318,7 +320,7 @@ fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
     )
 }
 
-/// Lists the files of a folder, relative to it.
+/// Lists the files of a folder, as paths relative to the folder.
 fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(files) = list_git_files(folder) {
         // Git still lists deleted files until the deletion is committed.
@@ -375,7 +377,8 @@ fn list_git_files(folder: &Path) -> Option<Vec<PathBuf>> {
         .ok()?;
     let names = String::from_utf8(output.stdout).ok()?;
     let files: Vec<PathBuf> = names.split_terminator('\0').map(PathBuf::from).collect();
-    // If git lists no files, it ignores the whole folder, but the user named the folder explicitly.
+    // If git lists no files, it ignores the whole folder. The user named the folder explicitly, so
+    // the caller must list all its files.
     (output.status.success() && !files.is_empty()).then_some(files)
 }
 

@@ -31,17 +31,17 @@ pub struct MachineReport {
 pub struct MachineCheck {
     /// Name of the check.
     pub name: String,
-    /// Whether measurements suffer from this, which makes the machine unfit.
+    /// Whether measurements suffer from the finding. If so, the machine is unfit.
     pub is_problem: bool,
-    /// Whether the user should know about this.
+    /// Whether the user should know about the finding.
     pub is_warning: bool,
     /// What the check found.
     pub found: String,
-    /// How to fix it; empty if there is nothing to do.
+    /// How to fix the problem; empty if there is nothing to do.
     pub remedy: String,
 }
 
-/// Checks a machine; `program` is the path of our program there.
+/// Checks a machine. `program` is the path of our program on that machine.
 ///
 /// # Errors
 /// Fails if the machine cannot be reached or the program does not run there.

@@ -1,6 +1,6 @@
-//! Removes sessions from a fleet folder, either by name or after two weeks without a write, along
-//! with the bundles that no other session uses. Removing the last session removes everything. Start
-//! at [`clean_folder`].
+//! Removes sessions from a fleet folder: a named session, or all sessions that have not been
+//! written to for two weeks. Bundles that no other session uses are removed as well. Removing the
+//! last session removes everything that we created in the folder. Start at [`clean_folder`].
 
 use crate::content_store::BUNDLE_LINK;
 use anyhow::{Context, Result, ensure};
@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Age since the last write after which a session is removed automatically.
+/// A session is removed automatically if it has not been written to for this long.
 pub const SESSION_MAX_AGE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// A bundle younger than this may belong to a session that is still being sent.
 const BUNDLE_MIN_AGE: Duration = Duration::from_secs(60 * 60);
@@ -82,7 +82,7 @@ pub fn clean_folder(folder: &Path, target: CleanTarget<'_>) -> Result<CleanSumma
         for entry in OWNED_ENTRIES {
             summary.bytes += remove_entry(&folder.join(entry))?;
         }
-        // Fails, as it should, if the folder holds other files.
+        // The removal fails, as it should, if the folder holds other files.
         let _ = fs::remove_dir(folder);
         return Ok(summary);
     }
@@ -96,13 +96,13 @@ pub fn clean_folder(folder: &Path, target: CleanTarget<'_>) -> Result<CleanSumma
     Ok(summary)
 }
 
-/// Entries of a folder; empty if it does not exist.
+/// Returns the entries of a folder; none if the folder does not exist.
 fn list_entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Name of the bundle that a session uses.
+/// Returns the name of the bundle that a session uses.
 fn session_bundle(session: &Path) -> Option<OsString> {
     let target = fs::read_link(session.join(BUNDLE_LINK)).ok()?;
     target.file_name().map(OsString::from)
@@ -129,7 +129,8 @@ fn is_older(folder: &Path, age: Duration) -> bool {
     age_of_newest.is_some_and(|age_of_newest| age_of_newest > age)
 }
 
-/// Removes a file or folder and returns the space freed. Files with other hard links free none.
+/// Removes a file or folder and returns the space freed. A file that has other hard links frees no
+/// space.
 fn remove_entry(path: &Path) -> Result<u64> {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return Ok(0);

@@ -9,9 +9,9 @@ use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Queries per estimate: enough that at least one is answered without delay.
+/// Number of queries per estimate. With so many, at least one is answered without delay.
 pub const CLOCK_QUERIES: usize = 32;
-/// Upper bound of the clock's resolution: a reading may be this old.
+/// Upper bound of the clock's resolution: a reading may be older than the true time by this much.
 const CLOCK_RESOLUTION_NS: u64 = 1_000;
 
 /// One clock query and its answer, in nanoseconds since the Unix epoch.
@@ -19,7 +19,7 @@ const CLOCK_RESOLUTION_NS: u64 = 1_000;
 pub struct ClockExchange {
     /// When the query was sent, by our clock.
     pub sent_ns: i64,
-    /// The answer, by the remote clock.
+    /// The answer: the time of the remote clock.
     pub remote_ns: i64,
     /// When the answer arrived, by our clock.
     pub received_ns: i64,
@@ -28,7 +28,7 @@ pub struct ClockExchange {
 /// Offset of a remote clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// Added to a remote timestamp, gives local time.
+    /// The number to add to a remote timestamp to get local time.
     pub offset_ns: i64,
     /// Upper bound of the error.
     pub uncertainty_ns: u64,
@@ -59,8 +59,8 @@ pub fn estimate_offset(exchanges: &[ClockExchange]) -> Option<ClockOffset> {
     })
 }
 
-/// Queries the clock at the other end of a connection, where [`serve_clock`] replies to each `time`
-/// with [`now_ns`].
+/// Queries the clock at the other end of a connection. There, [`serve_clock`] replies to each line
+/// `time` with the result of [`now_ns`].
 ///
 /// # Errors
 /// Fails if the connection ends or the answer is not a timestamp.
@@ -127,8 +127,8 @@ mod tests {
     fn the_true_offset_is_within_the_uncertainty_whatever_the_ways_take() {
         let mut state = 5;
         for round in 0..2000 {
-            // The remote clock is off by up to 30 s; one-way delays are up to 200 us, a few of them
-            // 50 ms.
+            // The remote clock is off by up to 30 s. Most one-way delays are up to 200 us, and one
+            // in eight is up to 50 ms.
             let skew_ns = random_below(&mut state, 60_000_000_000) as i64 - 30_000_000_000;
             let count = 1 + random_below(&mut state, CLOCK_QUERIES as u64);
             let mut now_ns = 1_000_000_000_000;
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn both_ends_of_a_line_agree_on_what_is_said() {
-        // Both ends read the same clock, connected by one pipe per direction.
+        // Two pipes, one per direction, connect both ends. Both ends read the same clock.
         let (there, mut to) = std::io::pipe().unwrap();
         let (from, mut back) = std::io::pipe().unwrap();
         let other =

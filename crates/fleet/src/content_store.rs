@@ -1,10 +1,10 @@
-//! The fleet folder on a machine: a content-addressed store of objects, bundles made from them, and
-//! one folder per session.
+//! Manages the fleet folder on a machine: a content-addressed store of objects, bundles made from
+//! them, and one folder per session.
 //!
-//! Objects are written to a temporary file, synced, verified and renamed, so every object present
-//! is complete; each is verified again before it becomes part of a bundle. [`send_bundle`] and
-//! [`receive_bundle`] are the two ends of a connection that transfers only missing objects. Start
-//! at [`ContentStore`].
+//! An object is written to a temporary file, synced, verified and renamed, so every object in the
+//! store is complete. The digest of an object is verified again before the object becomes part of a
+//! bundle. [`send_bundle`] and [`receive_bundle`] are the two ends of a connection that transfers
+//! only missing objects. Start at [`ContentStore`].
 
 use super::bundle::{
     BundleEntry, FLEET_SUBFOLDERS, FileBundle, bundle_id, hash_reader, validate_entries,
@@ -20,20 +20,20 @@ use std::path::{Path, PathBuf};
 /// Name of the symlink from a session's folder to its bundle.
 pub const BUNDLE_LINK: &str = "bundle";
 
-/// Size limit for one message, in bytes; the longest is the list of files.
+/// Size limit for one message, in bytes. The longest message is the list of files.
 const MAX_MESSAGE_BYTES: u64 = 64 << 20;
 
-/// The fleet folder of one machine, or one that several machines share.
+/// The fleet folder of a machine. Several machines may share a folder.
 #[derive(Debug, Clone)]
 pub struct ContentStore {
     folder: PathBuf,
 }
 
 impl ContentStore {
-    /// Opens the folder, creating it if missing, readable only by its user.
+    /// Opens the folder. If the folder is missing, creates it, with access for its user only.
     ///
     /// # Errors
-    /// Fails if it cannot be created or belongs to another user.
+    /// Fails if the folder cannot be created or belongs to another user.
     pub fn open(folder: &Path) -> anyhow::Result<ContentStore> {
         create_private_folder(folder)?;
         for subfolder in FLEET_SUBFOLDERS {
@@ -50,7 +50,7 @@ impl ContentStore {
         })
     }
 
-    /// Returns the folder of a session, creating it if missing.
+    /// Returns the folder of a session, and creates it if it is missing.
     ///
     /// # Errors
     /// Fails if the ID is invalid or the folder cannot be created.
@@ -73,7 +73,7 @@ impl ContentStore {
         self.folder.join("objects").join(prefix).join(suffix)
     }
 
-    /// Returns the digests for which there is no object, without duplicates.
+    /// Returns the digests of entries for which the store has no object, without duplicates.
     pub fn missing_digests(&self, entries: &[BundleEntry]) -> Vec<String> {
         let is_missing = |entry: &&BundleEntry| {
             let metadata = fs::metadata(self.object_path(&entry.sha256));
@@ -89,8 +89,8 @@ impl ContentStore {
         missing
     }
 
-    /// Hard-links programs that [`program::send_program`] has sent before into the object store.
-    /// Their content is verified before they become part of a bundle.
+    /// Adds the programs that [`program::send_program`] sent earlier to the object store, as hard
+    /// links. Their content is verified before they become part of a bundle.
     fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
             let (sent_program, object) = (
@@ -126,13 +126,13 @@ impl ContentStore {
             Ok(fs::rename(&temporary, &path)?)
         };
         store().map_err(|error| {
-            // A retry starts from scratch.
+            // Remove the incomplete file: a retry starts from scratch.
             let _ = fs::remove_file(&temporary);
             error.context(format!("cannot store object {sha256}"))
         })
     }
 
-    /// Lays out a bundle and returns its folder. A folder that exists is used as is.
+    /// Lays out a bundle and returns its folder. If the folder exists already, it is used as it is.
     ///
     /// # Errors
     /// Fails if the list is invalid, an object is missing or damaged, or the disk fails.
@@ -153,7 +153,7 @@ impl ContentStore {
                 .with_context(error_context)?;
         }
         match fs::rename(&temporary, &target) {
-            // Another process was faster, with the same content.
+            // Another process has laid out the same bundle in the meantime.
             Err(_) if target.is_dir() => fs::remove_dir_all(&temporary)?,
             renamed => renamed?,
         }
@@ -181,7 +181,7 @@ impl ContentStore {
         Ok(set_mode(if entry.is_program { 0o700 } else { 0o600 })?)
     }
 
-    /// Links a session's folder to the bundle that it uses.
+    /// Creates the link from a session's folder to the bundle that the session uses.
     fn link_bundle(&self, session: &Path, bundle: &Path) -> anyhow::Result<()> {
         let (link, temporary) = (session.join(BUNDLE_LINK), session.join("bundle.part"));
         let name = bundle.file_name().unwrap_or_default();
@@ -193,7 +193,7 @@ impl ContentStore {
     }
 }
 
-/// Creates a folder with access for its user only; rejects one that belongs to another user.
+/// Creates a folder with access for its user only; rejects a folder of another user.
 fn create_private_folder(folder: &Path) -> anyhow::Result<()> {
     let error_context = || format!("cannot use the folder '{}'", folder.display());
     let mut builder = DirBuilder::new();
@@ -225,7 +225,7 @@ struct BundleOffer {
 enum ReceiverReply {
     /// Send the objects with these digests, in this order.
     Missing(Vec<String>),
-    /// Done; the folders of the session and of the bundle.
+    /// The bundle is laid out: the folders of the session and of the bundle.
     Ready(PathBuf, PathBuf),
     /// The receiver rejects the bundle.
     Refused(String),
@@ -262,9 +262,9 @@ pub fn send_bundle(
     }
 }
 
-/// Receiving end of [`send_bundle`]: stores the missing objects and lays out the bundle in
-/// `folder`. Calls `before_reply` with the folders of the session and the bundle before it reports
-/// success.
+/// Receives what [`send_bundle`] sends: stores the missing objects and lays out the bundle in
+/// `folder`. Before it reports success, calls `before_reply` with the folders of the session and
+/// the bundle.
 ///
 /// # Errors
 /// Fails if the connection breaks. All other errors are reported to the sender.
@@ -326,7 +326,8 @@ fn read_message<T: serde::de::DeserializeOwned>(reader: &mut dyn BufRead) -> any
     serde_json::from_slice(&line).context("the other end sent an unexpected message")
 }
 
-/// Lays out a bundle in a folder that this machine can access directly, such as a shared one.
+/// Lays out a bundle in a folder that this machine can access directly, such as a shared folder.
+/// Returns the folders of the session and the bundle.
 ///
 /// # Errors
 /// See [`ContentStore::put_object`] and [`ContentStore::lay_out_bundle`].

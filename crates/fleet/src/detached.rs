@@ -1,5 +1,6 @@
-//! Detached workers: they outlive the process that started them. A worker is identified by its
-//! process ID, the process's start time and the boot ID of the machine. Start at [`start_worker`].
+//! Starts and ends detached workers, which outlive the process that started them. A worker is
+//! identified by its process ID, the process's start time and the boot ID of the machine. Start at
+//! [`start_worker`].
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Subcommand of [`WORKER_COMMAND`] that receives files, measures shards, and manages the workers
-/// that do.
+/// that measure.
 pub const SHARD_SUBCOMMAND: &str = "shard";
 
 /// Option that makes a worker print its name before anything else.
@@ -21,13 +22,14 @@ pub const NAME_OPTION: &str = "--named";
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// An engine's ID for accepted work.
+/// The ID that an engine gives to work that it has accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct JobId(pub String);
 
 impl JobId {
-    /// Returns a new ID for a worker that this process holds. It contains the name of this process,
-    /// since IDs recorded by an earlier coordinator of the session must not match our workers.
+    /// Returns a new ID for a worker that ends with this process. The ID contains the name of this
+    /// process, so that IDs recorded by an earlier coordinator of the session match none of our
+    /// workers.
     pub(crate) fn next_held() -> JobId {
         static STARTED_WORKERS: AtomicU32 = AtomicU32::new(0);
         let number = STARTED_WORKERS.fetch_add(1, Ordering::Relaxed);
@@ -35,11 +37,11 @@ impl JobId {
     }
 }
 
-/// Starts the program in a session's `folder` as a detached worker for these tasks and returns its
-/// ID.
+/// Starts the program in a session's `folder` as a detached worker that executes these tasks;
+/// returns the worker's ID.
 ///
 /// # Errors
-/// Fails if it cannot be started or ends before it prints its name.
+/// Fails if the worker cannot be started or ends before it prints its name.
 pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     let program = folder.join("bin/speedwell");
     let mut command = Command::new(&program);
@@ -59,7 +61,7 @@ pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     Ok(JobId(name.to_owned()))
 }
 
-/// The name of this process as a worker.
+/// Returns the name that identifies this process as a worker.
 pub fn own_worker_name() -> String {
     let ProcessIdentity {
         pid,
@@ -84,10 +86,11 @@ pub fn has_ended(job: &JobId) -> bool {
     parse_worker_name(&job.0).is_none_or(|worker| worker.has_ended() != Some(false))
 }
 
-/// Ends a worker on this machine: asks it to stop, and kills it if it still runs after `grace`.
+/// Ends a worker on this machine: asks it to stop, and kills it if it is still running after
+/// `grace`.
 ///
 /// # Errors
-/// Fails if it belongs to another user.
+/// Fails if the worker belongs to another user.
 pub fn end_worker(job: &JobId, grace: Duration) -> Result<()> {
     let pid = parse_worker_name(&job.0).and_then(|worker| Pid::from_raw(worker.pid));
     let Some(pid) = pid.filter(|_| !has_ended(job)) else {
@@ -98,7 +101,7 @@ pub fn end_worker(job: &JobId, grace: Duration) -> Result<()> {
     let deadline = Instant::now() + grace;
     while !has_ended(job) {
         if Instant::now() >= deadline {
-            // Ignore the error: it may have ended just now.
+            // Ignore the error: the worker may have ended just now.
             let _ = kill_process(pid, Signal::KILL);
             return Ok(());
         }
@@ -116,7 +119,7 @@ fn parse_worker_name(name: &str) -> Option<ProcessIdentity> {
         boot_id: Some(boot.to_owned()),
         pid,
         started_ticks: Some(ticks.parse().ok()?),
-        // The worker ran on this machine: if its boot ID differs, it has ended.
+        // The worker ran on this machine. If the boot ID differs, the worker has ended.
         ..ProcessIdentity::current_process()
     })
 }
@@ -128,9 +131,10 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// Creates a folder in which `bin/speedwell` is this script. A separate process writes the
-    /// script: a concurrent test may fork, and its child would inherit the open descriptor until it
-    /// calls execve, which makes starting the script fail with ETXTBSY (execve(2)).
+    /// Creates a folder in which `bin/speedwell` is this script. A separate process copies the
+    /// script to its place. If this process wrote the script there itself, a concurrent test might
+    /// fork while the file is open. The forked child would inherit the open descriptor until it
+    /// calls execve, and starting the script would fail with ETXTBSY (execve(2)).
     fn script_folder(script: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("bin")).unwrap();
@@ -161,7 +165,7 @@ mod tests {
         }
         end_worker(&job, Duration::from_secs(60)).unwrap();
         assert!(has_ended(&job));
-        // Ending it again is not an error.
+        // Ending the worker again is not an error.
         end_worker(&job, Duration::ZERO).unwrap();
     }
 

@@ -1,5 +1,5 @@
-//! Machine identity: survives a reboot or a change of host name, and differs between machines.
-//! Start at [`MachineIdentity::from_environment`].
+//! Identifies machines. An identity survives a reboot or a change of host name, and differs between
+//! machines. Start at [`MachineIdentity::from_environment`].
 
 use ring::digest;
 use serde::{Deserialize, Serialize};
@@ -7,8 +7,8 @@ use speedwell_model::Environment;
 use std::fs;
 use std::path::Path;
 
-/// Prefix hashed together with the machine ID: machine-id(5) requires that the ID itself is not
-/// exposed, and the hash is useless for other applications.
+/// Prefix that is hashed together with the machine ID. The ID itself must not be exposed
+/// (machine-id(5)); the hash is useless for other applications.
 const SALT: &str = "speedwell-machine";
 /// Hexadecimal digits of an identity.
 const DIGITS: usize = 16;
@@ -20,15 +20,16 @@ pub struct MachineIdentity {
     pub id: String,
     /// Host name.
     pub host: String,
-    /// Processor model and count, memory in GiB and architecture; machines of one class form a
-    /// population.
+    /// Processor model and count, memory in GiB and architecture. Machines of the same class form
+    /// one population.
     pub class: String,
     /// Warning if the identity may change or be shared with another machine.
     pub warning: Option<String>,
 }
 
 impl MachineIdentity {
-    /// Identifies the machine whose files are below `root` (`/`) and whose environment is given.
+    /// Identifies the machine whose files are below `root` (normally `/`) and whose environment is
+    /// given.
     pub fn from_environment(root: &Path, environment: &Environment) -> MachineIdentity {
         let read = |file: &str| {
             let text = fs::read_to_string(root.join(file)).unwrap_or_default();

@@ -1,9 +1,11 @@
-//! Allows one measuring worker per machine, across all users. The kernel releases the lock when its
-//! holder exits for any reason. Roles of experiments share it with each other.
+//! Locks a machine for one measuring worker at a time, across all users. The kernel releases the
+//! lock when its holder exits for any reason. Roles of experiments hold a shared lock, so several
+//! of them can use the machine at once.
 //!
-//! Waiters queue on a second lock, the ticket, until they acquire the first, so shared holders
-//! cannot overtake a waiter that wants the machine exclusively. An experiment queues only once for
-//! everything it does on the machine. Start at [`LockTicket`].
+//! Waiters queue for a second lock, the ticket. A waiter keeps the ticket until it has acquired the
+//! machine lock, so a waiter that wants to share the machine cannot overtake a waiter that wants it
+//! exclusively. An experiment queues only once for everything it does on the machine. Start at
+//! [`LockTicket`].
 
 use anyhow::{Context, Result};
 use rustix::fs::{Mode, OFlags};
@@ -37,9 +39,9 @@ pub struct LockTicket {
 }
 
 impl MachineLock {
-    /// Shares the machine with the experiment that this role belongs to, which already holds the
-    /// lock; `None` while another process holds it exclusively. `folder` is the fleet folder on
-    /// this machine.
+    /// Shares the machine for a role of an experiment. The experiment already holds the lock, so
+    /// its roles do not queue. Returns `None` while another process holds the lock exclusively.
+    /// `folder` is the fleet folder on this machine.
     ///
     /// # Errors
     /// Fails if no lock file can be created.
@@ -59,7 +61,7 @@ impl LockTicket {
         LockTicket::open_at(&lock_paths(folder), false)
     }
 
-    /// Requests use shared with other shared holders.
+    /// Requests shared use: other holders that also share the machine may use it at the same time.
     ///
     /// # Errors
     /// Fails if no lock file can be created.
@@ -100,8 +102,8 @@ impl LockTicket {
         Ok(Some(MachineLock { _file: file }))
     }
 
-    /// Describes the current holders as far as visible: `process 81 of user 1000 (speedwell
-    /// worker shard)`.
+    /// Describes the current holders of the lock as far as they are visible, as in
+    /// `process 81 of user 1000 (speedwell worker shard)`.
     pub fn describe_holders(&self) -> String {
         let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
         let inode = fs::metadata(&self.lock_path).map(|metadata| metadata.ino());
@@ -116,7 +118,7 @@ impl LockTicket {
     }
 }
 
-/// Candidate paths of the lock file.
+/// Returns the paths where the lock file may be, in order of preference.
 fn lock_paths(folder: &Path) -> [PathBuf; 2] {
     [PathBuf::from(LOCK_PATH), folder.join(LOCK_FILE_NAME)]
 }
@@ -134,7 +136,7 @@ fn open_first(paths: &[PathBuf]) -> Result<(File, PathBuf)> {
     Err(error).with_context(|| format!("cannot open the lock '{}'", path.display()))
 }
 
-/// Tries to lock a file and returns whether it succeeded.
+/// Tries to lock a file without blocking, and returns whether this succeeded.
 fn try_lock(file: &File, is_shared: bool, path: &Path) -> Result<bool> {
     let result = if is_shared {
         file.try_lock_shared()
@@ -168,7 +170,7 @@ fn lock_holders(locks: &str, inode: u64) -> Vec<u32> {
     locks.lines().filter_map(holder).collect()
 }
 
-/// Describes a process; `None` if it is not visible from here.
+/// Describes a process; `None` if the process is not visible to this one.
 fn describe_process(process: u32) -> Option<String> {
     let command_line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
     let command_line = String::from_utf8_lossy(&command_line).into_owned();
@@ -187,16 +189,17 @@ fn describe_process(process: u32) -> Option<String> {
     ))
 }
 
-/// Opens the lock file, creating it if missing. Opens it read-only, which suffices for a lock, so
-/// that all users can use a file that one of them created: in world-writable directories the kernel
-/// may deny opening another user's file for writing or with O_CREAT.
+/// Opens the lock file, and creates it if it is missing. The file is opened read-only, which
+/// suffices for a lock, so that all users can use a file that one of them created: in
+/// world-writable directories, the kernel may deny opening another user's file for writing or with
+/// O_CREAT.
 fn open_lock_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open_existing = || rustix::fs::open(path, flags, Mode::empty());
     let file = open_existing().or_else(|_| {
         let create_flags = flags | OFlags::CREATE | OFlags::EXCL;
         let created = rustix::fs::open(path, create_flags, Mode::from_raw_mode(0o644));
-        // Another process may have just created it.
+        // Another process may have just created the file.
         created.or_else(|_| open_existing())
     });
     Ok(File::from(file?))

@@ -9,8 +9,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-/// Creates the fleet folder `$2` and, if it belongs to us, prints the digest of the file `$1` if
-/// there is one.
+/// Creates the fleet folder `$2` if it is missing, and fails if it belongs to another user. Prints
+/// the digest of the file `$1` if this file exists.
 const DIGEST_SCRIPT: &str = r#"umask 077
 mkdir -p "$2/programs" || exit 3
 [ -O "$2" ] || { echo "the folder $2 belongs to another user" >&2; exit 3; }
@@ -18,14 +18,14 @@ mkdir -p "$2/programs" || exit 3
 /// Writes stdin to the file `$1`, atomically.
 const RECEIVE_SCRIPT: &str = r#"umask 077
 cat >"$1.$$" && chmod 700 "$1.$$" && mv "$1.$$" "$1""#;
-/// Digits of the digest in the file name; the full digest is compared.
+/// Number of digits of the digest in the file name. Comparisons use the full digest.
 const NAME_DIGITS: usize = 16;
 
 /// Name of the statically linked program, next to the regular one.
 const STATIC_NAME: &str = "speedwell-static";
 
-/// The program to send to other machines: the statically linked one if it exists next to `own`,
-/// since shared libraries there may be older than ours; otherwise `own`.
+/// Returns the program to send to other machines: the statically linked program if it exists next
+/// to `own`, otherwise `own`. Shared libraries on other machines may be older than ours.
 pub fn program_to_send(own: &Path) -> PathBuf {
     let static_program = own.with_file_name(STATIC_NAME);
     if static_program.is_file() {
@@ -35,8 +35,8 @@ pub fn program_to_send(own: &Path) -> PathBuf {
     }
 }
 
-/// Ensures that the machine has `program` and returns its path there. A program configured for the
-/// machine is used as is.
+/// Ensures that the machine has `program` and returns its path there. If another program is
+/// configured for the machine, returns the path of that program and sends nothing.
 ///
 /// # Errors
 /// Fails if the machine cannot be reached or we may not write there.
@@ -75,7 +75,8 @@ pub fn send_program(
     Ok(path)
 }
 
-/// Path in the fleet folder of a program sent separately.
+/// Returns the path of a program that [`send_program`] sent on its own, not as part of a bundle of
+/// files. The path is relative to the fleet folder.
 pub(crate) fn program_path(digest: &str) -> PathBuf {
     let name = format!("speedwell-{}", &digest[..NAME_DIGITS]);
     Path::new("programs").join(name)

@@ -1,7 +1,8 @@
-//! Sends requests to a forge, with the token; retries where that may help, and names the missing
-//! permission in errors.
+//! Sends requests to a forge, with a token. Retries a request if that may help, and names the
+//! missing permission in errors.
 //!
-//! Rejects redirects, since following one would pass the token on. Start at [`ForgeClient`].
+//! Rejects redirects, since following one would pass the token on to another server. Start at
+//! [`ForgeClient`].
 
 use crate::pull_request::{ForgeKind, PullRequestRef};
 use serde_json::Value;
@@ -49,7 +50,7 @@ impl fmt::Debug for ForgeToken {
 /// Why a request to the forge failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The token lacks a permission, or the pull request is not visible to it.
+    /// The token lacks a permission, or the pull request is not visible to the token's user.
     #[error("{pull_request}: the forge refused to {action} (status {status}{message}): {remedy}")]
     Refused {
         /// The pull request.
@@ -151,8 +152,8 @@ impl ForgeClient {
             let Value::Array(page_entries) = value else {
                 return Err(self.unreadable_error(action, "is not a list"));
             };
-            // A forge without pages returns everything at once, and would return it again for page
-            // 2.
+            // A forge without pages returns the whole list at once, and would return it again for
+            // page 2.
             let is_last = page_entries.is_empty() || !has_more;
             entries.extend(page_entries);
             if is_last {
@@ -291,7 +292,7 @@ impl ForgeClient {
 /// header.
 fn is_retryable(status: StatusCode, retry_delay: Option<Duration>) -> bool {
     let is_rate_limit = status == StatusCode::FORBIDDEN && retry_delay.is_some();
-    // Two jobs that edit at once conflict, which is temporary.
+    // Two jobs that edit at the same time conflict; such a conflict is temporary.
     let temporary = [
         StatusCode::REQUEST_TIMEOUT,
         StatusCode::CONFLICT,

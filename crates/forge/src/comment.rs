@@ -1,8 +1,9 @@
-//! Posts the comment: finds it by marker and author, edits it in place, and never duplicates it.
+//! Posts our comment on a pull request: finds an existing comment by its marker and author, edits
+//! it in place, and never leaves duplicates.
 //!
-//! Parallel jobs may each create a comment before they see the other's. After creating one, a job
-//! therefore lists our comments again and keeps only the one with the lowest ID. Start at
-//! [`ForgeClient::post_comment`].
+//! Two parallel jobs may each create a comment before they see the comment of the other. After
+//! creating a comment, a job therefore lists our comments again and keeps only the one with the
+//! lowest ID. Start at [`ForgeClient::post_comment`].
 
 use crate::client::{Error, ForgeClient};
 use crate::pull_request::ForgeKind;
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 use std::cmp::Ordering;
 use ureq::http::Method;
 
-/// Which revision was measured and when, so that an older result never replaces a newer one.
+/// The measured revision and the time of measurement, so that an older result never replaces a
+/// newer one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultStamp {
     /// The measured revision.
@@ -27,7 +29,7 @@ pub struct CommentText {
     pub marker: String,
     /// Revision and time of the result.
     pub stamp: ResultStamp,
-    /// Markdown.
+    /// Text of the comment, in Markdown.
     pub body: String,
 }
 
@@ -40,7 +42,7 @@ pub enum CommentOutcome {
     Edited(u64),
     /// The comment with this ID was up to date.
     Unchanged(u64),
-    /// The comment with this ID shows a newer result and stays.
+    /// The comment with this ID shows a newer result, so it was kept.
     Outdated(u64),
 }
 
@@ -53,7 +55,7 @@ struct ForgeComment {
     is_bot: bool,
 }
 
-/// Compares two revisions, if their order is known: `Less` if the first is older.
+/// Compares two revisions: `Less` if the first is older, `None` if their order is unknown.
 pub type RevisionOrder<'a> = &'a dyn Fn(&str, &str) -> Option<Ordering>;
 
 impl ForgeClient {
@@ -71,8 +73,8 @@ impl ForgeClient {
         Ok(self.place_comment(text, order)?.0)
     }
 
-    /// Like [`ForgeClient::post_comment`]; also returns the stamp of a newer result whose comment
-    /// stays.
+    /// Does the same as [`ForgeClient::post_comment`]. If a comment with a newer result stays, also
+    /// returns the stamp of that result.
     pub(crate) fn place_comment(
         &self,
         text: &CommentText,
@@ -87,7 +89,7 @@ impl ForgeClient {
         let created = self.write_comment(Method::POST, &self.comments_path(), &body)?;
         let id = (created["id"].as_u64())
             .ok_or_else(|| self.unreadable_error(WRITE_COMMENT, "has no comment id"))?;
-        // Another job may have created one at the same time.
+        // Another job may have created a comment at the same time.
         let comments = self.own_comments(&text.first_line(), user.as_deref())?;
         match comments.first() {
             Some(first) if first.id < id => self.update_comments(&comments, text, &body, order),
@@ -98,8 +100,8 @@ impl ForgeClient {
         }
     }
 
-    /// Brings the first of our comments up to date, unless one of them shows a newer result, and
-    /// removes the others.
+    /// Updates the first of our comments, and removes our other ones. If one of the comments shows
+    /// a newer result, the first comment gets this result instead of `body`.
     fn update_comments(
         &self,
         comments: &[ForgeComment],
@@ -138,7 +140,7 @@ impl ForgeClient {
         for comment in comments {
             let path = self.comment_path(comment.id);
             match self.send_request("remove a comment", Method::DELETE, &path, None) {
-                // Another job has already removed it.
+                // Another job has already removed this comment.
                 Err(Error::Refused { status: 404, .. }) => {}
                 other => drop(other?),
             }
@@ -170,7 +172,7 @@ impl ForgeClient {
         Ok(comments)
     }
 
-    /// Returns the name of the token's user. Tokens of GitHub jobs may not query it.
+    /// Returns the name of the token's user. GitHub does not let the tokens of jobs query the name.
     fn query_user_name(&self) -> Option<String> {
         let (response, _) = self
             .send_request("query the user name", Method::GET, "/user", None)
@@ -244,7 +246,7 @@ fn parse_comment(entry: &Value) -> Option<ForgeComment> {
     })
 }
 
-/// Encodes a path as a single segment of another.
+/// Encodes a path so that it can be a single segment of another path.
 pub(crate) fn encode_segment(path: &str) -> String {
     path.replace('/', "%2F")
 }
@@ -314,7 +316,7 @@ impl CommentText {
             }
             body.push_str(line);
         }
-        // Close elements that are still open, which would otherwise extend over the rest of the
+        // Close elements that are still open: they would otherwise extend over the rest of the
         // page.
         let open_elements = body
             .matches("<details")

@@ -70,13 +70,13 @@ pub struct PullRequestRef {
     pub forge: ForgeKind,
     /// Base URL of the API, without a trailing slash.
     pub api: String,
-    /// Owner and name; on GitLab with all groups.
+    /// Owner and name of the repository; on GitLab, all its groups and its name.
     pub repository: String,
-    /// Its number.
+    /// Number of the pull request.
     pub number: u64,
 }
 
-/// Reads an environment variable that is set and not empty.
+/// Returns the value of an environment variable; `None` if the variable is unset or empty.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Why a string does not identify a pull request.

@@ -1,4 +1,4 @@
-//! The status of a commit: one line next to it that says whether the commit may be merged.
+//! Sets the status of a commit: one line next to the commit that says whether it may be merged.
 //!
 //! The description ends with the time of the measurement, so that an older result is recognized and
 //! does not replace a newer one, in whichever order the jobs end. Start at
@@ -16,9 +16,9 @@ use ureq::http::Method;
 pub enum CommitState {
     /// The result is not known yet.
     Pending,
-    /// It may be merged.
+    /// The commit may be merged.
     Success,
-    /// It should not be merged.
+    /// The commit should not be merged.
     Failure,
     /// No result is available.
     Error,
@@ -34,13 +34,12 @@ pub struct CommitStatus {
     pub revision: String,
     /// Name of the status; a later status of the same name replaces it.
     pub context: String,
-    /// Its value.
+    /// Value of the status.
     pub state: CommitState,
-    /// The reason, in one line; truncated so that it fits into 140 characters together with the
-    /// time.
+    /// The reason, in one line. It is truncated so that reason and time fit into 140 characters.
     pub description: String,
     /// Start of the measurement, in milliseconds since the Unix epoch. `None` for a status that
-    /// reports no result yet; such a status is set only if the commit has none with a result.
+    /// reports no result yet; such a status is set only if the commit has no status with a result.
     pub at_unix_ms: Option<u64>,
     /// URL of a page with details.
     pub link: Option<String>,
@@ -51,14 +50,14 @@ pub struct CommitStatus {
 pub enum StatusOutcome {
     /// The status was set.
     Set,
-    /// The commit has the status of a newer result, which stays.
+    /// The commit already has a status from a newer result. That status was kept.
     Outdated,
 }
 
 const SET_STATUS: &str = "set the status";
 
 impl ForgeClient {
-    /// Sets the status of a commit, unless its status comes from a newer result.
+    /// Sets the status of a commit, unless the commit already has the status of a newer result.
     ///
     /// # Errors
     /// Fails if the forge refuses or is unreachable, or the revision is not a full ID.
@@ -76,7 +75,8 @@ impl ForgeClient {
             return Ok(StatusOutcome::Outdated);
         }
         self.write_status(status)?;
-        // Another job may have set one at the same time: the newer result has to be written last.
+        // Another job may have set a status at the same time: the newer result must be written
+        // last.
         match self.newer_status(status) {
             None => Ok(StatusOutcome::Set),
             Some(newer) => {
@@ -86,8 +86,8 @@ impl ForgeClient {
         }
     }
 
-    /// Returns the status of the newest result, if it is newer than `status`. `None` if the forge
-    /// does not let us read statuses.
+    /// Returns the status of the commit's newest result, if this result is newer than `status`.
+    /// Returns `None` otherwise, and also if the forge does not let us read statuses.
     fn newer_status(&self, status: &CommitStatus) -> Option<CommitStatus> {
         let repository = &self.pull_request.repository;
         let path = if self.pull_request.forge == ForgeKind::GitLab {
@@ -163,7 +163,7 @@ impl CommitState {
     }
 }
 
-/// Precedes the time of the measurement in a description.
+/// Text that precedes the time of the measurement in a description.
 const MEASURED_PREFIX: &str = " (measured ";
 
 impl CommitStatus {
@@ -177,12 +177,13 @@ impl CommitStatus {
     }
 }
 
-/// Parses a status of any forge, if it reports a result with the time of its measurement.
+/// Parses a status of any forge. Returns `None` unless the status reports a result with the time of
+/// its measurement.
 fn parse_status(entry: &Value, revision: &str) -> Option<CommitStatus> {
     let field = |names: &[&str]| names.iter().find_map(|name| entry[*name].as_str());
     let (description, time) = field(&["description"])?.rsplit_once(MEASURED_PREFIX)?;
     let time: Timestamp = time.strip_suffix(')')?.parse().ok()?;
-    // GitHub names it `state`, the others `status`.
+    // GitHub calls this field `state`. Other forges call it `status`.
     let state = field(&["state", "status"])?;
     let is_named = |candidate: &CommitState| {
         [ForgeKind::GitHub, ForgeKind::GitLab]

@@ -1,7 +1,7 @@
-//! Cache folder for reproducible files: harnesses, compiled programs, search paths.
+//! Chooses the cache folder for reproducible files: harnesses, compiled programs, search paths.
 //!
-//! Its contents are executed, so it is used only if no other user can write to it; otherwise this
-//! process uses a temporary folder of its own.
+//! Files in the cache folder are executed. The default folder is therefore used only if no other
+//! user can write to it; otherwise, this process uses a temporary folder of its own.
 
 use speedwell_process::{ScratchFolder, effective_user_id};
 use std::fs::{self, DirBuilder, Metadata};
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 /// Prefix of entries under construction.
 const DRAFT_PREFIX: &str = "draft-";
 
-/// Older drafts belong to killed processes: no compilation may take that long.
+/// Drafts older than this belong to killed processes: no compilation may take that long.
 const MAX_DRAFT_AGE: Duration = Duration::from_secs(3600);
 
 /// Returns `$XDG_CACHE_HOME/speedwell`, else `~/.cache/speedwell`, else a folder of this user in
@@ -23,8 +23,8 @@ pub fn cache_folder() -> PathBuf {
     CHOSEN_FOLDER.get_or_init(choose_folder).0.clone()
 }
 
-/// Explains in a sentence why the default folder was not used. `None` if it was, or if no folder
-/// was needed.
+/// Explains in a sentence why the default folder is not used. `None` if it is used, or if no cache
+/// folder was needed.
 pub fn cache_warning() -> Option<&'static str> {
     CHOSEN_FOLDER.get()?.1.as_deref()
 }
@@ -69,8 +69,9 @@ fn default_folder() -> PathBuf {
     }
 }
 
-/// Explains, as a sentence fragment, why another user may have written to the folder. Creates a
-/// missing folder with access for its owner only; if that fails, the first write reports the error.
+/// Explains, as a sentence fragment, why another user may have written to the folder. If the folder
+/// is missing, creates it with access for its owner only; if this fails, the first write reports
+/// the error.
 fn unsafe_reason(folder: &Path, user: u32) -> Option<String> {
     if let Some(parent) = folder.parent() {
         let _ = fs::create_dir_all(parent);
@@ -100,7 +101,8 @@ fn is_foreign_owned(data: &Metadata, user: u32) -> bool {
     data.uid() != user && data.uid() != 0
 }
 
-/// Whether others may write. A group with the user's own id has no other members by convention.
+/// Whether users other than the owner may write. By convention, a group with the same ID as the
+/// owner has no other members.
 fn is_writable_by_others(data: &Metadata) -> bool {
     let by_group = data.mode() & 0o020 != 0 && data.gid() != data.uid();
     by_group || data.mode() & 0o002 != 0
@@ -128,7 +130,7 @@ pub(super) fn remove_drafts(folder: &Path) {
     }
 }
 
-/// Whether the time is longer ago than `age`.
+/// Whether `time` is longer ago than `age`.
 pub(super) fn is_older(time: SystemTime, age: Duration) -> bool {
     time.elapsed().is_ok_and(|elapsed| elapsed > age)
 }

@@ -1,9 +1,9 @@
 //! Finds the files whose content determines a run: the benchmark file, the program that performs
-//! it, and the project modules they load.
+//! it, and the modules of the project that either of them loads.
 //!
 //! Modules are found in the text of scripts without executing them, so computed names are not
-//! followed. Files read once per session (definition files) or built once (C++, packages) are
-//! excluded. Start at [`code_files`].
+//! followed. Files that are read once per session (definition files) or built once (C++, packages)
+//! are excluded. Start at [`code_files`].
 
 use crate::{BenchmarkJob, BenchmarkSource, SourceKind};
 use regex::Regex;
@@ -14,11 +14,11 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Larger files are data or generated code, and are not searched for modules.
+/// Maximum size of a file that is searched for modules. Larger files are data or generated code.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
-/// Maximum number of files per benchmark. A change in a larger project usually affects some of
-/// these as well.
+/// Maximum number of files per benchmark. If a project has more files, a change usually affects
+/// some of the files that were found, too.
 const MAX_FILES: usize = 2_000;
 
 /// Extensions of scripts that are searched for modules.
@@ -89,8 +89,8 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
     search.found.into_iter().collect()
 }
 
-/// Whether the source is compiled once per session, so that `program` is a compiler, which is not
-/// executed during runs.
+/// Whether the source is compiled once per session. In this case, `program` is a compiler, which
+/// runs do not execute.
 fn is_built_once(source: &BenchmarkSource) -> bool {
     match source.kind {
         SourceKind::Cpp => true,
@@ -99,7 +99,7 @@ fn is_built_once(source: &BenchmarkSource) -> bool {
     }
 }
 
-/// Files found so far, and those of them that are still to be searched for modules.
+/// The files found so far, and the files that must still be searched for modules.
 struct ModuleSearch {
     /// Search path of Python modules, besides the folder of the importing file.
     folders: Vec<PathBuf>,
@@ -108,8 +108,8 @@ struct ModuleSearch {
 }
 
 impl ModuleSearch {
-    /// Adds a file both by its canonical path and by the path through links, whose target may
-    /// change.
+    /// Adds a file both by its canonical path and by its path through symlinks, because the target
+    /// of a symlink may change.
     fn add_file(&mut self, file: &Path) {
         let Ok(path) = fs::canonicalize(file) else {
             return;
@@ -125,7 +125,7 @@ impl ModuleSearch {
     }
 
     fn add_program(&mut self, program: &Path, directory: &Path) {
-        // A bare name is looked up in PATH, a path is relative to the working directory.
+        // A bare name is looked up in PATH. A path is relative to the working directory.
         let candidate = match program.components().count() {
             1 => program.to_owned(),
             _ => directory.join(program),
@@ -135,8 +135,8 @@ impl ModuleSearch {
         }
     }
 
-    /// Adds the file that an argument names if it is a script: other files may be outputs of the
-    /// program.
+    /// Adds the file that an argument names, but only if it is a script: other files may be outputs
+    /// of the program.
     fn add_script(&mut self, word: &str, directory: &Path) {
         let path = directory.join(word);
         if is_script(&path) && path.is_file() {
@@ -179,7 +179,7 @@ impl ModuleSearch {
         scripts.for_each(|script| self.add_file(&script));
     }
 
-    /// Searches all files found for modules, transitively.
+    /// Searches all files found so far for modules, then the modules found in this way, and so on.
     fn follow_modules(&mut self) {
         while let Some(file) = self.unsearched.pop() {
             let is_small = fs::metadata(&file).is_ok_and(|data| data.len() <= MAX_SCRIPT_BYTES);
@@ -258,7 +258,8 @@ impl ModuleSearch {
                 folders.push(folder.to_owned());
                 folders.extend(self.folders.iter().cloned());
             }
-            // One dot is the folder itself, each further dot its parent.
+            // One dot stands for the folder itself, and each further dot leads to the parent
+            // folder.
             _ => folders.extend(folder.ancestors().nth(dots - 1).map(Path::to_owned)),
         }
         for mut module_path in folders {
@@ -305,7 +306,7 @@ fn extension(path: &Path) -> &str {
     extension.unwrap_or_default()
 }
 
-/// Resolves a module as Node.js does: as is, with an extension, or as a folder.
+/// Resolves a module as Node.js does: by the exact path, with an extension added, or as a folder.
 fn resolve_javascript_module(base: &Path) -> Option<PathBuf> {
     let with_ending = |ending: &str| {
         let mut name = base.as_os_str().to_owned();

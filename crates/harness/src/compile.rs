@@ -1,9 +1,9 @@
 //! Compiles a C++ file once for each content, compiler and set of flags.
 //!
-//! Programs are in the cache folder under a name that depends on all inputs, so a program that is
-//! being measured is never replaced. The headers are known from the last compilation, which lists
-//! them (`-MMD`). Start at [`build_program`] or, for languages other than C and C++, whose
-//! compilers build a folder from generated sources, at [`GeneratedBuild`].
+//! The name of a program in the cache folder depends on all inputs, so a program that is being
+//! measured is never replaced. The headers are known from the last compilation, in which the
+//! compiler listed them (`-MMD`). Start at [`build_program`]. In languages other than C and C++,
+//! the compiler builds a folder from generated sources; for these, start at [`GeneratedBuild`].
 
 use crate::cache::{self, cache_folder};
 use crate::sources::HarnessSources;
@@ -22,10 +22,10 @@ use std::time::{Duration, SystemTime};
 /// Time limit of a compiler.
 pub(super) const COMPILER_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Lines of compiler errors that are kept; the first one matters most.
+/// Number of lines of compiler errors that are kept. The first error matters most.
 const MAX_ERROR_LINES: usize = 20;
 
-/// Programs unused for this long are removed.
+/// Programs that have not been used for this long are removed.
 const MAX_UNUSED_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Everything that determines the program.
@@ -49,17 +49,17 @@ pub struct CompileFailure {
     pub output: String,
     /// Shell line that repeats the compilation.
     pub replay: String,
-    /// Whether the user interrupted it.
+    /// Whether the user interrupted the compilation.
     pub interrupted: bool,
 }
 
 impl CompileFailure {
-    /// The compiler cannot be started.
+    /// Returns the failure of a compiler that cannot be started.
     pub fn start_failed(reason: String) -> CompileFailure {
         CompileFailure::before_start(FailureCause::Start { reason })
     }
 
-    /// The compilation was not attempted.
+    /// Returns the failure of a compilation that was not attempted.
     pub fn before_start(cause: FailureCause) -> CompileFailure {
         CompileFailure {
             cause,
@@ -75,8 +75,8 @@ pub(super) fn unpack_harness(sources: &HarnessSources) -> Result<PathBuf, Compil
     sources.folder().map_err(CompileFailure::before_start)
 }
 
-/// Splits a variable into words as a shell does; a value in
-/// `environment` takes precedence over that of this process.
+/// Splits the value of a variable into words as a shell does. The value in `environment`, if there
+/// is one, takes precedence over the value in the environment of this process.
 pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Vec<String> {
     let entry = environment.iter().find(|(variable, _)| variable == name);
     let text = entry
@@ -128,7 +128,7 @@ fn lock_builds() -> MutexGuard<'static, Option<BuildRegistry>> {
 }
 
 /// Returns the program of a recipe if any process has compiled it before. As with
-/// [`build_program`], it stays the same.
+/// [`build_program`], later calls return the same program.
 pub(super) fn find_program(recipe: &BuildRecipe) -> Option<PathBuf> {
     let mut guard = lock_builds();
     let finished = &mut guard.get_or_insert_default().finished;
@@ -147,7 +147,7 @@ fn find_cached(recipe: &BuildRecipe, cache: &Path) -> Option<PathBuf> {
     if inputs.is_empty() || !program.is_file() {
         return None;
     }
-    // Updates the time of last use, which decides when it is removed.
+    // Update the time of last use, which decides when the program is removed.
     if let Ok(file) = fs::File::open(&program) {
         let _ = file.set_modified(SystemTime::now());
     }
@@ -174,7 +174,7 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
     let compiled = run_compiler(&spec, &recipe.replay_command());
     let rules = draft.with_extension("d");
     let inputs = parse_prerequisites(&fs::read_to_string(&rules).unwrap_or_default(), recipe);
-    // A compiler that rejects the file may have listed its headers before.
+    // A compiler that rejects the file may nevertheless have written the list of headers.
     let _ = fs::remove_file(&rules);
     compiled.inspect_err(|_| cache::remove_entry(&draft))?;
     let program = recipe.program_path(cache, &inputs);
@@ -188,7 +188,7 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
 /// Runs a compiler; `replay` is the equivalent command to show to the user.
 ///
 /// # Errors
-/// Fails if it cannot be started, or rejects its input.
+/// Fails if the compiler cannot be started, or rejects its input.
 pub(super) fn run_compiler(spec: &ProcessSpec, replay: &ProcessSpec) -> Result<(), CompileFailure> {
     let failure = |cause, output: String, interrupted| CompileFailure {
         cause,
@@ -263,7 +263,7 @@ fn parse_prerequisites(rule: &str, recipe: &BuildRecipe) -> Vec<PathBuf> {
     inputs
 }
 
-/// Removes entries unused for long, and drafts of killed compilations.
+/// Removes entries that have not been used for a long time, and drafts of killed compilations.
 pub(super) fn remove_unused(cache: &Path) {
     cache::remove_drafts(cache);
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
@@ -315,8 +315,8 @@ impl BuildRecipe {
         cache.join(format!("{}-{content:016x}", self.file_stem()))
     }
 
-    /// Builds the compiler command. Flags follow the file, because linkers search libraries only
-    /// for what precedes them.
+    /// Builds the compiler command. Flags follow the file, because a linker searches a library only
+    /// for symbols that the preceding files need.
     fn compiler_command(&self, output: &Path) -> ProcessSpec {
         let path_text = |path: &Path| path.to_string_lossy().into_owned();
         let mut spec = ProcessSpec::new(&self.compiler).args([path_text(&self.file)]);
@@ -337,7 +337,8 @@ impl BuildRecipe {
         spec
     }
 
-    /// The equivalent command to show to the user, without the list of headers.
+    /// Returns the equivalent command to show to the user. This command does not write a list of
+    /// headers.
     fn replay_command(&self) -> ProcessSpec {
         let mut spec = self.compiler_command(Path::new("/dev/null"));
         spec.arguments.truncate(spec.arguments.len() - 3);
@@ -354,7 +355,7 @@ impl BuildRecipe {
     }
 }
 
-/// Locates a program given by name.
+/// Finds a program in `PATH` if it is given by name only; returns any other path unchanged.
 pub(super) fn locate_program(program: &Path) -> PathBuf {
     if program.components().count() > 1 {
         return program.to_owned();
@@ -381,7 +382,8 @@ pub struct GeneratedBuild {
 }
 
 impl GeneratedBuild {
-    /// Returns the folder with the sources and the compiler's output.
+    /// Compiles the sources unless this was done before; returns the folder with the sources and
+    /// the compiler's output.
     ///
     /// # Errors
     /// Fails if the compiler cannot be started, or rejects the sources.
@@ -389,10 +391,10 @@ impl GeneratedBuild {
         self.compile_below(&cache_folder().join("code"))
     }
 
-    /// Like [`GeneratedBuild::compile`], but in the cache folder `cache`.
+    /// Does the same as [`GeneratedBuild::compile`], but in the cache folder `cache`.
     ///
     /// # Errors
-    /// As for [`GeneratedBuild::compile`].
+    /// Fails if the compiler cannot be started, or rejects the sources.
     pub fn compile_below(&self, cache: &Path) -> Result<PathBuf, CompileFailure> {
         static DRAFTS: AtomicU32 = AtomicU32::new(0);
         if let Some(folder) = self.find_below(cache) {
@@ -400,7 +402,8 @@ impl GeneratedBuild {
         }
         let name = self.folder_name();
         let folder = cache.join(&name);
-        // Built under a temporary name and renamed atomically: other threads may build the same.
+        // The folder is built under a temporary name and renamed atomically, because other threads
+        // may build the same folder.
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let draft = cache.join(format!("draft-{name}-{}-{number}", std::process::id()));
         let result = self.compile_in(&draft, cache);
@@ -410,7 +413,7 @@ impl GeneratedBuild {
         result.map(|()| folder)
     }
 
-    /// Returns the folder if it was built before.
+    /// Returns the folder if the sources were compiled before.
     pub fn find_compiled(&self) -> Option<PathBuf> {
         self.find_below(&cache_folder().join("code"))
     }
@@ -420,7 +423,7 @@ impl GeneratedBuild {
         if !folder.is_dir() {
             return None;
         }
-        // Updates the time of last use, which decides when it is removed.
+        // Update the time of last use, which decides when the folder is removed.
         if let Ok(file) = fs::File::open(&folder) {
             let _ = file.set_modified(SystemTime::now());
         }
@@ -450,7 +453,7 @@ impl GeneratedBuild {
         spec
     }
 
-    /// Folder name, a hash of all inputs.
+    /// Returns the folder's name, which contains a hash of all inputs.
     fn folder_name(&self) -> String {
         let mut hash = DefaultHasher::new();
         let command = (&self.compiler, &self.arguments, &self.environment);
@@ -459,10 +462,11 @@ impl GeneratedBuild {
     }
 }
 
-/// Hashes the name, size and modification time of every file in the user's folders: programs may
-/// depend on any of them.
+/// Hashes the name, size and modification time of every file in these folders of the user, because
+/// programs may depend on any of the files.
 pub fn hash_folders(folders: &[PathBuf]) -> String {
-    // Larger than any realistic module folder; keeps us from scanning a whole disk.
+    // This limit exceeds the size of any realistic module folder, but keeps us from scanning a
+    // whole disk.
     const MAX_ENTRIES: usize = 20_000;
     let mut hash = DefaultHasher::new();
     let mut pending: Vec<PathBuf> = folders.to_vec();

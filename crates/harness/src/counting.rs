@@ -1,9 +1,9 @@
-//! Counts instructions of a case with valgrind's callgrind. The number is the same whenever the
-//! same work is done at the same addresses. Ignores waiting, the kernel, caches and branches.
+//! Counts instructions of a case with valgrind's callgrind. The count is the same whenever the same
+//! work is done at the same addresses. It ignores waiting, the kernel, caches and branches.
 //!
 //! Harnesses in C, C++ and Rust mark the counted section with client requests
-//! (`harness/c/requests.h`). Decides the environment of the process, so that nothing in it differs
-//! between runs. Start at [`check_countable`] and [`perform_counted`].
+//! (`harness/c/requests.h`). This module sets the whole environment of the process, so that nothing
+//! in it differs between runs. Start at [`check_countable`] and [`perform_counted`].
 
 use crate::events::EventLog;
 use crate::job::{BenchmarkJob, RunContext, SourceKind};
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Checks whether instructions of this kind of benchmark can be counted.
 ///
 /// # Errors
-/// Returns the reason if they cannot.
+/// Returns the reason if instructions cannot be counted.
 pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
     use SnippetLanguage::*;
     match kind {
@@ -51,15 +51,15 @@ pub(super) struct CountingInputs<'a> {
     pub counting: &'a InstructionCounting,
     /// Process of the harness.
     pub spec: &'a ProcessSpec,
-    /// Command that repeats it by hand.
+    /// Command with which a user repeats the process by hand.
     pub plain: &'a ProcessSpec,
 }
 
 /// Result of a case according to the harness.
 pub(super) type HarnessReport = (Option<RunResult>, Option<FailureCause>);
 
-/// Performs one case and counts its instructions. `commands` builds the harness commands, `observe`
-/// interprets the events.
+/// Performs one case and counts its instructions. `commands` builds the commands for the harness;
+/// `observe` interprets its events.
 pub(super) fn perform_counted(
     inputs: &CountingInputs<'_>,
     commands: &dyn Fn(&SampleDivision) -> EventLog,
@@ -90,7 +90,8 @@ pub(super) fn perform_counted(
     let (result, fault) = observe(&events);
     let read_counts =
         |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
-    // The first counts belong to an empty section, whose cost is subtracted.
+    // The file `counts.1` is for an empty section. Its counts are the cost of counting, which is
+    // subtracted.
     let counts = read_counts("counts.2").zip(read_counts("counts.1"));
     let mut attempt = RunOutcome::from_process(
         inputs.plain,
@@ -162,8 +163,9 @@ fn add_times(
     counted
 }
 
-/// Number of timed samples, with the counted number of iterations each, and their warm-up time.
+/// Number of timed samples; each has as many iterations as the counted sample.
 const TIMED_SAMPLES: u32 = 10;
+/// Warm-up time before the timed samples.
 const WARMUP_NS: u64 = 10_000_000;
 
 /// Simulated caches. They resemble no particular processor, so that counts do not depend on the
@@ -183,7 +185,7 @@ const ENVIRONMENT: [(&str, &str); 3] = [
 ];
 
 /// Wraps the harness process in callgrind. Starts the program through a link whose path has a
-/// constant length, because the program name is on the stack and shifts what follows.
+/// constant length: this path is on the stack, so its length shifts the addresses of what follows.
 fn wrap_with_callgrind(inputs: &CountingInputs<'_>, folder: &Path) -> anyhow::Result<ProcessSpec> {
     let link = folder.join("program");
     symlink(resolve_program(&inputs.spec.program)?, &link)?;
@@ -215,8 +217,8 @@ fn wrap_with_callgrind(inputs: &CountingInputs<'_>, folder: &Path) -> anyhow::Re
 struct EventCounts(Vec<(String, u64)>);
 
 impl EventCounts {
-    /// Parses an output file: names are in the line `events:`, sums in `totals:`, which omits
-    /// trailing zeros.
+    /// Parses an output file: the line `events:` has the names, and the line `totals:` has the
+    /// sums, without trailing zeros.
     fn parse(text: &str) -> Option<EventCounts> {
         let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
         let names = line("events:")?.split_whitespace();
@@ -237,8 +239,9 @@ impl EventCounts {
         EventCounts(counts.collect())
     }
 
-    /// Estimates cycles from the accesses that each level of the memory model answers, at 1, 5 and
-    /// 35 cycles: the weights of cachegrind's authors, popularized by iai.
+    /// Estimates cycles. An access costs 1, 5 or 35 cycles if the first-level cache, the last-level
+    /// cache or the memory answers it. These are the weights of cachegrind's authors, popularized
+    /// by iai.
     fn cycles_estimate(&self) -> u64 {
         let sum = |names: [&str; 3]| names.iter().map(|name| self.count_of(name)).sum::<u64>();
         let accesses = sum(["Ir", "Dr", "Dw"]);

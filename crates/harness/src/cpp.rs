@@ -1,7 +1,9 @@
-//! C++ source files that use our header: compiled, then driven over the harness protocol.
+//! Compiles C++ source files that use our header, and drives the programs over the harness
+//! protocol.
 //!
-//! A variant's program is the compiler and its arguments are flags, so that one command compares
-//! two builds of one source. `compile.rs` decides when to recompile.
+//! The program of a variant is the compiler here, and the variant's arguments are compiler flags,
+//! so that one command can compare two builds of one source. `compile.rs` decides when to
+//! recompile.
 
 use super::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
 use super::job::{
@@ -14,7 +16,7 @@ use super::{LanguageHarness, RunOutcome, program, sources};
 use speedwell_model::{SnippetLanguage, Variant};
 use std::path::{Path, PathBuf};
 
-/// Default flags of every file; flags of the file or variant follow and win.
+/// Default flags of every file. Flags of the file or variant follow these and take precedence.
 const DEFAULT_FLAGS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
 
 /// Prefix of a comment line with flags that a file needs.
@@ -98,7 +100,8 @@ impl LanguageHarness for CppHarness {
 }
 
 /// Builds the program of `source` under `variant`. The harness takes far longer to compile than
-/// most benchmarks, so it is a separate object, shared by other files and later edits.
+/// most benchmarks, so it becomes a separate object, which is reused for other files and after
+/// edits of this file.
 fn build_benchmark(
     source: &BenchmarkSource,
     compiler: &Path,
@@ -107,7 +110,7 @@ fn build_benchmark(
 ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
     let header = unpack_harness(&sources::CPP)?;
     let default_flags = DEFAULT_FLAGS.map(str::to_owned).into_iter();
-    // `CXX='ccache g++'`: words after the first belong to every call.
+    // In `CXX='ccache g++'`, the words after the first are arguments of every compiler call.
     let compiler_words = variable_words("CXX", &[]).into_iter().skip(1);
     let mut flags: Vec<String> = match variant.program {
         Some(_) => default_flags.collect(),
@@ -147,7 +150,7 @@ fn build_benchmark(
     objects.program_of(layout.build, built)
 }
 
-/// Flags in the comments of a file.
+/// Returns the flags that a file requests in its comments.
 fn read_flags(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let lines = text

@@ -1,9 +1,10 @@
 //! Caches descriptions of files, so that an unchanged file is not described again.
 //!
-//! A description depends on more than the file: on the program that executes it, on the request, on
-//! the files it reads and on environment variables. The describing process reports these
-//! ([`DescriptionInputs`]); all are compared before an entry is used. A description with
-//! untraceable dependencies is not cached. Start at [`ask_cached`].
+//! A description depends not only on the file, but also on the program that executes the file, on
+//! the request, on other files that are read, and on environment variables. The describing process
+//! reports these dependencies ([`DescriptionInputs`]), and all of them are compared before a cached
+//! description is used. A description with untraceable dependencies is not cached. Start at
+//! [`ask_cached`].
 
 use super::cache_folder;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use std::time::SystemTime;
 /// Maximum number of entries; the oldest are evicted.
 const MAX_ENTRIES: usize = 2000;
 
-/// Module search path, which a variant may override.
+/// Variable that contains the search path of modules; a variant may override it.
 pub(super) const SEARCH_PATH: &str = "NODE_PATH";
 
 /// Dependencies of a description, as reported by the process.
@@ -39,7 +40,7 @@ pub(super) struct DescriptionInputs {
 
 /// Origin of a complete description.
 pub(super) struct DescriptionOrigin {
-    /// Program that executed the file, according to itself.
+    /// Program that executed the file, as the program itself reports.
     pub program: PathBuf,
     /// Dependencies of the description.
     pub depends: DescriptionInputs,
@@ -52,9 +53,9 @@ struct CachedDescription {
     lines: Vec<String>,
 }
 
-/// Holds the conversation with the process of `spec`, or replays a cached one and returns no
-/// outcome. `origin` extracts the dependencies from a line once the description is complete and
-/// successful.
+/// If the cache contains the conversation, replays it and returns `None`. Otherwise, holds the
+/// conversation with the process of `spec` and returns the outcome of the process. `origin`
+/// extracts the dependencies from the line that completes a successful description.
 pub(super) fn ask_cached<C: ChildConversation>(
     spec: &ProcessSpec,
     conversation: &mut C,
@@ -90,7 +91,7 @@ struct CacheSlot {
 }
 
 impl CacheSlot {
-    /// Returns `None` if the program cannot be found.
+    /// Finds the slot for the request `opening`; `None` if the program cannot be found.
     fn find(spec: &ProcessSpec, opening: &[u8]) -> Option<CacheSlot> {
         let program = fs::canonicalize(locate_program(&spec.program)?).ok()?;
         let metadata = program.metadata().ok()?;
@@ -144,8 +145,8 @@ impl CacheSlot {
         is_unchanged.then_some(entry)
     }
 
-    /// Stores the description, unless it has untraceable dependencies or comes from another
-    /// program: a wrapper may choose one by unknown criteria.
+    /// Stores the description, unless it has untraceable dependencies or comes from a program other
+    /// than the one started: a wrapper may choose a program by unknown criteria.
     fn store_entry(&self, spec: &ProcessSpec, origin: &DescriptionOrigin, lines: Vec<String>) {
         let is_same_program =
             fs::canonicalize(&origin.program).is_ok_and(|program| program == self.program);
@@ -159,7 +160,8 @@ impl CacheSlot {
             .map(|file| Some((file.clone(), hash_content(file)?)))
             .collect();
         let Some(files) = files else { return };
-        // Variables that we set for the process differ between processes.
+        // Variables that we set for the process are not dependencies: their values differ between
+        // processes.
         let is_inherited = |name: &&String| {
             spec.environment
                 .iter()
@@ -174,7 +176,7 @@ impl CacheSlot {
                 .collect(),
             lines,
         };
-        // If it cannot be stored, the file is simply described again next time.
+        // If the entry cannot be stored, the file is simply described again next time.
         let _ = self.write_entry(&entry);
     }
 
@@ -182,7 +184,8 @@ impl CacheSlot {
         let folder = self.file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
         evict_oldest(folder)?;
-        // Written under a temporary name and renamed: other processes may access the same entry.
+        // The entry is written under a temporary name and renamed, because other processes may
+        // access it.
         let draft = self.file.with_extension(format!("{}", std::process::id()));
         fs::write(&draft, serde_json::to_vec(entry)?)?;
         fs::rename(&draft, &self.file)
@@ -213,7 +216,7 @@ fn hash_content(file: &Path) -> Option<u64> {
     Some(content.value())
 }
 
-/// Makes room for one more entry.
+/// Removes the oldest entries if the cache is full, to make room for one more.
 fn evict_oldest(folder: &Path) -> io::Result<()> {
     let mut entries: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)?
         .flatten()
@@ -272,8 +275,9 @@ impl<C: ChildConversation> ChildConversation for RecordingConversation<'_, C> {
     }
 }
 
-/// Fingerprint of several byte strings, each with its length, so that different lists do not
-/// collide by concatenation: 64-bit FNV-1a. Detects accidental differences, not malicious ones.
+/// Fingerprint of several byte strings: 64-bit FNV-1a. The length of each string is included, so
+/// that different lists do not collide by concatenation. The fingerprint detects accidental
+/// differences, not malicious ones.
 #[derive(Debug)]
 pub(super) struct TextFingerprint(u64);
 

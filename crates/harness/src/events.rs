@@ -1,4 +1,4 @@
-//! Events of the harness protocol and their meaning for one case.
+//! Collects the events of the harness protocol and interprets them for one case.
 
 use super::job::BenchmarkJob;
 use super::report::{ReportedRate, observe_rate};
@@ -13,7 +13,8 @@ use std::time::Duration;
 /// Time a process may take to end after its last event.
 const EXIT_GRACE: Duration = Duration::from_secs(6);
 
-/// Converts the events to the result of the job's case, and the fault, if any.
+/// Converts the events to the result of the job's case. Also returns what is wrong with the result,
+/// if anything.
 pub(super) fn observe_case(
     job: &BenchmarkJob,
     events: &EventLog,
@@ -74,7 +75,8 @@ pub(super) fn observe_case(
     (Some(result), events.error_cause().or(fault).or(failure))
 }
 
-/// Converts several samples of a loop that the harness controls: iterations and time of each.
+/// Converts the samples of a loop that the harness controls. Each sample has a number of iterations
+/// and a time.
 fn observe_timed(
     case: Case,
     timed: &ProtocolMessage,
@@ -128,7 +130,7 @@ fn observe_timed(
     (Some(result), events.error_cause().or(fault))
 }
 
-/// Warnings of the harness about distorted values, as whole sentences.
+/// Returns the warnings of the harness about distorted values, as whole sentences.
 pub(super) fn harness_warnings(ready: &ProtocolMessage) -> Vec<String> {
     let keys = ready.keys().filter(|key| key.starts_with("warn"));
     keys.filter_map(|key| ready.get(key))
@@ -136,7 +138,7 @@ pub(super) fn harness_warnings(ready: &ProtocolMessage) -> Vec<String> {
         .collect()
 }
 
-/// Creates a metric as a harness declares it; by default, its unit implies the direction.
+/// Creates a metric as a harness declares it. If no direction is declared, the unit implies it.
 pub(super) fn declared_metric(name: &str, unit: &str, better: Option<&str>) -> Metric {
     let better = match better {
         Some("higher") => MetricDirection::Higher,
@@ -146,7 +148,7 @@ pub(super) fn declared_metric(name: &str, unit: &str, better: Option<&str>) -> M
     Metric::new(name, unit, better)
 }
 
-/// Adds the values of a `metric` event: one, or one for each sample.
+/// Adds the values of a `metric` event, which has one value for the run or one for each sample.
 pub(super) fn add_metric(result: &mut RunResult, event: &ProtocolMessage) {
     let Some(name) = event.get("name") else {
         return;
@@ -159,7 +161,7 @@ pub(super) fn add_metric(result: &mut RunResult, event: &ProtocolMessage) {
     }
 }
 
-/// Sends all its commands up front and collects every event.
+/// A conversation that sends all its commands at the start and collects every event.
 pub(super) struct EventLog {
     opening: Vec<u8>,
     received: Vec<ProtocolMessage>,
@@ -196,14 +198,14 @@ impl EventLog {
         self.received.iter()
     }
 
-    /// Returns all events of a verb.
+    /// Returns all events with this verb.
     pub fn events_of<'a>(&'a self, verb: &'a str) -> impl Iterator<Item = &'a ProtocolMessage> {
         self.received
             .iter()
             .filter(move |message| message.verb == verb)
     }
 
-    /// Returns the first event of a verb.
+    /// Returns the first event with this verb.
     pub fn first(&self, verb: &str) -> Option<&ProtocolMessage> {
         self.received.iter().find(|message| message.verb == verb)
     }
@@ -216,7 +218,7 @@ impl EventLog {
         match error.get("class").as_deref() {
             Some("NothingReported") => Some(FailureCause::Silent),
             Some("Skipped") => Some(FailureCause::Skipped { reason: first_line }),
-            // The exit status describes this better.
+            // The exit status describes this failure better.
             Some("ProcessExit") => None,
             Some(class) => Some(invalid_cause(format!("{class}: {first_line}"))),
             None => Some(invalid_cause(first_line)),
@@ -253,7 +255,7 @@ impl ChildConversation for EventLog {
 
     fn observe_output(&mut self, _stream: OutputStream, bytes: &[u8]) {
         if self.shows_output {
-            // A closed stderr means that the output is not wanted.
+            // Ignore errors: if stderr is closed, no one wants the output.
             let _ = std::io::stderr().write_all(bytes);
         }
     }

@@ -6,15 +6,23 @@
 //! new 110 exit:3 112
 //! ```
 //!
-//! A `case` line starts a case; each line below it gives the values of one variant (`*` for any),
-//! one per run, starting over at the end. `exit:N`, `signal:N`, `silent` and `timeout` are
-//! failures, `sleep:MS` takes time before reporting 1, and `VALUE@NS` is a value whose sample took
-//! that many nanoseconds instead of a million. `110,memory=5` is a run with a second metric, of
-//! which less is better. `30x80/10x520` is a series of 80 points with 30 ns per iteration and 520
-//! with 10, which vary by a few thousandths; in a run without a series, an iteration takes as long
-//! as in the last point. A line `builds` holds a factor for each build. `110~80` is a run of one
-//! second with 80 involuntary context switches on an otherwise idle machine; `100~80|101` is such a
-//! run, which gives 101 when it is retried.
+//! A `case` line starts a case. Each line below it gives the values of one variant (`*` stands for
+//! any variant), one value for each run. After the last value, the values start over. Instead of a
+//! plain number, a value can be:
+//!
+//! - `exit:N`, `signal:N`, `silent` or `timeout`: the run fails in this way.
+//! - `sleep:MS`: the run waits for this number of milliseconds, then reports 1.
+//! - `VALUE@NS`: the sample takes this number of nanoseconds instead of a million.
+//! - `110,memory=5`: the run has a second metric, and lower values of it are better.
+//! - `30x80/10x520`: the run is a series of 80 points with 30 ns per iteration, then 520 points
+//!   with 10 ns, where times vary by a few thousandths. If no series is recorded, an iteration
+//!   takes as long as in the last point.
+//! - `110~80`: the run takes one second and has 80 involuntary context switches, on an otherwise
+//!   idle machine.
+//! - `100~80|101`: the run is like the previous one, but gives 101 when it is retried.
+//!
+//! A line `builds` gives one factor for each build. The values of a build are multiplied by its
+//! factor.
 
 use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
@@ -52,7 +60,7 @@ impl LanguageHarness for FakeHarness {
                 Ok(case) => case,
                 Err(error) => return description_fault(source, error.to_string()),
             };
-            // Several values of one name are all measured.
+            // If a name has several values, all of them are measured.
             let is_wanted = |(name, declared): &(String, ParameterValue)| {
                 let mut values = request
                     .sets
@@ -189,7 +197,7 @@ fn parse_prefixed(word: &str, prefix: &str) -> Option<i32> {
     word.strip_prefix(prefix)?.parse().ok()
 }
 
-/// The failure that a word represents.
+/// Returns the failure that a word represents.
 fn parse_cause(word: &str, setting: &RunContext<'_>) -> Option<FailureCause> {
     match word {
         "silent" => Some(FailureCause::Silent),
@@ -217,7 +225,8 @@ fn description_fault(source: &BenchmarkSource, reason: String) -> BenchmarkDescr
     description_failure(source, cause, &replay_command(source), None)
 }
 
-/// Command to repeat a failure: there is no process to repeat, so it shows the file.
+/// Returns the command that repeats a failure for the user. There is no process to repeat, so the
+/// command shows the file.
 fn replay_command(source: &BenchmarkSource) -> ProcessSpec {
     ProcessSpec::new("cat").args([source.file.to_string_lossy()])
 }
@@ -256,7 +265,7 @@ fn run_word(job: &BenchmarkJob, setting: &RunContext<'_>) -> Option<String> {
     Some(attempts[last.min(setting.repeated as usize)].to_owned())
 }
 
-/// Factor of this run's build, if the file has one.
+/// Returns the factor of this run's build; 1 if the file gives none.
 fn build_factor(job: &BenchmarkJob, setting: &RunContext<'_>) -> f64 {
     let build = setting.layout.build.map(|build| build.number);
     let word = build.and_then(|build| find_word("builds", build, job));

@@ -1,5 +1,5 @@
-//! Interface of all languages: which cases does a file have, and what does one fresh process report
-//! for one of them? It does not depend on which languages exist.
+//! Defines the interface that each language implements: it tells which cases a file has, and
+//! performs one of them in a fresh process. The interface does not depend on which languages exist.
 
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
@@ -19,15 +19,15 @@ pub trait LanguageHarness: Sync {
     /// Executes one job in a fresh process.
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome;
 
-    /// Builds in advance what [`LanguageHarness::perform_job`] needs. Concurrent runs are prepared
-    /// one after the other. Failures are reported when the job is performed.
+    /// Builds in advance what [`LanguageHarness::perform_job`] needs. Runs that are executed at the
+    /// same time are prepared one after the other. Failures are reported when the job is performed.
     fn prepare_job(&self, _job: &BenchmarkJob, _setting: &RunContext<'_>) {}
 
-    /// Default program of variants that do not name one.
+    /// Returns the program of variants that do not name a program.
     fn default_program(&self, source: &BenchmarkSource) -> PathBuf;
 
-    /// Whether it is safe to query a variant's program for its version: a benchmark program might
-    /// interpret the request as a command to measure.
+    /// Whether a variant's program may be queried for its version. A benchmark program might
+    /// interpret this query as a command to measure.
     fn has_version(&self, _source: &BenchmarkSource) -> bool {
         true
     }

@@ -28,7 +28,8 @@ pub enum SourceKind {
     NodeCore,
     /// A Node.js file that uses our package, driven over the harness protocol.
     Node,
-    /// Benchmarks of another framework, driven by its own options as an adapter describes.
+    /// Benchmarks of another framework, driven with the framework's options, which an adapter
+    /// describes.
     Suite,
     /// A C++ source file that uses our header: compiled, then driven over the protocol.
     Cpp,
@@ -58,28 +59,28 @@ impl SourceKind {
 /// A benchmark file and its location.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BenchmarkSource {
-    /// Kind, which selects its harness.
+    /// Kind of the file, which selects its harness.
     pub kind: SourceKind,
-    /// `group/name` as far as known without executing the file.
+    /// Name of the benchmark (`group/name`), as far as it is known without executing the file.
     pub name: String,
     /// Absolute path of the file.
     pub file: PathBuf,
     /// Folder that holds the groups.
     pub root: PathBuf,
-    /// Working directory of its processes.
+    /// Working directory of the benchmark's processes.
     pub directory: PathBuf,
-    /// Parsed definition file. It is read once per session, so that all runs use the same text; a
-    /// plan stores it once for all jobs, in its design.
+    /// Parsed definition file. The file is read once per session, so that all runs use the same
+    /// text. A plan stores this text in its design, once for all jobs.
     #[serde(skip)]
     pub definition: Option<Arc<LazyDefinition>>,
-    /// Adapter for its benchmark framework, if it uses one.
+    /// Adapter for the file's benchmark framework, if the file uses one.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         with = "crate::suites::serialization"
     )]
     pub suite: Option<Arc<SuiteAdapter>>,
-    /// The user's adapters that may apply to programs built from it.
+    /// The user's adapters that may apply to programs built from this file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_suites: Vec<Arc<SuiteAdapter>>,
     /// Whether the file is a build artifact, such as a jar or a bundle, instead of the user's
@@ -110,21 +111,21 @@ impl BenchmarkSource {
         }
     }
 
-    /// Adapter for its benchmark framework, if it uses one.
+    /// Adapter for the file's benchmark framework, if the file uses one.
     pub(crate) fn adapter(&self) -> Option<&SuiteAdapter> {
         self.suite.as_deref()
     }
 
-    /// Whether it is a prebuilt program or artifact, or a package that is built, so that the file
-    /// as a whole is measured.
+    /// Whether the file as a whole is measured: it is a prebuilt program or artifact, or a package
+    /// that is built first.
     pub fn is_program(&self) -> bool {
         let is_built =
             |adapter: &SuiteAdapter| adapter.keys.program.is_none() || adapter.keys.build.is_some();
         self.is_artifact || self.kind == SourceKind::Program || self.adapter().is_some_and(is_built)
     }
 
-    /// Whether its file is read once per session, as definition files are, or does not exist, as
-    /// for snippets.
+    /// Whether the file is read only once per session (definition files) or does not exist
+    /// (snippets).
     pub(crate) fn is_read_once(&self) -> bool {
         matches!(
             self.kind,
@@ -149,7 +150,7 @@ impl BenchmarkSource {
         })
     }
 
-    /// Command-line operand that selects it.
+    /// Returns the command-line operand that selects this source.
     pub fn to_operand(&self) -> String {
         let file = self.file.to_string_lossy();
         match self.adapter() {
@@ -161,7 +162,7 @@ impl BenchmarkSource {
     /// Returns the parsed definition file.
     ///
     /// # Errors
-    /// Fails if it is not a definition file, or has not been read.
+    /// Fails if the source is not a definition file, or the file has not been read.
     pub fn definition(&self) -> anyhow::Result<&LazyDefinition> {
         let definition = self.definition.as_deref();
         definition.with_context(|| format!("'{}' has not been read", self.file.display()))
@@ -173,9 +174,9 @@ impl BenchmarkSource {
 pub struct DescribeRequest {
     /// Program of the baseline.
     pub program: PathBuf,
-    /// The baseline itself, for harnesses that must build files before they can describe them.
+    /// The baseline itself, for harnesses that must build a file before they can describe it.
     pub variant: Variant,
-    /// Values that replace declared ones, in the given order.
+    /// Values that replace the declared values of parameters, in the given order.
     pub sets: Vec<(String, String)>,
     /// Name patterns, for harnesses that execute a benchmark to learn its cases.
     pub names: NamePatterns,
@@ -190,25 +191,27 @@ pub struct DescribeRequest {
 /// Patterns of benchmark names.
 #[derive(Debug, Clone, Default)]
 pub struct NamePatterns {
-    /// One of these must match, if there are any.
+    /// At least one of these patterns must match, if there are any.
     pub filters: Vec<Regex>,
-    /// None of these may match.
+    /// None of these patterns may match.
     pub excludes: Vec<Regex>,
 }
 
 impl NamePatterns {
-    /// Decides which benchmarks are executed to learn their cases, whose names begin with the
-    /// benchmark's name.
+    /// Decides which benchmarks are executed to learn their cases. The name of a case begins with
+    /// the name of its benchmark.
     ///
-    /// A filter that matches some names selects these, as in `go test -bench`; one that matches
-    /// none is applied to the cases of all benchmarks.
+    /// If there are filters and each matches the name of some benchmark, only the matching
+    /// benchmarks are executed, as in `go test -bench`. A filter that matches no benchmark may
+    /// still match cases, so all benchmarks are executed.
     pub fn select_benchmarks(&self, names: &[String]) -> Vec<bool> {
         let matching = |filter: &Regex| names.iter().any(|name| filter.is_match(name));
         let finds_all = self.filters.is_empty() || !self.filters.iter().all(matching);
         let is_wanted =
             |name: &String| finds_all || self.filters.iter().any(|filter| filter.is_match(name));
-        // A pattern that matches before a slash matches whatever follows, unless it is anchored at
-        // the end of the name.
+        // A benchmark is excluded as a whole only if the pattern also matches the name followed by
+        // a slash and any text. A pattern that is anchored at the end of the name excludes no
+        // benchmark.
         let any_case = |name: &String| format!("{name}/\u{e000}\u{e001}");
         let is_excluded = |name: &String| {
             let mut excludes = self.excludes.iter();
@@ -231,7 +234,7 @@ pub enum DefaultLoadTool {
 }
 
 impl DescribeRequest {
-    /// The user's values as `name=value`.
+    /// Returns the user's values as `name=value`.
     pub fn assignments(&self) -> Vec<String> {
         self.sets
             .iter()
@@ -246,9 +249,9 @@ pub enum TrialMode {
     /// Measure.
     #[default]
     No,
-    /// Only the case that the file itself selects for trials.
+    /// Perform only the case that the file itself selects for trials.
     Own,
-    /// Every combination of non-numeric values, with the file's small numbers.
+    /// Perform every combination of non-numeric values, with the file's small numbers.
     EveryWord,
 }
 
@@ -258,7 +261,7 @@ pub enum TrialMode {
 pub enum StartMode {
     /// One process that executes exactly one case.
     Direct,
-    /// The file starts its cases itself; together they form one run.
+    /// The file starts its cases itself; all of them together form one run.
     Parent,
 }
 
@@ -267,19 +270,19 @@ pub enum StartMode {
 pub struct BenchmarkJob {
     /// The file.
     pub source: BenchmarkSource,
-    /// The case id as far as known before the first run.
+    /// The case id, as far as it is known before the first run.
     pub label: String,
-    /// How it is started.
+    /// How the job is started.
     pub route: StartMode,
     /// Flags for the program.
     pub flags: Vec<String>,
     /// `name=value` for every parameter, in recorded order.
     pub arguments: Vec<String>,
-    /// Names of the case by variant, where they differ from its own: parts of programs that are
-    /// compared with each other have different names.
+    /// Names of the case under the variants that do not use its own name. Programs whose parts are
+    /// compared with each other use different names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<(String, String)>,
-    /// How its framework identifies it, if it belongs to a framework.
+    /// How the framework identifies the case, if the case belongs to a framework.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_suite: Option<SuiteCase>,
     /// Whether this is a trial with small values.
@@ -287,7 +290,7 @@ pub struct BenchmarkJob {
     /// HTTP tool that is visible to the process in `PATH`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_tool: Option<String>,
-    /// Why it cannot be performed on this machine; `None` if it can.
+    /// Why the job cannot be performed on this machine; `None` if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
     /// The case with declared value kinds, if the description gives them.
@@ -296,11 +299,11 @@ pub struct BenchmarkJob {
     /// The measured snippet, if all variants share it.
     #[serde(alias = "code", default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
-    /// How its runs are divided into samples, if different from the plan.
+    /// How the job's runs are divided into samples, if this differs from the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<SampleDivision>,
-    /// In a trial, the same case with its regular values, if the trial's are smaller: a small value
-    /// may contradict another parameter.
+    /// In a trial with smaller values, the same case with its regular values: a small value may
+    /// contradict another parameter.
     #[serde(skip)]
     pub measured: Option<Box<BenchmarkJob>>,
 }
@@ -366,9 +369,9 @@ impl BenchmarkJob {
 /// A case as its framework identifies it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuiteCase {
-    /// Name that selects it on the command line.
+    /// Name that selects the case on the command line.
     pub name: String,
-    /// The program that contains it, if a package has several.
+    /// The program that contains the case, if a package has several programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
@@ -389,7 +392,7 @@ pub struct BenchmarkDescription {
     pub jobs: Vec<BenchmarkJob>,
     /// Declared parameters.
     pub parameters: Vec<DeclaredParameter>,
-    /// Why there are no cases, or a case that cannot be performed here.
+    /// Why there are no cases, or why a case cannot be performed here.
     pub failure: Option<StepFailure>,
     /// Warnings for the user, as whole sentences.
     pub warnings: Vec<String>,
@@ -408,9 +411,9 @@ pub struct RunContext<'a> {
     pub variant: &'a Variant,
     /// The resolved program.
     pub program: PathBuf,
-    /// Position in the plan.
+    /// Position of the run in the plan.
     pub slot: u32,
-    /// Number of runs of this job and variant that precede it in the plan.
+    /// Number of runs of this job and variant that precede the run in the plan.
     pub ordinal: u32,
     /// Number of earlier executions of the slot that were disturbed.
     pub repeated: u32,
@@ -421,24 +424,24 @@ pub struct RunContext<'a> {
     pub limit: Duration,
     /// Division into samples, if the harness controls the loop.
     pub samples: SampleDivision,
-    /// Which parts of the division were requested; the others are defaults.
+    /// Which parts of the division the user requested; the other parts are defaults.
     pub requested: RequestedDivision,
     /// Whether to record a series from the first iteration on, running only the reference loop
     /// between samples.
     pub is_series: bool,
-    /// Processors it may use.
+    /// Processors that the run may use.
     pub pin: Option<&'a CpuSet>,
-    /// Memory layout of its program.
+    /// Memory layout of the run's program.
     pub layout: RunLayout,
     /// The experiment of the run.
     pub experiment: Option<&'a Experiment>,
-    /// Services of the experiment that runs share, with the run's case index and block; without
-    /// them every run starts its own.
+    /// Services of the experiment that several runs share, with the index of this run's case and
+    /// its block. `None` if every run starts its own services.
     pub kept: Option<(&'a SharedServicePool, (usize, u32))>,
     /// How to count instructions; `None` to measure time.
     pub counting: Option<&'a InstructionCounting>,
-    /// The clock whose times are compared. A harness whose processor-time clock is slow to set up
-    /// does so only if that clock is compared.
+    /// The clock whose times are compared. If setting up the processor-time clock is slow, a
+    /// harness does so only if that clock is compared.
     pub clock: ComparedClock,
 }
 

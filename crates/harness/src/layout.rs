@@ -1,10 +1,11 @@
-//! Randomizes memory layout: a different placement of code and data in every build, and of the
-//! stack in every run.
+//! Randomizes memory layout: every build places code and data differently, and every run places the
+//! stack differently.
 //!
-//! Decides how to make a linker shuffle, and where builds are kept until the session ends. Sources
-//! are compiled once; only linking is repeated. `.init_array` is never shuffled, since that would
-//! change what a program does. Start at [`RunLayout`], at [`ObjectFiles`] for C and C++, or at
-//! [`link_with_first`] for compilers that link themselves.
+//! This module decides how to make a linker shuffle, and where builds are kept until the session
+//! ends. Sources are compiled once; only linking is repeated. `.init_array` is never shuffled,
+//! since shuffling it would change what a program does. Start at [`RunLayout`]; then at
+//! [`ObjectFiles`] for C and C++, or at [`link_with_first`] for compilers that run the linker
+//! themselves.
 
 use crate::cache::{self, cache_folder};
 use crate::compile::{COMPILER_TIMEOUT, CompileFailure, locate_program, run_compiler};
@@ -18,20 +19,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Maximum total size of builds; the oldest are removed first, and linked again when needed.
+/// Maximum total size of builds. The oldest builds are removed first; they are linked again when
+/// needed.
 const MAX_TOTAL_BYTES: u64 = 2 << 30;
 
-/// Folders of builds whose process seems to have ended are removed only after this time: processes
-/// in a container are not visible from outside.
+/// The folder of a process that seems to have ended is removed only after this time: processes in a
+/// container are not visible from outside.
 const MAX_ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// Maximum number of bytes that the additional variable, and the longer path, each add above a
-/// process's stack.
+/// Maximum number of bytes that the additional environment variable adds above a process's stack.
 const MAX_PAD_BYTES: u64 = 4096;
+/// Maximum number of bytes that the longer program path adds above a process's stack.
 const MAX_PATH_BYTES: u64 = 255;
 
-/// Largest gap between object files, in units of the usual function alignment.
+/// Largest gap between object files, in units of [`GAP_UNIT_BYTES`].
 const MAX_GAP_UNITS: u64 = 256;
+/// The usual alignment of functions.
 const GAP_UNIT_BYTES: u64 = 16;
 
 /// Memory layout of the program of one run.
@@ -41,7 +44,7 @@ pub struct RunLayout {
     pub build: Option<LinkedBuild>,
     /// Whether functions begin at multiples of 64 bytes.
     pub align: bool,
-    /// Bytes added to the environment.
+    /// Bytes that an additional variable adds to the environment.
     pub pad_bytes: Option<u32>,
     /// Bytes added to the path under which the program is started.
     pub path_bytes: Option<u32>,
@@ -52,13 +55,13 @@ pub struct RunLayout {
 pub struct LinkedBuild {
     /// Index, from 0.
     pub number: u32,
-    /// Seed of its layout.
+    /// Seed of the build's layout.
     pub seed: u32,
 }
 
 impl RunLayout {
-    /// Derives the layout of a slot from the session's seed alone. `variant` is the index of its
-    /// variant.
+    /// Derives the layout of a slot from the session's seed alone. `variant` is the index of the
+    /// slot's variant.
     pub fn new(
         variation: LayoutVariation,
         seed: u64,
@@ -96,7 +99,7 @@ impl RunLayout {
         shifted
     }
 
-    /// Additional flags for compiling C and C++.
+    /// Returns additional flags for compiling C and C++.
     pub(crate) fn compiler_flags(&self) -> Vec<String> {
         let mut flags = Vec::new();
         if self.build.is_some() {
@@ -109,8 +112,8 @@ impl RunLayout {
     }
 }
 
-/// Lengthens a path to the same file with repeated slashes, which leaves folder and name intact for
-/// programs that inspect them.
+/// Lengthens a path with repeated slashes. The path leads to the same file, and a program that
+/// inspects it finds the same folder and name.
 fn with_longer_path(program: &Path, bytes: u32) -> PathBuf {
     match (program.is_absolute(), program.parent(), program.file_name()) {
         (true, Some(folder), Some(name)) => {
@@ -128,15 +131,16 @@ fn with_longer_path(program: &Path, bytes: u32) -> PathBuf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkRecord {
     build: LinkedBuild,
-    /// Shell line that links it again.
+    /// Shell line that links the program again.
     link_command: String,
-    /// Number of object files, if nothing finer could be shuffled.
+    /// Number of object files, if only whole object files could be shuffled.
     coarse: Option<usize>,
 }
 
 impl LinkRecord {
-    /// Describes a build by a compiler that links itself; `coarse` is the number of objects between
-    /// which there are gaps, if nothing finer was shuffled.
+    /// Describes a build that was made by `call`, in which a compiler runs the linker itself.
+    /// `coarse` is the number of objects that have gaps between them, if nothing finer was
+    /// shuffled.
     pub(crate) fn by_compiler(
         build: LinkedBuild,
         call: &ProcessSpec,
@@ -164,7 +168,7 @@ impl LinkRecord {
         format!("{} && {line}", self.link_command)
     }
 
-    /// Note for readers of the results.
+    /// Returns a note for readers of the results.
     pub(crate) fn coarse_note(&self) -> Option<String> {
         let objects = self.coarse?;
         let files = if objects == 1 { "object" } else { "objects" };
@@ -179,11 +183,11 @@ impl LinkRecord {
 /// A way to make a linker shuffle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShuffleMethod {
-    /// lld, by section name; with gaps between sections since version 20.
+    /// lld shuffles sections by name. Since version 20, it can also add gaps between sections.
     Lld { gaps: bool },
-    /// mold, all sections.
+    /// mold shuffles all sections.
     Mold,
-    /// Any linker: gaps between object files, and their order.
+    /// Any linker: the order of object files varies, and so do the gaps between them.
     Coarse,
 }
 
@@ -195,8 +199,8 @@ impl ShuffleMethod {
         ShuffleMethod::Coarse,
     ];
 
-    /// Arguments that the compiler passes to its linker; `has_linker` if the user has named a
-    /// linker.
+    /// Returns the arguments that the compiler passes to its linker. `has_linker` says whether the
+    /// user has named a linker.
     pub fn linker_arguments(self, build: LinkedBuild, has_linker: bool) -> Vec<String> {
         let seed = build.seed;
         let (linker, mut arguments) = match self {
@@ -223,8 +227,8 @@ pub(crate) fn names_linker(flags: &[String]) -> bool {
     flags.iter().any(|flag| flag.contains("-fuse-ld="))
 }
 
-/// Links with the first method that works, and uses it for all builds by this compiler with these
-/// flags: programs that are compared must not be shuffled by different linkers.
+/// Links with the first method that works. All builds by this compiler with these flags use the
+/// same method: programs that are compared must not be shuffled by different linkers.
 pub(crate) fn link_with_first<T>(
     compiler: &Path,
     flags: &[String],
@@ -266,10 +270,10 @@ pub(crate) struct ObjectFiles<'a> {
 }
 
 impl ObjectFiles<'_> {
-    /// Returns the program of the build, or `default_program` if there is none.
+    /// Returns the program of the build, or `default_program` if the run has no build.
     ///
     /// # Errors
-    /// As for [`ObjectFiles::link_build`].
+    /// Fails if the linker rejects the files.
     pub fn program_of(
         &self,
         build: Option<LinkedBuild>,
@@ -308,7 +312,8 @@ impl ObjectFiles<'_> {
             ShuffleMethod::Coarse => self.shuffled_with_gaps(build)?,
             _ => path_strings(&self.files),
         };
-        // Linkers search libraries only for what precedes them.
+        // Flags follow the files, because a linker searches a library only for symbols that the
+        // preceding files need.
         arguments.extend(self.flags.iter().cloned());
         arguments.extend(method.linker_arguments(build, names_linker(self.flags)));
         let mut spec = ProcessSpec::new(self.compiler).args(arguments);
@@ -354,8 +359,8 @@ pub(crate) fn gap_bytes(build: LinkedBuild, index: u32) -> u64 {
     (1 + units) * GAP_UNIT_BYTES
 }
 
-/// Writes an assembler source that occupies this many bytes of code and data. It is kept, so that a
-/// copied command line works later.
+/// Writes an assembler source that occupies this many bytes of code and data. The file is kept, so
+/// that a copied command line works later.
 fn write_gap(bytes: u64) -> Result<String, CompileFailure> {
     let folder = cache_folder().join("cpp");
     let file = folder.join(format!("gap-{bytes}.s"));
@@ -378,7 +383,7 @@ fn write_failure(file: &Path, error: &std::io::Error) -> CompileFailure {
     CompileFailure::start_failed(format!("cannot write '{}': {error}", file.display()))
 }
 
-/// Number of programs linked in this session, and the time it took.
+/// Number of programs linked in this session, and the time spent on linking.
 #[derive(Default)]
 struct BuildCost {
     builds: u32,
@@ -402,7 +407,7 @@ pub(crate) fn time_build<T>(
     Ok(built)
 }
 
-/// Average time per build; `None` if there was none.
+/// Returns the average time per build; `None` if nothing was built.
 pub fn build_cost() -> Option<Duration> {
     let cost = BUILD_COST.lock().unwrap_or_else(PoisonError::into_inner);
     (cost.builds > 0).then(|| cost.spent / cost.builds)
@@ -411,7 +416,7 @@ pub fn build_cost() -> Option<Duration> {
 /// Returns the folder for builds of this process, after making room for more.
 ///
 /// # Errors
-/// Fails if it cannot be written.
+/// Fails if the folder cannot be written.
 pub(crate) fn build_folder() -> Result<PathBuf, CompileFailure> {
     let builds = cache_folder().join("builds");
     let folder = builds.join(std::process::id().to_string());

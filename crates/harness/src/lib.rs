@@ -1,8 +1,8 @@
-//! Harnesses: programs in the language of the code under test that perform cases.
+//! Lists and performs the cases of benchmarks, with one harness for each language or framework.
 //!
 //! A [`LanguageHarness`] lists the cases of a file ([`LanguageHarness::describe_source`]) and runs
-//! one of them in a fresh process ([`LanguageHarness::perform_job`]). Nothing here depends
-//! on plans or stores. A new language needs one file here and one folder under `harness/`.
+//! one of them in a fresh process ([`LanguageHarness::perform_job`]). To support another language,
+//! add one file to this folder and one folder to `harness/`.
 
 mod cache;
 mod code_files;
@@ -55,13 +55,13 @@ pub use work::fingerprint_benchmarks;
 use speedwell_model::Variant;
 use std::path::PathBuf;
 
-/// Returns the program that performs a file under a variant.
+/// Returns the program that performs the cases of a file under a variant.
 pub fn resolve_program_for(source: &BenchmarkSource, variant: &Variant) -> PathBuf {
     let default_program = || harness_for(source.kind).default_program(&source.under(variant));
     variant.program.clone().unwrap_or_else(default_program)
 }
 
-/// Returns the harness of that kind.
+/// Returns the harness for files of this kind.
 pub fn harness_for(kind: SourceKind) -> &'static dyn LanguageHarness {
     match kind {
         SourceKind::NodeCore => &node::core::NodeCoreHarness,

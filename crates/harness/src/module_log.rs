@@ -1,8 +1,8 @@
-//! Records the files of the user's checkout from which Python and Node.js processes load modules.
+//! Records which files of the user's checkout Python and Node.js processes load as modules.
 //!
-//! Decides how a process records them: environment variables make the interpreters execute one of
-//! two scripts first. Any process can be observed, whatever its purpose; measured runs are not.
-//! Start at [`ModuleLog::new`].
+//! Environment variables make the interpreter execute one of two scripts before its program, and
+//! the script records the files. Any process can be observed like this. Measured runs are not
+//! observed. Start at [`ModuleLog::new`].
 
 use crate::sources::MODULES;
 use anyhow::Result;
@@ -145,8 +145,8 @@ mod tests {
         if is_missing("python3") {
             return;
         }
-        // The script loads `k` late, starts a child process, which finds the module compiled, and
-        // checks that the user's own `sitecustomize` is still executed.
+        // The script loads `k` late, starts a child process, for which the module is already
+        // compiled, and checks that the user's own `sitecustomize` is still executed.
         let script = "import sys, subprocess, sitecustomize\n\
             assert sitecustomize.NAME == 'mine', sitecustomize\n\
             def late():\n    import importlib\n    return importlib.import_module('k' + '')\n\

@@ -1,7 +1,9 @@
-//! Decides what will be executed and in which order, before the first run and from a stored seed.
+//! Decides before the first run what will be executed and in which order. The random choices follow
+//! from a stored seed.
 //!
-//! [`SessionPlan`] holds cases, variants and design; [`PlanSlot`]s are derived from it and its seed
-//! alone, so a session can be resumed and its order explained years later.
+//! A [`SessionPlan`] holds the cases, the variants, and the design with its seed. The runs, each a
+//! [`PlanSlot`], are derived from the plan alone, so a session can be resumed, and its order can be
+//! explained years later.
 
 mod relocate;
 mod shard;
@@ -70,15 +72,15 @@ pub struct SessionPlan {
     /// the same time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// Whether later measurements depend on earlier ones; then the session's slots differ from the
-    /// plan's.
+    /// Whether later measurements depend on earlier ones. If so, the slots of the session differ
+    /// from the slots of the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_search: bool,
     /// Number of machines that execute the whole plan, each with blocks and a random order of its
     /// own.
     #[serde(default = "default_strata", skip_serializing_if = "is_default_strata")]
     pub strata: u32,
-    /// Which part of a larger plan this is, if it is one.
+    /// How this plan relates to a larger plan, if it is a part of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<ShardOfPlan>,
 }
@@ -104,14 +106,16 @@ pub struct PlanSlot {
     pub variant: usize,
     /// Number of earlier runs of the same job and variant.
     pub ordinal: u32,
-    /// Whether it is the last of its block, after which the case may be settled.
+    /// Whether this slot is the last of its block. Only then can it be decided that the case needs
+    /// no further runs.
     pub closes_block: bool,
-    /// Whether it is executed at the same time as the other half of its pair, the slot before or
-    /// after it.
+    /// Whether this slot is executed at the same time as the other slot of its pair. That slot
+    /// directly precedes or follows this one.
     pub is_at_once: bool,
-    /// Number of earlier executions. A plan has each slot once; disturbed runs are retried.
+    /// Number of earlier executions of this slot. A plan has each slot once, but disturbed runs are
+    /// retried.
     pub repeated: u32,
-    /// Build of its source, if there are several.
+    /// Build that this run executes, if there are several.
     pub build: Option<u32>,
 }
 
@@ -128,10 +132,10 @@ impl PlanSlot {
 }
 
 impl SessionPlan {
-    /// Parses the experiment that the plan executes, if it is one.
+    /// Parses the experiment that the plan executes, if it executes one.
     ///
     /// # Errors
-    /// Fails if its definition was stored by another version, whose grammar differs.
+    /// Fails if the experiment was stored by a version of Speedwell with a different grammar.
     pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
         self.design
             .experiment
@@ -145,7 +149,8 @@ impl SessionPlan {
         self.design.max_runs()
     }
 
-    /// Whether fewer runs may suffice: cases may be settled early, or time may run out.
+    /// Whether fewer runs may suffice, because cases may have enough runs early or time may run
+    /// out.
     pub fn may_need_fewer_runs(&self) -> bool {
         let is_sequential = matches!(self.design.stopping, StoppingDesign::Sequential { .. });
         is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()
@@ -178,14 +183,15 @@ impl SessionPlan {
         slots
     }
 
-    /// Whether some jobs are snippets: a failing one is abandoned only after enough runs of the
-    /// others.
+    /// Whether some jobs are snippets. A snippet that fails is abandoned only after the others have
+    /// enough runs.
     pub fn has_snippets(&self) -> bool {
         let mut kinds = self.jobs.iter().map(|job| &job.source.kind);
         kinds.any(|kind| matches!(kind, SourceKind::Snippet(_)))
     }
 
-    /// Returns the done slots of incomplete blocks, and of the last block if it may lack retries.
+    /// Returns the slots in `done` whose block is not complete. The last block counts as not
+    /// complete if disturbed runs are rejected, because its retries may be missing.
     pub fn begun_slots(&self, done: &BTreeSet<u32>) -> BTreeSet<u32> {
         let slots = self.slots();
         let is_done = |slot: &&PlanSlot| done.contains(&slot.index);
@@ -203,8 +209,8 @@ impl SessionPlan {
             .collect()
     }
 
-    /// Maps every case of the whole plan to its index in this plan; `None` if it has no slots of
-    /// that stratum here.
+    /// Maps every case of the whole plan to its index in this plan, or to `None` if the case has no
+    /// slots of `stratum` here.
     fn jobs_in_stratum(&self, stratum: u32) -> Vec<Option<usize>> {
         match &self.part {
             None => (0..self.jobs.len()).map(Some).collect(),
@@ -253,8 +259,8 @@ impl SessionPlan {
                     RunOrder::Blocks => shuffle.shuffle_block(variants, repeats),
                     _ => (0..repeats).flat_map(|_| 0..variants).collect(),
                 };
-                // The order of builds is random as well, since the test of a block permutes its
-                // builds.
+                // The order of builds is random as well, because the statistical test permutes the
+                // builds of a block.
                 let drawn: Vec<Vec<usize>> = (0..variants)
                     .map(|_| shuffle_builds.shuffle_block(builds.len(), 1))
                     .collect();
@@ -277,9 +283,10 @@ impl SessionPlan {
 
     /// Returns, for each block, the builds that every variant runs in it.
     ///
-    /// Runs that share builds cycle through all of them, so that changes over time affect all
-    /// builds alike. If measuring may end early, the builds of a block get all their runs before
-    /// the next ones, so that each interim look sees complete builds.
+    /// If runs share builds, consecutive runs cycle through all builds, so that changes over time
+    /// affect all builds alike. If, in addition, measuring may end early, the builds of one block
+    /// get all their runs before the builds of the next block, so that each interim look sees
+    /// complete builds.
     fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
         let design = &self.design;
         let builds_per_block = design.runs_per_block.max(1) as usize;
@@ -375,8 +382,8 @@ fn group_in_blocks(builds: &[u32], builds_per_block: usize) -> Vec<Vec<Option<u3
         .collect()
 }
 
-/// Adds the slots of one block of a job, numbered from `first`; `ordinals` are the earlier runs of
-/// each variant.
+/// Adds the slots of one block of a job, numbered from `first`. `ordinals` holds the number of
+/// earlier runs of each variant.
 fn push_block(
     slots: &mut Vec<PlanSlot>,
     (first, block, job): (u32, u32, usize),
@@ -420,7 +427,8 @@ pub(crate) mod tests {
             *counts.entry(shuffle.shuffle_block(2, 2)).or_insert(0) += 1;
         }
         assert_eq!(counts.len(), 6);
-        // 1000 expected; four standard deviations of the binomial are 115.
+        // 1000 are expected for each order. Four standard deviations of this binomial distribution
+        // are 115.
         assert!(
             counts.values().all(|&count| (885..=1115).contains(&count)),
             "{counts:?}"
@@ -569,7 +577,7 @@ pub(crate) mod tests {
         assert!(!(0..400).any(|block| blocks.is_alone(block)));
     }
 
-    /// Builds of one variant's runs in execution order.
+    /// Returns the builds of one variant's runs in execution order.
     fn builds_of(plan: &SessionPlan, variant: usize) -> Vec<u32> {
         let slots = plan.slots();
         let own = slots.iter().filter(|slot| slot.variant == variant);

@@ -1,10 +1,10 @@
-//! Prebuilt programs with our C++ header, driven over the harness protocol.
+//! Lists and performs the cases of prebuilt programs that use our C++ header.
 //!
 //! A program is started only if a note in its file says that it speaks the protocol: foreign
 //! programs are never executed to identify them. The System V ABI defines the layout of notes
-//! (chapter 5, "Program Header", "Note Section"): a program header of type `PT_NOTE` points
-//! to entries of name size, description size, type, name, description, each part padded to four
-//! bytes. Only files in native byte order are read.
+//! (chapter 5, "Program Header", "Note Section"). A program header of type `PT_NOTE` points to
+//! entries. Each entry consists of name size, description size, type, name and description, and
+//! each of these is padded to four bytes. Only files in native byte order are read.
 
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
@@ -71,7 +71,7 @@ impl LanguageHarness for ProgramHarness {
     }
 }
 
-/// Performs one case with the program of `plain`, with the variant's variables.
+/// Performs one case with the program of the command `plain`, under the variant's environment.
 pub(super) fn perform_case(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
@@ -94,7 +94,7 @@ pub(super) fn plain_command(program: &Path, source: &BenchmarkSource) -> Process
     spec
 }
 
-/// Adds the private channel.
+/// Adds the channel for commands and events to the command `plain`.
 pub(super) fn with_channel(plain: ProcessSpec) -> ProcessSpec {
     ProcessSpec {
         channel: ChannelKind::Harness,
@@ -122,13 +122,14 @@ fn refuse_program(program: &Path) -> Option<FailureCause> {
     })
 }
 
-/// `PT_NOTE`.
+/// Type of a program header that points to notes.
 const PT_NOTE: u32 = 4;
 
-/// More than any real program has; limits reads of corrupt files.
+/// Maximum size of a table or of notes. Tables and notes in real programs are smaller, but a
+/// corrupt file may claim more.
 const MAX_TABLE_BYTES: u64 = 1 << 20;
 
-/// Whether the 64-bit ELF file at `path` has a note of this owner. Other files have none.
+/// Whether the file at `path` is a 64-bit ELF file with a note of this owner.
 pub(super) fn has_note(path: &Path, owner: &str) -> bool {
     find_note(path, owner).unwrap_or(false)
 }
@@ -164,7 +165,7 @@ fn read_section(file: &mut File, offset: u64, bytes: u64) -> std::io::Result<Vec
     Ok(content)
 }
 
-/// Names of all notes, without the final NUL.
+/// Returns the owners of all notes, without the final NUL.
 fn note_owners(notes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let padded = |bytes: u32| (bytes as usize).div_ceil(4) * 4;
     let mut remaining = notes;

@@ -1,9 +1,9 @@
 //! Describes files and performs cases over the harness protocol (docs/reference/protocol.md).
 //!
-//! All languages with the protocol share this half: which commands are sent, and what the events
-//! mean. Each language decides how its process is started, and what a user would type to repeat it.
-//! All commands are known before the process starts, so they are all sent up front and the process
-//! never waits for us. Start with [`describe_file`] and [`perform_case`].
+//! This module decides, for all languages, which commands are sent and what the events mean. The
+//! harness of a language decides how its process is started, and which command a user would type to
+//! repeat the execution. All commands are known before the process starts, so they are all sent up
+//! front and the process never waits for us. Start with [`describe_file`] and [`perform_case`].
 
 use crate::counting::{self, CountingInputs};
 use crate::description_cache::{self, DescriptionInputs, DescriptionOrigin};
@@ -26,14 +26,14 @@ use std::path::Path;
 /// Which side marks start and end of the measured section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoopOwner {
-    /// The file: it is measured once per process.
+    /// The file marks them, and is measured once per process.
     File,
-    /// The harness: it takes several samples and chooses the number of iterations.
+    /// The harness marks them. It takes several samples and chooses the number of iterations.
     Harness,
 }
 
-/// Asks the process of `spec` for the cases of a file. Each case becomes a copy of `draft`; `plain`
-/// repeats a failure by hand.
+/// Asks the process of `spec` for the cases of a file. Each case becomes a copy of `draft`. `plain`
+/// is the command that repeats a failure by hand.
 pub(super) fn describe_file(
     source: &BenchmarkSource,
     request: &DescribeRequest,
@@ -137,7 +137,7 @@ pub(super) fn job_for_case(
     }
 }
 
-/// Performs one case in the process of `spec`. `plain` repeats it by hand.
+/// Performs one case in the process of `spec`. `plain` is the command that repeats it by hand.
 pub(super) fn perform_case(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
@@ -172,7 +172,8 @@ pub(super) fn perform_case(
             if let (Some(result), Some(worktree)) = (&mut result, worktree) {
                 result.notes.extend(stray_note(&events, worktree));
             }
-            // For other kinds, a benchmark may report its own times, for example times of a device.
+            // Other kinds of sources are not checked: their benchmarks may report times that they
+            // did not measure themselves, for example times of a device.
             let is_clocked = job.source.kind == SourceKind::Node;
             let wall_ns = outcome.wall_ns;
             let fault =
@@ -189,8 +190,8 @@ pub(super) fn perform_case(
     }
 }
 
-/// Returns a note if modules were loaded from the user's checkout and not from the worktree, which
-/// may be inside the checkout.
+/// Returns a note if the process loaded modules from the user's checkout instead of the worktree.
+/// The worktree may be a folder inside the checkout.
 fn stray_note(events: &EventLog, worktree: &VariantWorktree) -> Option<String> {
     let [checkout, folder] = [&worktree.checkout, &worktree.folder]
         .map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
@@ -206,7 +207,8 @@ fn stray_note(events: &EventLog, worktree: &VariantWorktree) -> Option<String> {
     (!checkout_files.is_empty()).then(|| Run::stray_note(&checkout_files))
 }
 
-/// Rejects a section longer than the lifetime of its process: it was not measured.
+/// Rejects a measured section that is longer than the lifetime of its process. Such a time cannot
+/// have been measured.
 fn check_lifetime(result: &RunResult, wall_ns: u64) -> Option<FailureCause> {
     let elapsed = result.samples.iter().filter_map(|sample| sample.elapsed_ns);
     let longest = elapsed.max().filter(|longest| *longest > wall_ns)?;
@@ -269,7 +271,7 @@ fn samples_message(samples: &SampleDivision, is_series: bool) -> ProtocolMessage
     }
 }
 
-/// Converts events to the description of a file; its jobs are copies of `draft`.
+/// Converts events to the description of a file. The jobs of the description are copies of `draft`.
 pub(super) fn to_description(
     source: &BenchmarkSource,
     request: &DescribeRequest,
@@ -293,7 +295,8 @@ pub(super) fn to_description(
             ..draft.clone()
         };
         if benchmark.get("setup").as_deref() == Some("1") {
-            // Its set-up must run once before all cases, so the file has to start them itself.
+            // The benchmark's set-up must run once before all cases, so the file has to start the
+            // cases itself.
             description.jobs.push(BenchmarkJob {
                 route: StartMode::Parent,
                 arguments: request.assignments(),
@@ -334,7 +337,7 @@ fn no_cases_warning(source: &BenchmarkSource, events: &EventLog) -> String {
     }
 }
 
-/// Declared kind of a parameter.
+/// Returns the declared kind of a parameter.
 fn parameter_kind(benchmark: &ProtocolMessage, name: &str) -> ValueKind {
     match benchmark.get(&format!("type.{name}")).as_deref() {
         Some("int" | "float") => ValueKind::Number,

@@ -1,4 +1,4 @@
-//! Python files that use our package, driven over the harness protocol.
+//! Lists and performs the cases of Python files that use our package, over the harness protocol.
 
 use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,

@@ -1,7 +1,7 @@
-//! Converts a reported rate to a [`RunResult`], and detects faults in it.
+//! Converts a reported rate to a [`RunResult`], and detects faults in the rate.
 //!
-//! The tools of Node.js core accept all of these faults: no value, NaN, zero, infinity, a number as
-//! text, a count instead of a rate, and a load with failed requests.
+//! These are the faults: no value, NaN, zero, infinity, a number as text, a count instead of a
+//! rate, and a load with failed requests. The tools of Node.js core accept all of them.
 
 use super::RunResult;
 use crate::run_outcome::invalid_cause;
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use speedwell_model::{Case, FailureCause, Metric, MetricDirection, Sample};
 use std::sync::Arc;
 
-/// Metric that holds the raw value of a corrected one.
+/// Metric that holds the value as reported, if the rate had to be corrected.
 pub const REPORTED_METRIC: &str = "reported";
 
 /// One reported rate.
@@ -107,8 +107,9 @@ fn find_implausible(value: f64) -> Option<String> {
     }
 }
 
-/// The stand-in for an HTTP tool in Node.js reports the number of requests, which its callers print
-/// as a rate. Divides it by the time and keeps the original value as a second metric.
+/// Corrects the rate of `test-double`, the stand-in for an HTTP tool in Node.js. The stand-in
+/// reports the number of requests, which its callers print as a rate. This function divides the
+/// number by the time, and keeps the reported value as a second metric.
 fn correct_rate(value: f64, rate: &ReportedRate, result: &mut RunResult) -> f64 {
     let tool = result
         .case

@@ -1,4 +1,4 @@
-//! Result of one execution, and the rules that decide whether it failed.
+//! Builds the result of one execution, and decides whether the execution failed.
 
 use super::{BenchmarkDescription, BenchmarkJob, BenchmarkSource, LinkRecord, RunContext};
 use crate::compile::CompileFailure;
@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
-/// Larger values are rejected: squaring them, as for a variance, would overflow.
+/// Largest accepted value. A larger one might overflow when it is squared, for example to compute a
+/// variance.
 const MAX_VALUE: f64 = 1e150;
 
 /// One finished process: its report, its resource usage, and the reason for a failure.
@@ -23,7 +24,7 @@ pub struct RunOutcome {
     pub observations: Vec<RunResult>,
     /// Why the execution counts as failed.
     pub failure: Option<StepFailure>,
-    /// Whether the user interrupted it; then it counts as not executed.
+    /// Whether the user interrupted the process. If so, the run counts as not executed.
     pub interrupted: bool,
     /// Start in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
@@ -35,7 +36,7 @@ pub struct RunOutcome {
     pub kernel_stats: Option<KernelStats>,
     /// Captured stdout, for `-v`.
     pub stdout: String,
-    /// How its program was linked, if there are several builds.
+    /// How the program of the process was linked, if there are several builds.
     pub linking: Option<LinkRecord>,
 }
 
@@ -57,7 +58,7 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Creates a result without samples; the first of the metrics is the one compared.
+    /// Creates a result without samples. The first of the metrics is the one that is compared.
     pub(crate) fn new(case: Case, metrics: Vec<Metric>) -> RunResult {
         RunResult {
             case,
@@ -161,7 +162,7 @@ impl RunOutcome {
         RunOutcome::without_process(invalid_cause(reason), spec, job, setting)
     }
 
-    /// Adds how the program was linked for its run.
+    /// Adds the record of how the program was linked for this run.
     pub(super) fn with_linking(mut self, linking: Option<LinkRecord>) -> RunOutcome {
         let note = linking.as_ref().and_then(LinkRecord::coarse_note);
         for result in &mut self.observations {
@@ -185,8 +186,8 @@ impl RunOutcome {
     }
 }
 
-/// Rejects values that no measurement can produce. All results are checked here, from a harness, a
-/// command, or a benchmark that writes to the harness channel itself.
+/// Rejects values that no measurement can produce. All results are checked here, whether they come
+/// from a harness, a command, or a benchmark that writes to the harness channel itself.
 fn find_impossible_value(result: &RunResult) -> Option<FailureCause> {
     let reason = result.samples.iter().find_map(|sample| {
         let (name, value) = (&sample.metric, sample.value);
@@ -264,7 +265,8 @@ pub(super) fn description_failure(
 }
 
 impl CompileFailure {
-    /// Converts to the failure of performing `run`, or of describing the file if that is `None`.
+    /// Converts the failed compilation to a failure of performing `run`, or of describing the file
+    /// if `run` is `None`.
     pub fn into_failure(
         self,
         source: &BenchmarkSource,

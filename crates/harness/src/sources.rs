@@ -1,4 +1,4 @@
-//! Embeds the harnesses in other languages in the program, and unpacks them on first use. Also
+//! Embeds the harnesses that are written in other languages, and unpacks them on first use. Also
 //! finds the path of this program itself, which is the harness of shell snippets and experiments.
 //!
 //! Only files that a harness needs at run time are embedded, not its tests or build outputs.
@@ -15,8 +15,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Returns `$SPEEDWELL_PROGRAM`, which embedders of the library set, else the running program; the
-/// bare name if the system does not report it.
+/// Returns the path of this program. Programs that embed this library give it in
+/// `$SPEEDWELL_PROGRAM`. Without this variable, it is the path of the running program, or just the
+/// name `speedwell` if the system does not report the path.
 pub fn own_program() -> PathBuf {
     let variable = std::env::var_os("SPEEDWELL_PROGRAM").filter(|value| !value.is_empty());
     variable
@@ -34,11 +35,12 @@ pub struct HarnessSources {
     folders: &'static [(&'static str, Dir<'static>)],
     /// Folders whose scripts are bundled; the empty name stands for scripts outside all folders.
     bundled_folders: &'static [&'static str],
-    // Held while unpacking: several threads describe files at once.
+    // Locked while unpacking, because several threads describe files at once.
     unpacked: Mutex<Option<PathBuf>>,
 }
 
-/// A file of a harness, which may be outside of this crate, with its name.
+/// Embeds a file of a harness, under its name. The file is outside of this crate, and is reached
+/// through the link `languages`.
 macro_rules! file {
     ($folder:literal, $name:literal) => {
         (
@@ -48,7 +50,7 @@ macro_rules! file {
     };
 }
 
-/// A folder of a harness with its contents, and its name where it is unpacked.
+/// Embeds a folder of a harness. `$name` is the name of the folder where it is unpacked.
 macro_rules! folder {
     ($name:literal, $path:tt) => {
         ($name, include_dir!($path))
@@ -77,7 +79,8 @@ pub static CPP: HarnessSources = HarnessSources::new(
     &[folder!("", "$CARGO_MANIFEST_DIR/languages/cpp")],
 );
 
-/// Harness for C snippets; and for C++ snippets, with `code.hpp` of [`CPP`].
+/// Harness for C snippets. Together with `code.hpp` from [`CPP`], it is also the harness for C++
+/// snippets.
 pub static C: HarnessSources =
     HarnessSources::new("c", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/c")]);
 
@@ -168,7 +171,7 @@ impl HarnessSources {
         Ok(folder)
     }
 
-    /// Everything that is unpacked.
+    /// Returns all files to unpack.
     fn unpacked_files(&self) -> Vec<UnpackedFile> {
         let listed = self.files.iter().map(|(name, text)| UnpackedFile {
             name: name.into(),
@@ -196,8 +199,8 @@ struct UnpackedFile {
     content: Cow<'static, [u8]>,
 }
 
-/// Bundles the scripts of these folders: an object of functions by file name. Each function is the
-/// wrapper that Node.js creates when it requires the file.
+/// Bundles the scripts of these folders into a JavaScript object that maps file names to functions.
+/// Each function is the wrapper that Node.js creates when it requires the file.
 fn bundle_scripts(content: &[UnpackedFile], folders: &[&str]) -> UnpackedFile {
     let mut text = b"({\n".to_vec();
     for UnpackedFile { name, content } in content {
@@ -229,7 +232,8 @@ fn unpack_harness(name: &str, content: &[UnpackedFile], cache: &Path) -> anyhow:
         )
     })?;
     cache::remove_drafts(cache);
-    // Written under a temporary name and renamed atomically: two processes may unpack at once.
+    // The folder is written under a temporary name and renamed atomically, because two processes
+    // may unpack at once.
     let draft = cache.join(format!("draft-{name}-{}", std::process::id()));
     write_files(content, &draft)
         .with_context(|| format!("cannot unpack the {name} harness to '{}'", draft.display()))?;

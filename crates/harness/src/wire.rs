@@ -1,4 +1,4 @@
-//! Lines of the harness protocol: `VERB TAB key=value TAB key=value ...`
+//! Formats and parses the lines of the harness protocol: `VERB TAB key=value TAB key=value ...`
 //! (docs/reference/protocol.md).
 
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 pub struct ProtocolMessage {
     /// Kind of message.
     pub verb: String,
-    /// Escaped keys and values in order.
+    /// Keys and escaped values, in order.
     fields: Vec<(String, String)>,
 }
 
@@ -28,7 +28,7 @@ impl ProtocolMessage {
         self
     }
 
-    /// Adds a list; commas within items are escaped, which plain values do not need.
+    /// Adds a list. Commas within items are escaped; in plain values, they are not.
     pub fn with_list<'a>(
         mut self,
         key: &str,

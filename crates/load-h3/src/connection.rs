@@ -1,8 +1,8 @@
-//! HTTP/3 connections over QUIC: the handle that the event loop holds, and the task that opens the
-//! connection and drives it until it ends.
+//! Opens HTTP/3 connections over QUIC, each with a handle and a task.
 //!
-//! The task reports when requests can be sent and why they no longer can. Start at
-//! [`H3Engine::connect`], [`H3Connection::send`], then `ConnectionTask::run`.
+//! The event loop holds the handle. The task opens the connection, drives it until it ends, and
+//! reports when requests can be sent and why they no longer can. Start at [`H3Engine::connect`] and
+//! [`H3Connection::send`], then read `ConnectionTask::run`.
 
 use crate::datagrams::{QuicSocket, RaceWinner, TrafficCounters, race_futures};
 use crate::engine::H3Engine;
@@ -24,8 +24,8 @@ use tokio::task::yield_now;
 
 type Driver = client::Connection<h3_quinn::Connection, Bytes>;
 
-/// How often the task yields after the connection ends, so that requests can read data that has
-/// already arrived.
+/// Maximum number of times that the task yields after the connection ends, so that requests can
+/// read data that has already arrived.
 const MAX_DRAIN_YIELDS: u32 = 64;
 
 /// Handle of a connection. Dropping it abandons the connection.
@@ -49,7 +49,7 @@ impl H3Connection {
         (connection, given_up)
     }
 
-    /// Takes over the sender from the connection's [`EventKind::Established`] event.
+    /// Stores the sender from the connection's event [`EventKind::Established`].
     pub fn establish(&mut self, established: EstablishedConnection) {
         self.sender = Some(established.sender);
     }
@@ -145,7 +145,8 @@ impl ConnectionTask {
             RaceWinner::First(Err(error)) => {
                 return self.report_event(EventKind::NotEstablished(error));
             }
-            // Dropping the pending attempt closes it.
+            // The handle was dropped first. The attempt to connect is dropped here as well, which
+            // closes the connection.
             RaceWinner::Second(_) => return,
         };
         let ConnectedParts {
@@ -217,8 +218,9 @@ impl ConnectionTask {
         })
     }
 
-    /// The reason for a failed start: a server that requires a client certificate, for example,
-    /// rejects the connection only after the client has completed its handshake.
+    /// Returns why HTTP/3 failed to start on a connection that was already open. For example, a
+    /// server that requires a client certificate rejects the connection only after the client has
+    /// completed its handshake.
     fn setup_error(&self, connection: &quinn::Connection) -> H3ConnectError {
         connection
             .close_reason()
@@ -227,7 +229,8 @@ impl ConnectionTask {
             })
     }
 
-    /// Waits for the end of the connection; reports when the server accepts no further requests.
+    /// Waits for the end of the connection. Reports an event if the server announces before then
+    /// that it accepts no further requests.
     async fn wait_for_end(
         &self,
         connection: &quinn::Connection,

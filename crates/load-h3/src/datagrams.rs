@@ -1,8 +1,8 @@
-//! The UDP socket of one connection: counts traffic and detects unreachable servers.
+//! Wraps the UDP socket of one connection, counts its traffic and detects unreachable servers.
 //!
 //! The socket is connected, so that the operating system reports ICMP errors for its packets
-//! (udp(7)). `quinn` would keep waiting for packets that cannot come; this socket ends the
-//! connection.
+//! (udp(7)). `quinn` would keep waiting for packets that cannot come, so
+//! [`QuicSocket::wait_for_failure`] tells the connection to end.
 
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, UdpPoller};
@@ -69,7 +69,8 @@ impl QuicSocket {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        // socket, bind, connect, registration with the poller, options, and the final close.
+        // These six calls are socket, bind, connect, registration with the poller, options, and the
+        // close at the end.
         traffic.calls.fetch_add(6, Ordering::Relaxed);
         let socket = UdpSocket::bind(SocketAddr::new(local.unwrap_or(any), 0))?;
         socket.connect(to)?;
@@ -96,7 +97,8 @@ impl QuicSocket {
         }
     }
 
-    /// Polls for an error: one that arrives without a packet wakes no reader.
+    /// Asks the operating system for an error. An error that arrives without a packet does not wake
+    /// the task that reads packets.
     fn take_error(&self) {
         self.traffic.calls.fetch_add(1, Ordering::Relaxed);
         if let Ok(Some(error)) = self.socket.take_error() {
@@ -108,8 +110,8 @@ impl QuicSocket {
     }
 
     fn record_error(&self, error: &io::Error) {
-        // Only errors that mean there is no server. Others, such as an oversized packet or a full
-        // queue, are transient.
+        // Only these errors mean that there is no server. Other errors, for example because a
+        // packet is too large or a queue is full, are transient.
         let is_final = matches!(
             error.kind(),
             io::ErrorKind::ConnectionRefused
@@ -177,7 +179,7 @@ impl AsyncUdpSocket for QuicSocket {
                         .fetch_add(bytes as u64, Ordering::Relaxed);
                     return Poll::Ready(Ok(count));
                 }
-                // Reading an error clears it, so the loop terminates.
+                // Receiving an error clears it in the operating system, so the loop terminates.
                 Err(error) => self.record_error(&error),
             }
         }

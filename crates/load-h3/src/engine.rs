@@ -1,4 +1,4 @@
-//! The single-threaded runtime in which connections and requests are tasks.
+//! Runs connections and requests as tasks of a single-threaded runtime.
 //!
 //! Tasks run only while the event loop waits. New tasks are collected and spawned at the next wait,
 //! so that no other thread has to be woken for them. Start at [`H3Engine::run_until_event`].
@@ -19,15 +19,15 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
-/// Idle timeout of a connection. TCP would stay open for minutes, but QUIC has no other sign of a
-/// dead peer, and servers use 30 s, too.
+/// Idle timeout of a connection. A TCP connection would stay open for minutes, but for QUIC, this
+/// timeout is the only sign of a dead peer. Servers use a timeout of 30 s, too.
 const IDLE_MS: u32 = 30_000;
 
-/// Interval of keep-alive packets. Without them, a server that takes longer than the idle timeout
-/// to respond would lose the connection and with it the response.
+/// Interval of keep-alive packets. Without these packets, the connection and the response would be
+/// lost if a server took longer than the idle timeout to respond.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Scheduler turns per connection at shutdown, to send CONNECTION_CLOSE.
+/// Number of scheduler turns that each connection gets at shutdown to send CONNECTION_CLOSE.
 const CLOSE_TURNS: u32 = 4;
 
 type BoxedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -41,14 +41,15 @@ pub struct H3Engine {
     pub(crate) traffic: Arc<TrafficCounters>,
     pub(crate) config: ClientConfig,
     pub(crate) name: String,
-    /// The last field, so that the runtime is dropped after everything that needs it.
+    /// This is the last field, so that the runtime is dropped after everything that needs it.
     runtime: Runtime,
 }
 
 impl H3Engine {
     /// Creates an engine for this thread. Its connections use `tls` and expect a certificate for
-    /// `server_name`. A wait ends when `alarm` becomes readable, for example a timerfd
-    /// (timerfd_create(2)) that the caller arms through another descriptor.
+    /// `server_name`. [`H3Engine::run_until_event`] stops waiting when `alarm` becomes readable.
+    /// The alarm can be a timerfd (timerfd_create(2)), which the caller arms through a duplicate of
+    /// the descriptor.
     ///
     /// # Errors
     /// Fails if the operating system cannot create the runtime or watch the alarm, or if TLS lacks
@@ -89,7 +90,8 @@ impl H3Engine {
     }
 
     /// Runs tasks and replaces the contents of `events_out` with their events. With `may_block`,
-    /// runs until there is an event or the alarm becomes readable; otherwise for one turn.
+    /// runs until there is an event or the alarm becomes readable; otherwise, runs for one turn of
+    /// the scheduler.
     pub fn run_until_event(&mut self, may_block: bool, events_out: &mut Vec<H3Event>) {
         let H3Engine {
             tasks,
@@ -120,8 +122,8 @@ impl H3Engine {
         self.traffic.take()
     }
 
-    /// Tells the servers that this many connections were dropped, which they would otherwise keep
-    /// until the idle timeout.
+    /// Tells the servers that this many connections were dropped. Otherwise, the servers would keep
+    /// the connections until the idle timeout.
     pub fn flush_closes(&mut self, connections: u32) {
         self.tasks.clear();
         self.runtime.block_on(async {
@@ -146,8 +148,8 @@ impl WakeAlarm {
         Ok(WakeAlarm { descriptor })
     }
 
-    /// Becomes ready once the alarm has fired, or if the alarm cannot be read: the event loop checks
-    /// its clock anyway.
+    /// Becomes ready once the alarm has fired. An alarm that cannot be read also counts as fired,
+    /// because the event loop checks its clock anyway.
     fn poll(&self, context: &mut Context) -> Poll<()> {
         loop {
             let mut guard = match self.descriptor.poll_read_ready(context) {

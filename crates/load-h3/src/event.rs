@@ -1,4 +1,4 @@
-//! Events on connections and streams, passed from the tasks to the event loop.
+//! Passes events of connections and streams from the tasks to the event loop.
 
 use crate::failure::{ConnectionEnd, H3ConnectError, RequestFailure};
 use bytes::Bytes;
@@ -49,7 +49,7 @@ pub struct EstablishedConnection {
 /// Identifies a request within a connection. The sender chooses both numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamKey {
-    /// Slot, reused by later requests.
+    /// Number of a slot. Later requests reuse the slot.
     pub slot: u32,
     /// Distinguishes successive requests in a slot.
     pub serial: u64,
@@ -74,13 +74,13 @@ pub enum StreamEvent {
 pub struct H3Response {
     /// Status code.
     pub status: u16,
-    /// Number of interim responses before it (RFC 9110, section 15.2).
+    /// Number of interim responses before this response (RFC 9110, section 15.2).
     pub interim: u32,
     /// Status code of the last interim response; 0 if there was none.
     pub interim_status: u16,
     /// Length of the body.
     pub body_bytes: u64,
-    /// The kept parts, if requested.
+    /// The parts kept for inspection, if they were requested.
     pub kept: Option<KeptResponse>,
 }
 
@@ -106,8 +106,8 @@ struct QueueState {
 }
 
 impl EventQueue {
-    /// Tasks and event loop share one thread, so the lock is never contended. A panic while it was
-    /// held leaves the list consistent.
+    /// Tasks and event loop share one thread, so the lock is never contended. The list is
+    /// consistent even if a panic occurred while the lock was held.
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -142,7 +142,7 @@ impl EventQueue {
         Poll::Pending
     }
 
-    /// Moves all events into `list` and keeps its buffer for the next ones.
+    /// Moves all events into `list`. The queue takes over the buffer of `list` for later events.
     pub fn drain_into(&self, list: &mut Vec<H3Event>) {
         let mut state = self.lock();
         state.waker = None;

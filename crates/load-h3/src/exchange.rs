@@ -1,5 +1,5 @@
-//! One request and its response: a task that opens a stream and drives it to the end. Start at
-//! [`RequestTask::run`].
+//! Runs one request as a task that opens a stream, sends the request and reads the response. Start
+//! at [`RequestTask::run`].
 
 use crate::datagrams::{RaceWinner, race_futures};
 use crate::event::{
@@ -85,7 +85,8 @@ impl RequestTask {
             let both = receive_while_sending(sending, &mut is_sent, receiving);
             race_futures(both, &mut self.given_up).await
         };
-        // Without a reset, dropping the stream would look like the end of the request.
+        // Without a reset, dropping the stream would look to the server like the end of the
+        // request.
         if !is_sent || matches!(response, RaceWinner::Second(_)) {
             send_half.stop_stream(Code::H3_REQUEST_CANCELLED);
         }
@@ -98,7 +99,8 @@ impl RequestTask {
     }
 }
 
-/// Opens a stream and writes the head. Reports when the server's stream limit makes it wait.
+/// Opens a stream and writes the head. If the server's stream limit delays the stream, reports the
+/// beginning and the end of the wait.
 async fn open_stream(
     sender: &mut RequestSender,
     head: http::Request<()>,

@@ -9,7 +9,7 @@ use std::io;
 /// bad_certificate_status_response. QUIC preserves the alert, but not the underlying error.
 const CERTIFICATE_ALERTS: [u64; 9] = [42, 43, 44, 45, 46, 48, 49, 51, 113];
 
-/// no_application_protocol (RFC 7301, section 3.2).
+/// The TLS alert no_application_protocol (RFC 7301, section 3.2).
 const ALPN_ALERT: u64 = 120;
 
 /// QUIC error codes for TLS alerts: 0x100 plus the alert (RFC 9001, section 4.8).
@@ -22,7 +22,7 @@ pub enum H3ConnectError {
     Refused,
     /// There is no route to the server.
     Unreachable,
-    /// Out of addresses, ports, descriptors or connection IDs.
+    /// No addresses, ports, descriptors or connection IDs are left.
     NoPort,
     /// The server did not respond.
     TimedOut,
@@ -39,9 +39,9 @@ pub enum H3ConnectError {
 /// How an established connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionEnd {
-    /// The server closed it without an error.
+    /// The server closed the connection without an error.
     Closed,
-    /// The server or the operating system aborted it.
+    /// The server or the operating system aborted the connection.
     Reset,
     /// The idle timeout expired.
     Idle,
@@ -68,7 +68,7 @@ pub enum RequestFailure {
     Length,
     /// The server violated HTTP/3.
     Protocol,
-    /// The connection was lost, which has its own event.
+    /// The connection was lost. A separate event reports how the connection ended.
     ConnectionLost,
 }
 
@@ -88,7 +88,7 @@ impl H3ConnectError {
     pub(crate) fn from_handshake_error(error: &ConnectionError) -> H3ConnectError {
         let of_alert = |code: u64, is_ours: bool| match code.wrapping_sub(TLS_ALERT_CODES.start) {
             ALPN_ALERT => H3ConnectError::Alpn,
-            // From the server, the same alert is about a client certificate.
+            // If the server sends one of these alerts, it rejects the client's certificate instead.
             alert if is_ours && CERTIFICATE_ALERTS.contains(&alert) => H3ConnectError::Certificate,
             _ => H3ConnectError::Handshake,
         };
@@ -133,8 +133,8 @@ impl ConnectionEnd {
         }
     }
 
-    /// Classifies an application error code. Unknown codes mean no error (RFC 9114, section 9); of
-    /// the known ones, all but H3_NO_ERROR are errors.
+    /// Classifies an application error code. Unknown codes mean no error (RFC 9114, section 9); all
+    /// known codes but H3_NO_ERROR are errors.
     fn from_error_code(code: u64) -> ConnectionEnd {
         let errors = Code::H3_GENERAL_PROTOCOL_ERROR.value()..=Code::H3_VERSION_FALLBACK.value();
         let compression =

@@ -1,9 +1,10 @@
-//! HTTP/3 for an event loop that drives many client connections in one thread.
+//! Provides HTTP/3 to an event loop that drives many client connections in one thread.
 //!
-//! The protocols are implemented by `quinn` and `h3`. Their tasks run in a runtime owned by an
-//! [`H3Engine`], and only during [`H3Engine::run_until_event`], which replaces waiting for sockets
-//! and yields [`H3Event`]s. The crate knows neither the content nor the time nor the purpose of
-//! requests, and counts only traffic. Start at [`H3Engine`], then [`H3Connection::send`].
+//! The protocols are implemented by `quinn` and `h3`. Their tasks run in a runtime that an
+//! [`H3Engine`] owns, and only during [`H3Engine::run_until_event`]. The event loop calls this
+//! method instead of waiting for sockets, and receives [`H3Event`]s from it. The crate knows
+//! neither the content nor the time nor the purpose of requests, and counts only traffic. Start at
+//! [`H3Engine`], then [`H3Connection::send`].
 
 mod connection;
 mod datagrams;

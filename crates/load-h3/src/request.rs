@@ -1,4 +1,4 @@
-//! A request, converted once to the types that `h3` takes and sent any number of times.
+//! Converts a request once to the types of `h3`, so that it can be sent any number of times.
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderName};
@@ -14,7 +14,7 @@ pub struct RequestHead<'a> {
     pub authority: &'a [u8],
     /// Path with query, or `*`.
     pub target: &'a str,
-    /// Content-Length, unless given as a field.
+    /// Value of Content-Length, unless the fields contain Content-Length.
     pub content_length: Option<usize>,
     /// Whether a response may have a body, i.e. the method is not HEAD.
     pub expects_body: bool,

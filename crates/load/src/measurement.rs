@@ -1,5 +1,6 @@
-//! The result of a load: counts, times, and the generator's report about itself. Plain data that
-//! can be written to a file, read back, and merged with the data of other generators without loss.
+//! Describes the result of a load: counts, times, and the generator's report about itself. The
+//! result is plain data that can be written to a file, read back, and merged with the results of
+//! other generators without loss.
 //!
 //! Start at [`LoadMeasurement`].
 
@@ -16,19 +17,21 @@ use serde::{Deserialize, Serialize};
 pub struct LoadMeasurement {
     /// Start of the load, in milliseconds since the Unix epoch.
     pub began_epoch_ms: u64,
-    /// From the end of the warm-up to the last response if a number of requests ends the load, or
-    /// to the end of sending if a time limit does. Rates refer to this duration.
+    /// Duration in nanoseconds, from the end of the warm-up. It lasts until the last response if a
+    /// number of requests ends the load, or until the end of sending if a time limit ends it. Rates
+    /// refer to this duration.
     pub elapsed_ns: u64,
-    /// Successful responses within [`LoadMeasurement::elapsed_ns`], the basis of the throughput.
+    /// Number of successful responses within [`LoadMeasurement::elapsed_ns`], from which the
+    /// throughput is computed.
     pub ok_in_time: u64,
     /// Total time that requests were in flight within [`LoadMeasurement::elapsed_ns`]; requests
-    /// that overlap either end count in part. Absent in older files.
+    /// that overlap the start or end of this duration count only in part. Absent in older files.
     #[serde(default, alias = "under_way_ns")]
     pub in_flight_ns: Option<u64>,
     /// Totals of all requests after the warm-up.
     #[serde(alias = "account")]
     pub totals: RequestTotals,
-    /// Totals of the warm-up, which no other field includes.
+    /// Totals of the warm-up, which [`LoadMeasurement::totals`] does not include.
     pub warmup: RequestTotals,
     /// The timeline of the load.
     pub timeline: LoadTimeline,
@@ -42,7 +45,7 @@ pub struct LoadMeasurement {
     pub reached_max_connections: bool,
     /// Whether the load was interrupted.
     pub is_interrupted: bool,
-    /// One row per request, in order of completion, if requested.
+    /// One row per request, in order of completion, if rows were requested.
     pub rows: Vec<RequestRecord>,
 }
 
@@ -107,7 +110,7 @@ pub struct RequestRecord {
     pub intended_ns: Option<u64>,
     /// When processing started: connecting, if the request needed a connection, else sending.
     pub begun_ns: u64,
-    /// When the request was sent; absent if it never was.
+    /// When the request was sent; absent if it was never sent.
     pub sent_ns: Option<u64>,
     /// When the first byte of the response arrived.
     pub first_byte_ns: Option<u64>,
@@ -155,21 +158,23 @@ pub struct ThreadReport {
     pub involuntary_switches: u64,
     /// Iterations of the event loop.
     pub loops: u64,
-    /// System calls: waits, sends, receives and connection setup. With HTTP/3 a lower bound: socket
-    /// calls and one wait per iteration.
+    /// System calls: waits, sends, receives and connection setup. With HTTP/3, this is a lower
+    /// bound that counts only socket calls and one wait per iteration.
     pub system_calls: u64,
     /// Time slept to read several responses at once, in nanoseconds.
     pub batched_ns: u64,
-    /// The longest such sleep, by which response timestamps may be late.
+    /// The longest of these sleeps, in nanoseconds. The timestamps of responses may be late by this
+    /// time.
     pub longest_batch_ns: u64,
     /// Most requests on one connection.
     pub most_requests: u64,
-    /// Fewest requests on one connection, ignoring connections that the end of the load cut short.
+    /// Fewest requests on one connection. Connections that had carried no request when the load
+    /// ended are ignored.
     pub fewest_requests: u64,
 }
 
 impl ThreadReport {
-    /// Share of time that the thread was busy.
+    /// Fraction of the elapsed time in which the thread was busy.
     pub fn busy_share(&self) -> f64 {
         match self.elapsed_ns {
             0 => 0.0,
@@ -245,7 +250,7 @@ impl RequestTotals {
 pub enum LoadLatency {
     /// Clients wait for each response: service times only.
     Closed(Box<ClosedLatency>),
-    /// Requests follow a schedule: also response times from the intended start, and lag.
+    /// Requests follow a schedule: service times, response times from the intended start, and lag.
     Open(Box<OpenLatency>),
 }
 
@@ -371,7 +376,8 @@ pub struct ResponseStats {
 }
 
 impl ResponseStats {
-    /// Returns empty counts for the next period, which keep the length of the first body.
+    /// Returns empty counts for the next period. They keep the body lengths, for comparison with
+    /// later responses.
     pub fn next_period(&self) -> ResponseStats {
         ResponseStats {
             first_body_bytes: self.first_body_bytes,
@@ -400,8 +406,10 @@ impl ResponseStats {
         self.doubtful_framing += u64::from(is_doubtful);
     }
 
-    /// Adds the responses of another thread or period. If their first body differs in length from
-    /// the first body here, at least the responses with that length count as different.
+    /// Adds the responses of another thread or period. If the first body of `other` differs in
+    /// length from the first body here, every response of `other` that is as long as its first body
+    /// counts as different. It is unknown whether the remaining responses of `other` differ, so
+    /// they do not count.
     pub fn merge(&mut self, other: &ResponseStats) {
         match (self.first_body_bytes, other.first_body_bytes) {
             (_, None) => {}
@@ -466,8 +474,8 @@ impl TimelineTick {
         }
     }
 
-    /// Merges events of the same interval, from another generator or a later time; keeps the larger
-    /// times.
+    /// Merges the events of another generator, or of a later part of the interval. Of every two
+    /// corresponding times, keeps the larger one.
     pub(crate) fn merge(&mut self, other: &TimelineTick) {
         self.ok += other.ok;
         self.errors += other.errors;
@@ -477,7 +485,7 @@ impl TimelineTick {
     }
 }
 
-/// Equal intervals since the start of the load (including the warm-up).
+/// Events in intervals of equal length since the start of the load (including the warm-up).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadTimeline {
     /// Length of an interval in nanoseconds.

@@ -1,8 +1,9 @@
 //! Fills gaps in the history: builds and measures revisions one after the other, storing each
 //! result immediately.
 //!
-//! Decides which revisions to measure, from coarse to fine and regardless of any measured value,
-//! and which to skip. `revisions` decides how a revision is built. Start at [`backfill_line`].
+//! This module decides which revisions to measure and which to skip. The order goes from coarse to
+//! fine and does not depend on the measured values. The module `revisions` decides how a revision
+//! is built. Start at [`backfill_line`].
 
 use super::{EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest};
 use crate::{history, measure_session, revisions, session_header};
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 /// Timeout for git to list the revisions of a line.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Options for filling a line of revisions with points.
+/// Options for filling a line of revisions with points of the history.
 #[derive(Debug, Clone, Default)]
 pub struct BackfillRequest {
     /// `A..B`, both ends included.
@@ -35,20 +36,20 @@ pub struct BackfillRequest {
     pub budget: Option<Duration>,
     /// Program to build from each revision, relative to the current folder.
     pub program: Option<PathBuf>,
-    /// What to measure, without variants.
+    /// What to measure. The backfill sets the variants itself.
     pub measuring: MeasureRequest,
 }
 
 /// Outcome for one revision of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RevisionOutcome {
-    /// Measured in this session, with this number of failures.
+    /// Measured: the number of the session, and the number of failures in it.
     Measured(i64, usize),
     /// Already had a point.
     AlreadyMeasured,
-    /// Could not be built, or its benchmarks could not be listed, for this reason.
+    /// The revision could not be built, or its benchmarks could not be listed, for this reason.
     Failed(String),
-    /// Failed earlier, in this session.
+    /// Failed in an earlier backfill, in the session with this number.
     FailedBefore(i64),
 }
 
@@ -59,7 +60,7 @@ pub struct BackfillResult {
     pub revisions: Vec<(Revision, RevisionOutcome)>,
     /// Number of revisions on the line.
     pub line: usize,
-    /// Why it ended before it reached the target number of points.
+    /// Why the backfill ended before it reached the target number of points.
     pub early: Option<EarlyStop>,
 }
 
@@ -93,7 +94,7 @@ impl BackfillResult {
 /// Measures revisions of the line until enough of them have points.
 ///
 /// # Errors
-/// Fails if the range is invalid, the newest revision does not have the targets, or the store
+/// Fails if the range is invalid, nothing can be measured at the newest revision, or the store
 /// cannot be written.
 pub fn backfill_line(
     request: &BackfillRequest,
@@ -192,16 +193,18 @@ fn list_line(range: &str) -> Result<Vec<Revision>> {
     Ok([vec![first], later_revisions].concat())
 }
 
-/// Returns the indexes of a line of `count` revisions in measuring order: both ends, newest first,
-/// then repeatedly the middle of the widest gap, preferring newer ones. The line is thus covered
-/// evenly wherever the sequence is cut off, and requesting more points extends it.
+/// Returns the indexes of a line of `count` revisions in measuring order: the newest, the oldest,
+/// then repeatedly the middle of the widest gap. Of equally wide gaps, the newest comes first.
+/// Wherever the sequence is cut off, it covers the line evenly, and a later request for more points
+/// continues the same sequence.
 fn coarse_to_fine(count: usize) -> Vec<usize> {
     let Some(last) = count.checked_sub(1) else {
         return Vec::new();
     };
     let mut indices = vec![last, 0];
     indices.dedup();
-    // The heap is ordered by width, then by the newer end.
+    // A gap is its width and the index of its newer end. The heap returns the widest gap first, and
+    // the newest of equally wide ones.
     let mut gaps = BinaryHeap::from([(last, last)]);
     while let Some((width, high)) = gaps.pop() {
         if width < 2 {
@@ -214,7 +217,7 @@ fn coarse_to_fine(count: usize) -> Vec<usize> {
     indices
 }
 
-/// Plans to measure one revision alone.
+/// Creates the plan for measuring a single revision.
 fn plan_revision(
     request: &BackfillRequest,
     revision: &str,
@@ -234,8 +237,9 @@ fn plan_revision(
     Ok(plans)
 }
 
-/// Returns the IDs of revisions for which one of these cases has a point on this machine:
-/// instruction counts if the plan counts, times otherwise.
+/// Returns the IDs of the revisions at which a case of the plan already has a point from this
+/// machine. If the plan counts instructions, only points of instruction counts matter; otherwise,
+/// only points of other metrics.
 fn measured_revisions(
     plan: &SessionPlan,
     session: &SessionRequest,
@@ -262,7 +266,8 @@ struct BackfillRun<'a, 'l> {
     measured: BTreeSet<String>,
     /// Earlier failures: revision ID, build command and session.
     earlier_failures: Vec<(String, String, i64)>,
-    /// Plan of the newest revision, stored in place of a plan for revisions that have none.
+    /// Plan of the newest revision. A revision that cannot be built has no plan of its own and is
+    /// stored with this one.
     newest: SessionPlan,
     request: &'a BackfillRequest,
     session: &'a SessionRequest,
@@ -318,7 +323,7 @@ impl BackfillRun<'_, '_> {
         }))
     }
 
-    /// Returns the session options for a revision, independent of what is checked out.
+    /// Returns the session options with this revision as the origin, whatever is checked out.
     fn session_for(&self, revision: &Revision) -> SessionRequest {
         let origin = self.session.origin.clone().map(|origin| OriginRequest {
             revision: Some(revision.id.clone()),
@@ -330,14 +335,14 @@ impl BackfillRun<'_, '_> {
         }
     }
 
-    /// Returns the build command, which identifies repeated failures.
+    /// Returns the build command. A revision that failed with this command is not tried again.
     fn build_command(&self) -> String {
         let worktree = self.newest.variants[0].worktree.as_ref();
         let build = worktree.and_then(|worktree| worktree.build.as_ref());
         build.map(|build| build.command.clone()).unwrap_or_default()
     }
 
-    /// Records that a revision could not be measured, as a session without runs.
+    /// Stores a session without runs, which records that a revision could not be measured.
     fn note_failure(&mut self, revision: &Revision, message: &str) -> Result<()> {
         let mut plan = self.newest.clone();
         let variant = &mut plan.variants[0];
@@ -395,8 +400,8 @@ mod tests {
             let mut sorted = places.clone();
             sorted.sort_unstable();
             assert_eq!(sorted, (0..count).collect::<Vec<_>>());
-            // However early it ends, no gap is more than twice as wide as another, except for
-            // rounding.
+            // Wherever the sequence is cut off, no gap is more than twice as wide as another,
+            // except for rounding.
             for known in 2..count {
                 let mut seen = places[..known].to_vec();
                 seen.sort_unstable();

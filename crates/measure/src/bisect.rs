@@ -1,9 +1,9 @@
-//! Bisects a line of revisions: builds and measures what `analysis::bisect` asks for, storing
-//! results as it goes.
+//! Bisects a line of revisions: builds and measures what `analysis::bisect` asks for, and stores
+//! each result at once.
 //!
-//! Decides what a range of revisions is, how a revision becomes a variant, and when to stop. All
-//! other state is derived from the store, so a search that was killed can be resumed. Start at
-//! [`plan_bisection`], then [`start_bisection`].
+//! This module decides what a range of revisions is, how a revision becomes a variant, and when to
+//! stop. What the search knows is derived from the stored session, so a search that was killed can
+//! be resumed. Start at [`plan_bisection`], then [`start_bisection`].
 
 use super::{EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest};
 use crate::confirm::{SuspectChange, keep_cases};
@@ -33,8 +33,8 @@ use std::time::{Duration, Instant};
 /// Timeout for git to list the revisions of a line.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Maximum number of worktrees kept at a time. When it is reached, all worktrees but those of the
-/// two ends are released to make room for others.
+/// Maximum number of worktrees kept at a time. When this number is reached, all worktrees except
+/// the worktrees of the two ends are released.
 const MAX_READY: usize = 5;
 
 /// Options for a bisection.
@@ -42,7 +42,7 @@ const MAX_READY: usize = 5;
 pub struct BisectRequest {
     /// `GOOD..BAD`.
     pub range: String,
-    /// Whether the line follows all parents instead of only the first ones.
+    /// Whether the line follows all parents of a commit instead of only the first.
     pub along_all_parents: bool,
     /// Program to build from each revision, relative to the current folder.
     pub program: Option<PathBuf>,
@@ -50,9 +50,9 @@ pub struct BisectRequest {
     pub metric: Option<String>,
     /// Whether to confirm a change even if the benchmark itself changed, too.
     pub with_own_benchmarks: bool,
-    /// What to measure, without variants.
+    /// What to measure. The bisection sets the variants itself.
     pub measuring: MeasureRequest,
-    /// The stored change whose case is followed, if any.
+    /// A stored change whose case the search measures, if the search is about such a change.
     pub suspect: Option<SuspectChange>,
 }
 
@@ -121,7 +121,8 @@ pub fn load_interrupted(
     Ok((number, plan))
 }
 
-/// Parses the range into its two ends, as typed, and the revisions between them.
+/// Parses the range. Returns its two ends as the user typed them, and the line of revisions from
+/// the good end to the bad end.
 fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)> {
     let range = &request.range;
     let (good, bad) = range
@@ -188,7 +189,7 @@ fn check_case(plan: &SessionPlan) -> Result<()> {
     )
 }
 
-/// Searches from the beginning.
+/// Runs a search from its beginning.
 ///
 /// # Errors
 /// Fails if the store cannot be written.
@@ -265,7 +266,7 @@ fn run_search(
 struct BisectRun<'a, 'l> {
     begin: Instant,
     plan: SessionPlan,
-    /// The session as stored.
+    /// The session, kept equal to its record in the store.
     session: Session,
     recorder: SessionRecorder<'a>,
     listener: &'a mut EventListener<'l>,
@@ -391,8 +392,8 @@ impl BisectRun<'_, '_> {
         })
     }
 
-    /// Creates the variant of a revision that has not been built in this search, modeled on the
-    /// good end.
+    /// Creates the variant of a revision that this search has not built yet. The new variant is a
+    /// copy of the good end's variant, moved to the worktree of the revision.
     fn create_variant(&mut self, revision: &LineRevision) -> Result<Variant> {
         let good = &self.plan.variants[0];
         let good_worktree = good
@@ -530,7 +531,8 @@ impl BisectRun<'_, '_> {
     }
 }
 
-/// Records the events of a block in the session, translating its slot numbers.
+/// Records the events of a block in the session, translating the slot numbers of the block into
+/// slot numbers of the session.
 struct BlockRecorder<'a, 'r> {
     block: &'a BisectBlock,
     session: &'a mut Session,

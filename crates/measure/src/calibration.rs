@@ -1,7 +1,7 @@
 //! Measures a program against itself, to calibrate later comparisons on this machine.
 //!
-//! Decides how many runs a calibration takes. The analysis decides what counts as a false alarm.
-//! Start at [`plan_calibration`].
+//! This module decides how many runs a calibration takes; the analysis decides what counts as a
+//! false alarm. Start at [`plan_calibration`].
 
 use super::{EventListener, MeasureRequest, PreparedPlan, load_interrupted_plan};
 use anyhow::ensure;
@@ -10,9 +10,9 @@ use speedwell_model::{RunCount, StoppingDesign, Variant};
 use speedwell_results::store::Store;
 use std::time::Duration;
 
-/// Runs per side in one comparison. Five blocks of four have 7776 arrangements, all of them
-/// counted, which gives p-values fine enough for a true error rate of 4.5 %; four blocks would give
-/// 4.2 % (crates/stats/DERIVATIONS.md, "Calibration").
+/// Runs per side in one comparison. Five blocks of four runs can be arranged in 7776 ways. The
+/// analysis enumerates all of them, so its p-values are fine enough for a true error rate of 4.5 %.
+/// With four blocks, the rate would be 4.2 % (crates/stats/DERIVATIONS.md, "Calibration").
 const DEFAULT_RUNS: u32 = 10;
 
 /// Minimum number of runs per side for a meaningful p-value.
@@ -24,7 +24,7 @@ pub const CALIBRATION_TAG: &str = "calibration";
 /// Returns the number of runs per side in one comparison.
 ///
 /// # Errors
-/// Fails if too few are requested.
+/// Fails if fewer runs than the minimum are requested.
 pub fn runs_per_side(requested: Option<u32>) -> anyhow::Result<u32> {
     let runs = requested.unwrap_or(DEFAULT_RUNS);
     ensure!(
@@ -34,8 +34,8 @@ pub fn runs_per_side(requested: Option<u32>) -> anyhow::Result<u32> {
     Ok(runs)
 }
 
-/// Plans to measure the targets against themselves: `comparisons` in total, spread evenly over the
-/// cases.
+/// Creates a plan that measures each target against itself. `comparisons` is the total number of
+/// comparisons, spread evenly over the cases.
 ///
 /// # Errors
 /// Fails if a target or value is unknown.
@@ -71,7 +71,7 @@ pub fn resume_calibration(
     Ok(plans)
 }
 
-/// Gives every case its share of the comparisons, in whole blocks.
+/// Distributes the comparisons evenly over the cases. Each comparison consists of whole blocks.
 fn spread_comparisons(plan: &mut SessionPlan, runs: u32, comparisons: u32) {
     let block = plan.design.runs_per_block.max(1);
     let runs_per_comparison = runs.div_ceil(block).saturating_mul(block);

@@ -1,7 +1,8 @@
 //! Measures a suspected change again.
 //!
-//! Decides what to measure for a stored change: the case and the target come from a session that
-//! has them. `analysis::confirm` decides how many runs that takes. Start at [`prepare_change`].
+//! This module decides what to measure for a stored change, and takes the case and the target from
+//! a session that has measured them. `analysis::confirm` decides how many runs a confirmation
+//! takes. Start at [`prepare_change`].
 
 use super::{MeasureRequest, PreparedPlan, RevisionRequest, revisions};
 use anyhow::{Context, Result, bail, ensure};
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 pub struct SuspectChange {
     /// The change.
     pub change: RecordedChange,
-    /// Its series.
+    /// The series of the change.
     pub series: SeriesKey,
     /// Machines with points of the series.
     pub machines: Vec<Machine>,
@@ -38,18 +39,18 @@ impl SuspectChange {
         })
     }
 
-    /// Whether it is a change of the case and metric with these names.
+    /// Whether this is a change of the case and metric with these names.
     pub fn is_of(&self, case: &str, metric: &str) -> bool {
         self.series.case == case && self.series.metric.name == metric
     }
 }
 
-/// Changes between the same revisions of one target, measured in one session.
+/// Changes between the same two revisions of one target. One session measures all of them.
 #[derive(Debug, Clone)]
 pub struct SuspectGroup {
     /// The changes.
     pub suspects: Vec<SuspectChange>,
-    /// What to measure for them.
+    /// What to measure for these changes.
     pub request: MeasureRequest,
 }
 
@@ -108,7 +109,7 @@ fn measures_series(job: &BenchmarkJob, series: &SeriesKey) -> bool {
     }
 }
 
-/// Whether all variants are the same program, so that measuring says nothing about a change.
+/// Whether all variants are the same program. Measuring them would then say nothing about a change.
 pub fn are_identical(plans: &PreparedPlan) -> bool {
     revisions::are_identical(&plans.plan)
 }
@@ -117,7 +118,7 @@ pub fn are_identical(plans: &PreparedPlan) -> bool {
 /// supplies the options.
 ///
 /// # Errors
-/// Fails if a change does not exist or no session knows the target of its case.
+/// Fails if a change does not exist, or if no stored session has the target of its case.
 pub fn group_changes(
     store: &Store,
     numbers: &[i64],
@@ -253,7 +254,8 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
                 .cloned()
                 .context("the plan has no variants")?;
             if variant.worktree.take().is_some() {
-                // The environment was filled in for another revision and will be filled in again.
+                // The environment was filled in for the worktree of another revision. It is filled
+                // in again for the new worktree.
                 variant.environment.clear();
             }
             return Ok((job.clone(), variant));

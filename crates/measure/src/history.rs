@@ -1,8 +1,8 @@
-//! Results over time: brings the store up to date with its sessions and the repository, and
-//! searches every series for changes.
+//! Loads the results of a project over time: brings the store up to date with its sessions and the
+//! repository, and searches every series for changes.
 //!
-//! Decides which branch is the line whose history is shown, what to query from git and what to
-//! cache. `analysis::trend` decides where changes are. Start at [`load_history`].
+//! This module decides which branch is the line whose history is shown, what to query from git and
+//! what to cache. `analysis::trend` decides where changes are. Start at [`load_history`].
 
 use anyhow::{Context, Result, bail};
 use regex::Regex;
@@ -26,8 +26,8 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of recently measured revisions by which a repository is recognized.
 const RECENT_REVISIONS: u32 = 50;
 
-/// Prefix of the names of lines that are not from a repository; their revisions are ordered by
-/// first measurement. No branch name starts with it.
+/// Prefix of the names of lines that do not come from a repository. The revisions of such a line
+/// are in the order of their first measurement. No branch name starts with this prefix.
 const MEASURED_ORDER_PREFIX: char = '/';
 
 /// Options for a project's history.
@@ -35,13 +35,15 @@ const MEASURED_ORDER_PREFIX: char = '/';
 pub struct HistoryRequest {
     /// The branch to use as the line.
     pub branch: Option<String>,
-    /// Patterns on case IDs. A case is selected if one matches, or if there are none.
+    /// Patterns for case IDs. A case is selected if its ID matches a pattern, or if there are no
+    /// patterns.
     pub filters: Vec<Regex>,
     /// Parameter values that cases must have.
     pub sets: Vec<(String, String)>,
-    /// Names of metrics; empty for the primary ones, `all` for all.
+    /// Names of metrics. If empty, the primary metrics are selected; the name `all` selects all
+    /// metrics.
     pub metrics: Vec<String>,
-    /// If set, every value is divided by that of this variant in the same session.
+    /// If set, every value is divided by the value of this variant in the same session.
     pub relative: Option<String>,
     /// The smallest change that matters, as a fraction.
     pub threshold: f64,
@@ -53,8 +55,8 @@ pub struct HistoryRequest {
     pub max_points: Option<usize>,
     /// Joins results across changes of the benchmark itself.
     pub ignores_benchmark_changes: bool,
-    /// Adds everything else about the whole series: changes of the environment, names of revisions,
-    /// failures, and the continuation of the branch from which this one forked.
+    /// Adds further information about the whole series: changes of the environment, names of
+    /// revisions, failures, and the continuation of the branch from which the line forked.
     pub includes_details: bool,
 }
 
@@ -151,7 +153,7 @@ pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> 
     analysis::check_metrics(&settings, metric_names).context("in --metric")
 }
 
-/// Maximum number of sessions listed as dated in the future.
+/// Maximum number of sessions to name in the warning about dates in the future.
 const FUTURE_NAMED: usize = 3;
 
 /// Warns about sessions dated in the future by a wrong clock.
@@ -195,7 +197,8 @@ fn shared_label_warning(store: &Store, machine: u32, label: &str) -> Result<Opti
     }))
 }
 
-/// Finds the default branch and the fork point if the line is another branch that forked from it.
+/// Returns the default branch and the fork point, if the line is a different branch that forked
+/// from the default branch.
 fn find_parent_branch<'a>(
     store: &mut Store,
     git: &GitRepository,
@@ -228,7 +231,7 @@ fn find_parent_branch<'a>(
 }
 
 /// Computes points for sessions that have none yet, the newest first and at most `max_sessions` of
-/// them. Returns how many are still missing.
+/// them. Returns the number of sessions that still have no points.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.
@@ -328,7 +331,7 @@ pub(crate) fn branch_tip(git: &GitRepository, branch: &str) -> Option<String> {
     let tips = ref_prefixes.map(|prefix| git.commit_id(&format!("{prefix}{branch}")));
     match tips {
         [Some(local), Some(remote)] if local != remote => {
-            // If not behind, the local branch is ahead or has diverged.
+            // If the local branch is not behind, it is ahead or has diverged.
             let is_behind = git.merge_base(&local, &remote).as_ref() == Some(&local);
             Some(if is_behind { remote } else { local })
         }
@@ -336,7 +339,8 @@ pub(crate) fn branch_tip(git: &GitRepository, branch: &str) -> Option<String> {
     }
 }
 
-/// Brings the stored line up to its newest commit, unless the repository belongs to something else.
+/// Brings the stored line up to its newest commit. Returns `false` if the line stays as it is,
+/// because the repository seems to be unrelated to the measured revisions.
 fn update_line(
     store: &mut Store,
     git: &GitRepository,
@@ -385,8 +389,8 @@ fn update_line(
 }
 
 /// Whether the repository contains one of the most recently measured revisions, or its line
-/// contains a revision with the same files. A shallow clone may lack them, so it is always
-/// accepted.
+/// contains a revision with the same files. A shallow clone may lack those revisions, so it is
+/// always accepted.
 fn is_measured_repository(store: &Store, git: &GitRepository, line: &[Revision]) -> Result<bool> {
     let measured = store.newest_revisions(RECENT_REVISIONS)?;
     let ids: Vec<&str> = measured.iter().map(|(id, _)| &**id).collect();
@@ -418,7 +422,7 @@ fn order_as_measured(
     Ok(name)
 }
 
-/// Tags and annotations, by revision.
+/// Returns the tags and notes of revisions, by revision ID.
 fn revision_labels(store: &Store, git: &GitRepository) -> Result<HashMap<String, Vec<String>>> {
     let mut labels: HashMap<String, Vec<String>> = HashMap::new();
     for (id, tag) in git.tags_by_commit() {
@@ -430,7 +434,8 @@ fn revision_labels(store: &Store, git: &GitRepository) -> Result<HashMap<String,
     Ok(labels)
 }
 
-/// The requested series by their current names, in the order of their first session.
+/// Returns the requested series under their current names, each with the stored series that belong
+/// to it, in the order of their first session.
 fn select_series(
     store: &Store,
     request: &HistoryRequest,
@@ -473,7 +478,7 @@ fn matches_request(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequ
     is_metric && request.relative.as_ref() != Some(&key.variant) && has_case(&key.case, request)
 }
 
-/// Whether the request selects a case, by its id.
+/// Whether the request selects the case with this ID.
 fn has_case(case: &str, request: &HistoryRequest) -> bool {
     let filters = &request.filters;
     let has_value = |(name, value): &(String, String)| {
@@ -484,10 +489,10 @@ fn has_case(case: &str, request: &HistoryRequest) -> bool {
         && request.sets.iter().all(has_value)
 }
 
-/// The current name of a case: the case or its benchmark may have been renamed.
+/// Returns the current name of a case: the case or its benchmark may have been renamed.
 pub(crate) fn current_name(case: &str, renames: &BTreeMap<String, String>) -> String {
     let mut name = case.to_owned();
-    // There are no cycles, but this terminates even if another program has written one.
+    // Renames have no cycles, but the loop ends even if another program has written a cycle.
     for _ in 0..=renames.len() {
         let (benchmark, values) = name.split_at(name.find(' ').unwrap_or(name.len()));
         match (renames.get(&name), renames.get(benchmark)) {
@@ -499,7 +504,7 @@ pub(crate) fn current_name(case: &str, renames: &BTreeMap<String, String>) -> St
     name
 }
 
-/// The values of `variant` in the same cases, by session.
+/// Returns the values of `variant` in the cases of `members`, by session.
 fn reference_values(
     store: &Store,
     members: &[StoredSeries],
@@ -518,7 +523,8 @@ fn reference_values(
     Ok(values)
 }
 
-/// Divides every point by the reference value of its session; drops points whose session has none.
+/// Divides every point by the reference value of its session; drops points whose session has no
+/// reference value.
 fn divide_by_reference(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
     points.retain_mut(|TrendPoint { session, point, .. }| {
         let Some(reference) = references.get(session) else {
@@ -537,7 +543,7 @@ struct HistoryReader<'a> {
     line: String,
     request: &'a HistoryRequest,
     target: Option<ParentBranch<'a>>,
-    /// Revisions by number, with their positions; `None` for those not on the line.
+    /// Revisions by number, with their positions; `None` for revisions that are not on the line.
     revisions: HashMap<i64, Option<(u32, Arc<Revision>)>>,
     environment_facts: HashMap<i64, EnvironmentFacts>,
     failures: Option<LineFailures>,
@@ -553,13 +559,13 @@ struct ParentBranch<'a> {
     reader: Box<HistoryReader<'a>>,
     /// Position of the fork point on the line.
     fork_on_line: u32,
-    /// Position of the same revision on the branch.
+    /// Position of the fork point on the parent branch.
     fork_on_branch: u32,
 }
 
 impl ParentBranch<'_> {
-    /// Returns the points that a series has on the parent branch after the fork, at positions
-    /// relative to the line.
+    /// Returns the points that a series has on the parent branch from the fork on. Their positions
+    /// are converted to positions on the line.
     fn continuation(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
         let mut points = self.reader.read_points(store, members)?;
         points.retain(|point| point.is_searched() && point.position >= self.fork_on_branch);
@@ -872,7 +878,8 @@ mod tests {
 
     const LINE: &str = "line of a test";
 
-    /// A session at this position of the line; values rise by 5 % at 90 and again at 170.
+    /// Stores a session at this position of the line. The values rise by 5 % at position 90 and
+    /// again at position 170.
     fn measure(store: &mut Store, place: u32) -> i64 {
         let revision = |place: u32| Revision {
             id: format!("{place:040x}"),
@@ -920,8 +927,8 @@ mod tests {
         number
     }
 
-    /// The result of a search: levels and changes, without the numbers assigned by earlier
-    /// searches.
+    /// Searches the series and describes the result: levels and changes, without the numbers that
+    /// earlier searches assigned.
     fn look(store: &mut Store) -> String {
         let request = HistoryRequest {
             branch: Some(LINE.to_owned()),

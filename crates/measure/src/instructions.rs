@@ -1,9 +1,9 @@
-//! Prepares counting instructions: checks that they can be counted, and decides for how many
-//! iterations.
+//! Prepares a plan that counts instructions: checks that the instructions can be counted, and
+//! decides how many iterations each run executes.
 //!
-//! All variants run the same number of iterations, a power of ten found by a short trial of the
-//! baseline at full speed: a program runs about fifty times slower while its instructions are
-//! counted. Start at [`prepare_counting`].
+//! All variants run the same number of iterations, a power of ten. A short trial of the baseline
+//! finds this number. The trial runs at full speed, because a program is about fifty times slower
+//! while its instructions are counted. Start at [`prepare_counting`].
 
 use crate::pairs::{reject_waiting, run_trials};
 use anyhow::{Context, bail, ensure};
@@ -26,7 +26,7 @@ const TRIAL_SAMPLES: SampleDivision = SampleDivision {
 
 const HINT: &str = "hint: leave out --metric instructions";
 
-/// Fills in what depends on the cases: the tool, and the iterations of each case.
+/// Fills in the version of the tool that counts, and the number of iterations of each case.
 ///
 /// # Errors
 /// Fails if valgrind is missing, or the work cannot be counted.
@@ -68,7 +68,7 @@ fn one_sample(iterations: u64) -> SampleDivision {
     }
 }
 
-/// Checks what does not depend on the programs.
+/// Checks the conditions that can be checked without running a program.
 fn check_plan(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.design.order == RunOrder::Blocks
@@ -98,7 +98,7 @@ fn check_plan(plan: &SessionPlan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The installed version, as in `valgrind-3.19.0`.
+/// Returns the installed version of valgrind, for example `valgrind-3.19.0`.
 fn valgrind_version() -> anyhow::Result<String> {
     const MISSING: &str = "instructions are counted by valgrind, which is not installed\nhint: apt install valgrind, dnf \
                            install valgrind";
@@ -115,7 +115,8 @@ fn valgrind_version() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The largest power of ten of iterations that fits into the target duration.
+/// Returns how many iterations fit into the target duration, rounded down to a power of ten; at
+/// least one.
 fn iterations_that_fit(run: &Run) -> Option<u64> {
     let time_ns = match run.value_of(Metric::TIME) {
         Some(time_ns) => time_ns,

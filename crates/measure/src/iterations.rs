@@ -1,8 +1,9 @@
-//! Searches for a number of iterations that makes benchmark files long and steady enough.
+//! Searches for a number of iterations with which the samples of benchmark files are long and
+//! steady enough.
 //!
-//! Decides which files to measure with how many iterations: first in single runs until samples are
-//! long enough, then in enough runs to show the variation. `analysis::iterations` decides when
-//! samples are long enough and which number comes next. Start at [`search_iterations`].
+//! This module measures each file first in single runs, until its samples are long enough, and then
+//! in several runs, which show how much they vary. `analysis::iterations` decides when samples are
+//! long enough and which number of iterations to try next. Start at [`search_iterations`].
 
 use super::session::check_processors;
 use super::{
@@ -22,7 +23,8 @@ use speedwell_runner::SessionEnd;
 pub struct IterationsRequest {
     /// The files and how to measure them.
     pub measuring: MeasureRequest,
-    /// Runs of every case and variant for each number of iterations, to compute the variation.
+    /// Number of runs of every case and variant at each number of iterations. The variation is
+    /// computed from these runs.
     pub runs: u32,
     /// The parameter that counts the iterations.
     pub parameter: String,
@@ -33,13 +35,13 @@ pub struct IterationsRequest {
 /// A benchmark file with its search.
 #[derive(Debug, Clone)]
 pub struct FileSearch {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// State of its search.
+    /// State of the search for this file.
     pub search: IterationSearch,
-    /// Whether it cannot be measured.
+    /// Whether the file cannot be measured.
     pub failed: bool,
-    /// Whether its samples are long enough.
+    /// Whether the samples of the file are long enough.
     is_long: bool,
 }
 
@@ -50,7 +52,7 @@ pub struct IterationsResult {
     pub files: Vec<FileSearch>,
     /// All failures.
     pub failures: Vec<StepFailure>,
-    /// How it ended.
+    /// How the search ended.
     pub ended: SessionEnd,
 }
 
@@ -166,7 +168,8 @@ impl SearchRounds<'_, '_> {
                 |file: &&mut FileSearch| !file.failed && file.search.next_number().is_some();
             let mut unfinished: Vec<&mut FileSearch> =
                 files.iter_mut().filter(is_unfinished).collect();
-            // Lengthen short samples first, for which single runs suffice.
+            // Files with short samples come first, because a single run shows whether samples are
+            // long enough.
             let has_short_samples = unfinished.iter().any(|file| !file.is_long);
             unfinished.retain(|file| file.is_long != has_short_samples);
             if unfinished.is_empty() {
@@ -238,7 +241,7 @@ impl SearchRounds<'_, '_> {
     }
 }
 
-/// Results by file, without files in which a run failed.
+/// Returns the results by file, without files in which a run failed.
 fn group_by_file(
     plan: &SessionPlan,
     session: &Session,
@@ -291,7 +294,8 @@ fn group_by_file(
     files.into_iter().filter_map(level).collect()
 }
 
-/// Name of a case without the searched number, with its variant if there are several.
+/// Returns the name of a case without the number of iterations, followed by the variant if there
+/// are several variants.
 fn series_name(case: &Case, variant: &str, plan: &SessionPlan, parameter: &str) -> String {
     let mut case = case.clone();
     case.values.retain(|(name, _)| name != parameter);

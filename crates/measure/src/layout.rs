@@ -1,8 +1,8 @@
-//! Memory layout: checks whether programs can be laid out anew for every run, and evaluates how
-//! much builds differ.
+//! Varies the memory layout of programs: checks whether programs can be laid out anew for every
+//! run, and evaluates how much builds differ.
 //!
-//! Decides how many runs share a build, what cannot be relinked, and which spreads to store. Start
-//! at [`check_layout`].
+//! This module decides how many runs share a build, what cannot be relinked, and which spreads to
+//! store. Start at [`check_layout`].
 
 use anyhow::{bail, ensure};
 use speedwell_analysis::{LayoutSpread, layout_spreads};
@@ -11,8 +11,8 @@ use speedwell_harness::{BenchmarkJob, SourceKind, build_cost};
 use speedwell_model::{LayoutVariation, Metric, RunOrder, Session, SnippetLanguage};
 use speedwell_results::store::Store;
 
-/// The looks (interim analyses) of a comparison whose runs share builds, as numbers of runs: each
-/// comes after a whole number of builds, the last after all of them.
+/// Returns the looks (interim analyses) of a comparison, as numbers of runs. If runs share builds,
+/// each look comes after a whole number of builds, and the last look comes after all builds.
 pub fn build_looks(default_looks: &[u32], builds: u32) -> Vec<u32> {
     let max_runs = default_looks.iter().copied().max().unwrap_or(0);
     if builds == 0 || builds >= max_runs {
@@ -87,8 +87,8 @@ fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> 
     }
 }
 
-/// Stores how much the session's builds differ. Later sessions with one build are compared with
-/// that.
+/// Stores how much the session's builds differ. The analysis of later sessions with only one build
+/// uses these values.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.

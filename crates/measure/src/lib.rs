@@ -4,8 +4,8 @@
 //! Messages go to an [`EventListener`]; nothing here prints, or depends on options, reports or exit
 //! statuses. Start at [`PreparedPlan::read`], then [`measure_session`].
 //!
-//! Import cycle: a request names the machines to use (`fleet`) or to hold (`roles`), and these
-//! modules measure requests.
+//! Some modules import each other: a request names the machines to use (`fleet`) or to hold
+//! (`roles`), and these two modules measure requests.
 
 pub mod backfill;
 pub mod bisect;
@@ -55,8 +55,8 @@ use std::sync::{Mutex, PoisonError};
 /// Observes a measurement, and the reading of benchmarks before it.
 pub type EventListener<'a> = dyn SessionObserver + Send + 'a;
 
-/// Lets several threads send events before the first run. Errors are ignored: a listener that fails
-/// then fails again once measuring starts.
+/// Lets several threads send events before the first run. Errors are ignored, because a listener
+/// that fails now will fail again once measuring starts.
 pub fn shared_emitter(listener: &mut EventListener<'_>) -> impl Fn(&SessionEvent<'_>) + Sync {
     let shared = Mutex::new(listener);
     move |event| {

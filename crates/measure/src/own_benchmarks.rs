@@ -1,8 +1,9 @@
 //! Finds what each variant measures besides the code of its revision: its own version of a
 //! benchmark, and files of the user's checkout.
 //!
-//! Decides what to record with every variant, from which the analysis knows what cannot be
-//! compared, and what to warn about before measuring. Start at [`record_benchmarks`].
+//! This module decides what to record with every variant, so that the analysis knows which results
+//! cannot be compared. It also decides what to warn about before measuring. Start at
+//! [`record_benchmarks`].
 
 use anyhow::{Result, bail};
 use speedwell_harness::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
@@ -15,7 +16,7 @@ use speedwell_runner::worktree;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Commands that install packages, by the file that lists them.
+/// Files that list packages, each with the command that installs these packages.
 const INSTALLERS: [(&str, &str); 5] = [
     ("package-lock.json", "npm ci"),
     ("yarn.lock", "yarn install --frozen-lockfile"),
@@ -25,10 +26,10 @@ const INSTALLERS: [(&str, &str); 5] = [
 ];
 
 /// Records with every variant what its benchmarks do, and which files a revision loads from the
-/// checkout instead of its own.
+/// checkout instead of from its own worktree.
 ///
 /// # Errors
-/// Fails if the benchmarks of a revision need packages that are not installed there.
+/// Fails if the benchmarks of a revision need packages that are not installed in its worktree.
 pub fn record_benchmarks(
     variants: &mut [Variant],
     suite: &mut DiscoveredBenchmarks,
@@ -46,9 +47,9 @@ pub fn record_benchmarks(
     Ok(())
 }
 
-/// Finds project files that the benchmarks load from the checkout. Listing shows which files are
-/// loaded; files named in JavaScript sources count, too, as they may be loaded only while
-/// measuring.
+/// Finds project files that the benchmarks load from the checkout. Listing the cases shows which
+/// files are loaded. Files that are named in JavaScript sources also count, because some are loaded
+/// only while measuring.
 fn find_strays(
     variant: &Variant,
     worktree: &VariantWorktree,
@@ -147,7 +148,8 @@ fn missing_packages(source: &BenchmarkSource, worktree: &VariantWorktree) -> Opt
     ))
 }
 
-/// Warns that results do not belong to their revisions.
+/// Returns a warning if variants load files from the checkout, so that their results do not belong
+/// to their revisions.
 fn strays_warning(variants: &[Variant]) -> Option<String> {
     let affected: Vec<&Variant> = variants
         .iter()

@@ -1,8 +1,9 @@
 //! Checks whether a plan can be measured in pairs of runs that share one processor.
 //!
-//! Pairs are compared by processor time, which says nothing about work that waits, and less about
-//! work that uses several processors. A trial of the baseline alone, which favors no side, decides
-//! this before the first stored run. Start at [`check_paired`].
+//! Pairs are compared by processor time. This time says nothing about work that waits, and little
+//! about work that uses several processors. A trial before the first stored run shows whether the
+//! work waits. The trial runs only the baseline, so that it favors no side. Start at
+//! [`check_paired`].
 
 use anyhow::{bail, ensure};
 use speedwell_harness::plan::SessionPlan;
@@ -18,13 +19,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Minimum share of its lifetime in which a process must use the processor or be runnable.
+/// Minimum fraction of its lifetime in which a process must use the processor or be runnable.
 const MIN_BUSY_SHARE: f64 = 0.5;
 
-/// Number of trials. Work that waits does so in each of them.
+/// Maximum number of trials. Work that waits does so in every trial.
 const MAX_TRIALS: usize = 3;
 
-/// Interval between checks of the process.
+/// Interval between checks whether the process wants a processor.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 
 const HINT: &str = "hint: --order blocks";
@@ -108,7 +109,7 @@ pub fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result
     )
 }
 
-/// Checks what does not depend on the programs.
+/// Checks the conditions that can be checked without running a program.
 fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.variants.len() > 1,
@@ -138,7 +139,7 @@ fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
 pub struct PairTrial {
     /// The run.
     pub run: Run,
-    /// Share of its lifetime in which it was running or waiting for a processor.
+    /// Fraction of its lifetime in which the process was running or waiting for a processor.
     busy: f64,
 }
 
@@ -148,12 +149,12 @@ impl PairTrial {
     }
 }
 
-/// Runs the baseline of every case once, one after the other, and repeats that while a case seems
-/// to wait. Failures are left for the session to report.
+/// Runs the baseline of every case once, one after the other, and repeats these runs while a case
+/// seems to wait. Failures are left for the session to report.
 pub fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
     compile_snippets(plan)?;
-    // A case may only seem to wait: a first run reads its files from disk, and on a busy machine a
-    // short run is sampled too rarely.
+    // A case may seem to wait although it does not: the first run reads its files from disk, and on
+    // a busy machine, a short run is sampled too rarely.
     let mut trials = run_once(plan)?;
     for _ in 1..MAX_TRIALS {
         if !trials.iter().any(PairTrial::is_waiting) {
@@ -164,7 +165,8 @@ pub fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
     Ok(trials)
 }
 
-/// Compiles by a short run, so that compilation does not count as part of the snippets.
+/// Compiles the snippets in a short run, so that the time to compile does not count as part of
+/// their trial.
 fn compile_snippets(plan: &SessionPlan) -> anyhow::Result<()> {
     let is_compiled = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(language) if language.is_compiled());
     if plan.jobs.iter().any(is_compiled) {
@@ -223,7 +225,7 @@ impl BusySamples {
             .fetch_add(u32::from(is_busy == Some(true)), Ordering::Relaxed);
     }
 
-    /// Returns the share of busy samples since the last call; `None` if there were no samples.
+    /// Returns the fraction of busy samples since the last call; `None` if there were no samples.
     fn take_share(&self) -> Option<f64> {
         let (total, busy) = (
             self.total.swap(0, Ordering::Relaxed),
@@ -245,7 +247,8 @@ impl SessionObserver for TrialCollector<'_> {
         match event {
             SessionEvent::RunStarted { slot, .. } => self.slot = *slot,
             SessionEvent::RunFinished(run) => {
-                // One process may report several runs.
+                // One process may report several runs, which all get the busy fraction of the
+                // process.
                 let same_process = self.trials.last().filter(|last| last.run.slot == run.slot);
                 let share = same_process.map_or_else(
                     || busy_share(run.usage.as_ref(), run.wall_ns, self.samples.take_share()),
@@ -263,8 +266,9 @@ impl SessionObserver for TrialCollector<'_> {
     }
 }
 
-/// The share of a process's lifetime in which it used the processor or, according to the samples,
-/// was running or waiting for one.
+/// Returns the fraction of its lifetime in which a process was busy. This is the fraction in which
+/// it used the processor, or the fraction of samples in which it was running or waiting for a
+/// processor, whichever is larger.
 fn busy_share(usage: Option<&ResourceUsage>, wall_ns: u64, sampled_share: Option<f64>) -> f64 {
     let cpu_share = usage.map(|usage| usage.cpu_ns() as f64 / wall_ns.max(1) as f64);
     match (cpu_share, sampled_share) {

@@ -1,4 +1,4 @@
-//! Turns a request into a plan.
+//! Turns a request to measure into a plan.
 
 use super::{
     EventListener, MeasureRequest, PlanRequest, PreparedPlan, experiment, own_benchmarks, pairs,
@@ -49,11 +49,11 @@ impl PreparedPlan {
         ))
     }
 
-    /// Plans to measure programs against each other; `word` names the pattern that selects their
-    /// parts.
+    /// Creates a plan that compares programs with each other. If a pattern selects part of each
+    /// program, the part of each benchmark name that matches the pattern is replaced by `word`.
     ///
     /// # Errors
-    /// Fails if a program cannot be queried, or they have nothing in common.
+    /// Fails if a program cannot be queried, or the programs have no benchmark in common.
     pub fn plan_sides(
         sides: &[ComparisonSide],
         word: Option<&str>,
@@ -65,7 +65,8 @@ impl PreparedPlan {
         let mut suite = discover::common_benchmarks(sides, word, selection)?;
         let mut variants: Vec<Variant> = sides.iter().map(|side| side.variant.clone()).collect();
         if word.is_none() {
-            // Parts selected by a pattern are different benchmarks on purpose.
+            // Without a pattern, both sides should do the same work. Parts that a pattern selects
+            // are different benchmarks on purpose.
             for (variant, side) in variants.iter_mut().zip(sides) {
                 variant.work = side.fingerprint_work(&suite.jobs);
             }

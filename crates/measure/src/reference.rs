@@ -14,7 +14,7 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A resolved session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedSession {
-    /// Its number.
+    /// Number of the session.
     pub number: i64,
     /// What the word was resolved to, unless that is obvious.
     pub note: Option<String>,
@@ -23,7 +23,7 @@ pub struct ResolvedSession {
 /// Finds the session to which `word` refers.
 ///
 /// # Errors
-/// Fails if there is none, or git cannot tell.
+/// Fails if there is no such session, or git cannot find the merge base.
 pub fn find_session(store: &Store, word: &str) -> anyhow::Result<ResolvedSession> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let reference: SessionReference = word.parse()?;
@@ -39,8 +39,8 @@ pub fn find_session(store: &Store, word: &str) -> anyhow::Result<ResolvedSession
     Ok(ResolvedSession { number, note: None })
 }
 
-/// Resolves `word` to a revision ID: a revision, or a session such as `@base`. A word that git does
-/// not know is taken as an ID.
+/// Resolves `word`, which names a revision or a session such as `@base`, to a revision ID. A word
+/// that git does not know is taken as an ID.
 ///
 /// # Errors
 /// Fails if there is no such session, or its revision is unknown.
@@ -55,12 +55,13 @@ pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyho
     Ok(origin.revision)
 }
 
-/// Returns the position, on the line of the branch `line`, of what `word` names: a revision, or the
-/// revision of a session such as `@base`. If the revision is not on the line, returns the position
-/// where its branch forked from it.
+/// Returns the position of a revision in the first-parent history of the branch `line`. `word`
+/// names the revision, or a session with this revision, such as `@base`. If the revision is not in
+/// this history, returns the position at which the branch of the revision forked from it.
 ///
 /// # Errors
-/// Fails if `word` names neither, or the revision's branch did not fork from the line.
+/// Fails if `word` names neither a revision nor a session, or if the branch of the revision did not
+/// fork from `line`.
 pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u32> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let revision = resolve_revision(store, &git, word)?;
@@ -75,7 +76,7 @@ pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u3
     position.with_context(|| format!("'{word}' is not a revision in the history of '{line}'"))
 }
 
-/// Where `HEAD` forked from the branch that it will be merged into.
+/// The point at which `HEAD` forked from the branch into which it will be merged.
 pub struct BranchFork {
     /// The branch, as git names it.
     pub target: String,
@@ -83,8 +84,8 @@ pub struct BranchFork {
     pub id: String,
 }
 
-/// The merge base of `HEAD` and `branch`. The default is the branch that a CI job's pull request
-/// will be merged into, or else the default branch of the remote repository.
+/// Returns the merge base of `HEAD` and `branch`. The default of `branch` is the branch into which
+/// a CI job's pull request will be merged, or else the default branch of the remote repository.
 ///
 /// # Errors
 /// Fails if there is no such branch or no common commit, as in a shallow clone.
@@ -120,8 +121,8 @@ fn missing_branch_message(git: &GitRepository, name: &str) -> String {
     format!("no branch '{name}' here\nhint: {hint}")
 }
 
-/// The newest measured revision that the checkout and `branch` have in common, along the branch's
-/// first parents.
+/// Returns the session of the newest measured revision that the checkout and `branch` have in
+/// common. The search follows the first parents of the branch.
 fn find_base(
     store: &Store,
     git: &GitRepository,

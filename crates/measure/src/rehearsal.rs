@@ -1,9 +1,9 @@
 //! Rehearses a plan before the first run: checks that every variant starts and that the requested
 //! metrics exist.
 //!
-//! Decides what to start for these checks. Benchmark files were listed under the first variant, so
-//! the other variants list one file each; snippets run once under every variant. No result is kept.
-//! Start at [`rehearse_plan`].
+//! This module decides what to start for these checks. Benchmark files have already been listed
+//! under the first variant, so each of the other variants lists only one file. Snippets run once
+//! under every variant. No result is kept. Start at [`rehearse_plan`].
 
 use anyhow::{Context, Result, anyhow};
 use speedwell_analysis::{AnalysisSettings, check_metrics};
@@ -51,7 +51,7 @@ pub fn rehearse_plan(
     if plan.jobs.is_empty() && !serious_failures.is_empty() {
         return Err(describe_failures(&serious_failures, None));
     }
-    // Backfills and bisections record revisions that cannot be measured.
+    // Backfills and bisections are not rejected: they record which revisions cannot be measured.
     let is_rehearsed = matches!(
         plan.design.purpose,
         SessionPurpose::Measured | SessionPurpose::Confirm
@@ -140,8 +140,8 @@ fn starts_program(job: &BenchmarkJob) -> bool {
     starts && job.unavailable.is_none() && job.names.is_empty()
 }
 
-/// Runs every snippet once under every variant, in parallel unless one is a command: nothing is
-/// measured, so nothing is disturbed.
+/// Runs every snippet once under every variant. Unless one of the snippets is a command, these runs
+/// are parallel, because nothing is measured that they could disturb.
 fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
     let mut jobs: Vec<usize> = Vec::new();
     for (index, job) in plan.jobs.iter().enumerate() {
@@ -155,7 +155,7 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
             jobs.push(index);
         }
     }
-    // The baseline of pairs has been tried already, to find out whether it waits.
+    // In a paired plan, a trial has already run the baseline, to find out whether it waits.
     let first = usize::from(plan.design.order == RunOrder::Paired);
     let variants = first..plan.variants.len();
     let pairs: Vec<(usize, usize)> = jobs
@@ -198,7 +198,8 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
             Some(&plan.variants[*variant]),
         ));
     }
-    // A snippet that fails while running has started; its runs report the failure.
+    // A snippet that fails while it runs has started. The runs of the session will report its
+    // failure.
     let is_permanent = |(_, failure): &(usize, StepFailure)| failure.cause.is_compile_error();
     if !failures.is_empty() && failures.len() == pairs.len() && failures.iter().all(is_permanent) {
         let all: Vec<&StepFailure> = failures.iter().map(|(_, failure)| failure).collect();
@@ -208,7 +209,8 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
 }
 
 /// Whether this is a command that the shell can parse and whose program exists. If nothing is
-/// compared with it, its first run reveals as much as a rehearsal, which takes just as long.
+/// compared with such a command, its first run shows as much as a rehearsal, which would take just
+/// as long.
 fn is_known_command(job: &BenchmarkJob, variant: &Variant) -> bool {
     let Some(snippet) = job.snippet_under(variant) else {
         return false;
@@ -255,7 +257,7 @@ fn check_defined_metrics(definitions: &[&Experiment], settings: &AnalysisSetting
     let is_open = groups().any(|group| !group.files.is_empty());
     let is_known = |name: &String| groups().any(|group| group.find_metric(name).is_some());
     if is_open || settings.wants_all_metrics() || settings.metrics.iter().all(is_known) {
-        // Only runs reveal what the benchmark files of a group report.
+        // If a group has benchmark files, only runs show which metrics these files report.
         return Ok(());
     }
     let names: Vec<String> = groups().flat_map(BenchmarkGroup::metric_names).collect();
@@ -272,7 +274,8 @@ fn is_not_started(failure: &StepFailure) -> bool {
 }
 
 /// Describes the first failure with its output and a command that repeats it, then failures with
-/// other reasons. A program that did not start, or code that did not compile, takes one line.
+/// other reasons. A program that did not start, or code that did not compile, is described in one
+/// line.
 fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> anyhow::Error {
     let Some(first) = failures.first() else {
         return anyhow!("nothing can be measured");
@@ -309,7 +312,8 @@ fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> an
     )
 }
 
-/// Explains why a target lists no cases, with its output and a command that repeats it.
+/// Explains why a target lists no cases, with the output of the target and a command that repeats
+/// the failure.
 pub fn describe_failure(failure: &StepFailure) -> String {
     format!(
         "'{}' {}{}{}",
@@ -339,8 +343,8 @@ fn replay_hint(failure: &StepFailure) -> String {
     }
 }
 
-/// The reason of a failure on one line: with the source location of a compile error, or the last
-/// line of stderr.
+/// Returns the reason of a failure on one line: with the source location of a compile error, or the
+/// last line of stderr.
 fn failure_reason(failure: &StepFailure) -> String {
     let cause = failure.cause.to_string();
     let mut lines = failure.stderr_tail.lines().map(str::trim);

@@ -1,4 +1,4 @@
-//! Options for measuring, as plain data. Decides the defaults.
+//! Defines the options for measuring, as plain data, and their defaults.
 
 use crate::fleet::FleetRequest;
 use crate::layout;
@@ -21,12 +21,12 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Default number of runs if nothing is compared: the smallest for which minimum and maximum are a
-/// 95 % interval of the median (1 - 2 / 2^6 = 96.9 %).
+/// Default number of runs if nothing is compared: the smallest number for which minimum and maximum
+/// bound a 95 % interval of the median (1 - 2 / 2^6 = 96.9 %).
 const RUNS_OF_ONE_VARIANT: u32 = 6;
 
-/// Numbers of pairs after which the sequential test looks at the results. Eight are too few: their
-/// smallest p-value, 2/2^8, is above the first limit.
+/// Numbers of pairs after which the sequential test looks at the results. Eight pairs are too few:
+/// the smallest p-value that they can give, 2/2^8, is above the limit of the first look.
 const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 
 /// Minimum number of runs per side to decide a comparison: the first default look.
@@ -41,7 +41,7 @@ const RUNS_FOR_PRECISION: u32 = 40;
 /// Options for measuring benchmarks.
 #[derive(Debug, Clone, Default)]
 pub struct MeasureRequest {
-    /// Files, folders, group names.
+    /// What to measure: files, folders and names of groups.
     pub targets: Vec<String>,
     /// Which of the targets' benchmarks to measure, with which parameter values.
     pub selection: BenchmarkSelection,
@@ -49,7 +49,7 @@ pub struct MeasureRequest {
     pub variants: VariantRequest,
     /// How to plan runs.
     pub plan: PlanRequest,
-    /// Whether to only list cases, for which nothing has to be installed.
+    /// Whether to only list the cases. Nothing has to be installed for that.
     pub only_lists: bool,
     /// Finds the fleet, for files whose roles run on different machines.
     pub fleet: Option<fn() -> anyhow::Result<FleetFile>>,
@@ -58,7 +58,7 @@ pub struct MeasureRequest {
 /// What to compare with what.
 #[derive(Debug, Clone, Default)]
 pub struct VariantRequest {
-    /// The variants; if empty, the ones declared in files are used.
+    /// The variants. If empty, the variants that files declare are used.
     pub given: Vec<Variant>,
     /// Variants that are revisions of the user's repository.
     pub revisions: Vec<RevisionRequest>,
@@ -66,7 +66,7 @@ pub struct VariantRequest {
     pub build: BuildRequest,
     /// The baseline; the first variant by default.
     pub baseline: Option<String>,
-    /// Arguments for every measured program, before the variant's own.
+    /// Arguments for every measured program. They come before the variant's own arguments.
     pub arguments: Vec<String>,
 }
 
@@ -75,10 +75,10 @@ pub struct VariantRequest {
 pub struct RevisionRequest {
     /// Index of the variant.
     pub variant: usize,
-    /// The revision as typed.
+    /// The revision as the user typed it.
     pub revision: String,
-    /// Program to build from it, relative to the current folder; if `None`, the target itself is
-    /// the revision's.
+    /// Program that is built from the revision, relative to the current folder. If `None`, the
+    /// target itself comes from the revision.
     pub program: Option<PathBuf>,
     /// Whether the variant is named after the revision, because it has no name of its own.
     pub names_variant: bool,
@@ -87,7 +87,8 @@ pub struct RevisionRequest {
 /// How to build revisions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BuildRequest {
-    /// Shell command, executed in the revision's counterpart of the current folder.
+    /// Shell command. It is executed in the folder of the revision's worktree that corresponds to
+    /// the current folder.
     pub command: Option<String>,
     /// Time limit of the build.
     pub limit: Duration,
@@ -102,7 +103,7 @@ pub struct PlanRequest {
     pub order: RunOrder,
     /// The clock whose time is compared.
     pub clock: ComparedClock,
-    /// Seed of all random choices; drawn by default.
+    /// Seed of all random choices. By default, it is drawn at random.
     pub seed: Option<u64>,
     /// Processors that measured processes may use.
     pub pin: Option<CpuSet>,
@@ -147,7 +148,7 @@ pub struct SamplingRequest {
 /// A search for the concurrency at which throughput stops growing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SearchRequest {
-    /// Levels are multiples of this; by default they double.
+    /// Levels are multiples of this number. By default, each level is twice the level before.
     pub step: Option<u32>,
     /// The highest level.
     pub limit: Option<u32>,
@@ -166,7 +167,7 @@ pub struct SessionRequest {
     pub tags: Vec<String>,
     /// The command line, stored with the session.
     pub command: Vec<String>,
-    /// What the user says about the measured code; `None` skips looking it up.
+    /// What the user says about the measured code. If `None`, the code is not looked up.
     pub origin: Option<OriginRequest>,
     /// The user's name for the machine.
     pub machine: Option<String>,
@@ -202,7 +203,8 @@ impl SessionRequest {
 }
 
 impl SearchRequest {
-    /// The rules of the search, from level `first` up to `limit` by default.
+    /// Returns the rules of the search, which starts at level `first`. `limit` is the highest level
+    /// if the request has none.
     pub fn search_rules(&self, first: u32, limit: u32) -> SaturationRules {
         let defaults = SaturationRules::default();
         let visits = self.visits.unwrap_or(defaults.visits);
@@ -218,8 +220,8 @@ impl SearchRequest {
 }
 
 impl VariantRequest {
-    /// Returns the variants, the baseline first: the given ones, else the ones declared in files,
-    /// else one plain variant.
+    /// Returns the variants, the baseline first. These are the given variants or, if none are
+    /// given, the variants declared in files or, if none are declared, one plain variant.
     ///
     /// # Errors
     /// Fails if two variants have the same name, the baseline is unknown, or a program is missing.
@@ -292,7 +294,8 @@ impl PlanRequest {
             baseline: variants[0].name.clone(),
             seed: self.seed.unwrap_or_else(draw_seed),
             runs_per_block,
-            // A confirmation asks whether there is a change; the interval shows its size.
+            // A confirmation asks only whether there is a change, so it has no threshold. The
+            // interval shows the size of the change.
             threshold: self.threshold.filter(|_| !self.is_confirmation()),
             experiment: None,
             definitions: suite.definitions(),
@@ -326,7 +329,7 @@ impl PlanRequest {
         )
     }
 
-    /// When to stop measuring a case.
+    /// Decides when to stop measuring a case.
     fn stopping_design(&self, runs: &RunCount, builds: u32) -> StoppingDesign {
         match *runs {
             RunCount::Fixed(runs) => StoppingDesign::Fixed { runs },
@@ -357,7 +360,7 @@ impl PlanRequest {
 }
 
 impl SamplingRequest {
-    /// The sampling for this many variants.
+    /// Returns the sampling options for this many variants.
     pub fn sampling_options(&self, variants: usize) -> SamplingOptions {
         let runs = match (self.runs, self.precision) {
             (Some(runs), _) => RunCount::Fixed(runs),
@@ -389,7 +392,7 @@ impl SamplingRequest {
         }
     }
 
-    /// The looks within the bounds on runs; the last is at the maximum.
+    /// Returns the looks within the bounds on runs. The last look is at the maximum number of runs.
     fn bounded_looks(&self, default_looks: &[u32]) -> Vec<u32> {
         let min_runs = self.min_runs.unwrap_or(0);
         let last = default_looks.last().copied().unwrap_or(0);
@@ -399,7 +402,8 @@ impl SamplingRequest {
         looks.chain([max_runs]).collect()
     }
 
-    /// Rejects bounds on runs between which no comparison of this many variants can be decided.
+    /// Rejects bounds on the number of runs within which a comparison of this many variants cannot
+    /// be decided.
     ///
     /// # Errors
     /// Fails if the minimum is above the maximum, or the maximum is below what a test needs.
@@ -443,7 +447,7 @@ pub fn draw_seed() -> u64 {
 pub struct PreparedPlan {
     /// What to execute.
     pub plan: SessionPlan,
-    /// Results of describing the benchmarks.
+    /// The discovered benchmarks, with the warnings and failures of the discovery.
     pub suite: DiscoveredBenchmarks,
     /// The session to resume, with its finished work.
     pub resumed: Option<ResumedSession>,
@@ -465,14 +469,15 @@ impl PreparedPlan {
 
 /// A session to resume.
 pub struct ResumedSession {
-    /// Its number.
+    /// Number of the session.
     pub number: i64,
-    /// Its finished slots.
+    /// Finished slots of the session.
     pub completed_slots: BTreeSet<u32>,
     /// Finished slots that failed.
     pub failed_slots: BTreeSet<u32>,
-    /// Its runs if it is measured on this machine. In a large session, only the runs still needed.
+    /// Runs of the session, if it is measured on this machine. For a large session, only the runs
+    /// that are still needed.
     pub runs: Vec<Run>,
-    /// Its finished slots without results, where runs are omitted.
+    /// Finished slots without results, if runs are omitted.
     pub empty_slots: Option<BTreeSet<u32>>,
 }

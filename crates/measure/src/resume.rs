@@ -31,8 +31,8 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
     ))
 }
 
-/// Loads the plan of the session `reference`. The rest may take the time `budget`, or else the
-/// session's own budget again.
+/// Loads the plan of the session `reference`. The rest of the session may take the time `budget`
+/// or, if `budget` is `None`, the session's own budget once more.
 ///
 /// # Errors
 /// Fails if there is no such session, or it has no plan because it was imported.
@@ -62,7 +62,7 @@ pub fn load_interrupted_plan(
     plan.sampling.budget_ms = budget.map(as_milliseconds).or(plan.sampling.budget_ms);
     attach_definitions(&mut plan)?;
     revisions::restore_worktrees(&plan, listener)?;
-    // The text of a definition file is stored with its plan.
+    // A definition file need not exist any longer, because its text is stored with the plan.
     let is_kept = |job: &BenchmarkJob| {
         job.source.kind == SourceKind::Experiment || job.source.definition.is_some()
     };
@@ -87,8 +87,8 @@ pub fn load_interrupted_plan(
     })
 }
 
-/// The finished work of a session. If it has more than `max_runs` runs, omits those no longer
-/// needed.
+/// Loads the finished work of a session. If the session has more than `max_runs` runs, omits the
+/// runs that are no longer needed.
 fn finished_work(
     store: &Store,
     number: i64,
@@ -96,7 +96,8 @@ fn finished_work(
     max_runs: usize,
 ) -> anyhow::Result<ResumedSession> {
     let finished = store.finished_slots(number)?;
-    // The workers of a distributed session know which of their cases are settled.
+    // In a distributed session, the workers know which of their cases are settled, so the runs are
+    // not needed here.
     let is_elsewhere = !store.list_shards(number)?.is_empty();
     let is_large = store.count_runs(number)? > max_runs && !needs_earlier_runs(plan);
     let session = if is_elsewhere || is_large {
@@ -119,8 +120,8 @@ fn finished_work(
     })
 }
 
-/// Gives jobs the text of their definition file as of the start of the session. Plans of earlier
-/// versions do not contain it, so the file is read, once.
+/// Gives jobs the text that their definition file had at the start of the session. Plans of earlier
+/// versions of this program do not contain this text. For such a plan, each file is read once.
 pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
     let to_definition = |source: DefinitionFile| Arc::new(suite::LazyDefinition::new(source));
     let mut definitions: Vec<Arc<suite::LazyDefinition>> = plan

@@ -1,9 +1,9 @@
-//! Variants that are revisions of the user's repository: turns typed names into folders with built
-//! programs.
+//! Prepares variants that are revisions of the user's repository: turns the names that the user
+//! typed into folders with built programs.
 //!
-//! Decides how a revision is named, which files come from it and which from the user's checkout,
-//! and when two sides are identical. `runner::worktree` decides how a revision gets into its
-//! folder. Start at [`check_out_revisions`].
+//! This module decides how a revision is named, which files come from it and which from the user's
+//! checkout, and when two sides are identical. `runner::worktree` decides how a revision gets into
+//! its folder. Start at [`check_out_revisions`].
 
 use super::{EventListener, RevisionRequest, VariantRequest, emit_warning, reference};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -109,8 +109,9 @@ fn differ_only_in_revision(request: &VariantRequest, index: usize) -> bool {
     parts(0) == parts(index)
 }
 
-/// Returns how to build revisions: in the folder of the worktree that corresponds to the current
-/// folder, or to the project file's folder.
+/// Returns the command that builds revisions, and the folder in the worktree in which it runs. That
+/// folder is the counterpart of the current folder or, if the command comes from the project file,
+/// of the folder of that file.
 fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option<BuildCommand>> {
     let (command, directory) = match &request.build.command {
         Some(command) => (command.clone(), checkout.inside.clone()),
@@ -173,7 +174,7 @@ fn built_program(typed: &Path, worktree: &VariantWorktree, checkout: &Checkout) 
     resolve_program(&program).map_err(|_| anyhow!(missing_program_message(typed, worktree)))
 }
 
-/// Variables with lists of folders that are searched for code.
+/// Environment variables with lists of folders that are searched for code.
 const SEARCH_PATHS: [&str; 6] = [
     "PYTHONPATH",
     "NODE_PATH",
@@ -183,8 +184,8 @@ const SEARCH_PATHS: [&str; 6] = [
     "LD_LIBRARY_PATH",
 ];
 
-/// Redirects search paths from the checkout to the worktree, where the worktree has the folder, so
-/// that the revision's code is found.
+/// Redirects folders in search paths from the checkout to the worktree, so that the revision's code
+/// is found. A folder that the worktree does not have stays as it is.
 fn redirect_search_paths(environment: &mut Vec<(String, String)>, worktree: &VariantWorktree) {
     for name in SEARCH_PATHS {
         let typed = environment.iter().position(|(key, _)| key == name);
@@ -244,7 +245,7 @@ fn name_variants(variants: &mut [Variant], revisions: &[RevisionRequest]) {
         let is_taken = |name: &str| variants.iter().any(|other| other.name == name);
         let mut names = std::iter::once(default_name.clone())
             .chain((2..).map(|n| format!("{default_name} #{n}")));
-        // The iterator is infinite.
+        // The iterator is infinite, so it always contains a free name.
         variants[wanted.variant].name = names.find(|name| !is_taken(name)).unwrap_or(default_name);
     }
 }
@@ -272,8 +273,8 @@ fn fill_placeholders(request: &mut VariantRequest, checkout: &Checkout) {
     }
 }
 
-/// Turns the variant of one revision into that of another, by replacing the filled-in folder and
-/// revision.
+/// Turns the variant of one revision into the variant of another revision. Replaces the folder and
+/// the revision ID wherever they were filled in.
 pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     let Some(from) = &variant.worktree else {
         return variant.clone();
@@ -302,8 +303,8 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     }
 }
 
-/// Finds all benchmark files of the targets. A program that exists only where a revision was built
-/// is found there.
+/// Finds all benchmark files of the targets. A program that exists only in the worktree in which a
+/// revision was built is found there.
 ///
 /// # Errors
 /// Fails if nothing has the name of a target, or a target cannot belong to a revision.
@@ -360,7 +361,8 @@ pub fn find_sources(
     Ok(all_sources)
 }
 
-/// Finds the program of a revision and gives it the paths that it would have in the checkout.
+/// Finds the program of a revision. The returned sources have the paths that they would have in the
+/// checkout.
 fn built_source(
     target: &str,
     here: &Path,
@@ -389,7 +391,8 @@ fn built_source(
     Some(sources)
 }
 
-/// Marks artifacts: files that are in no commit and that a build has made, or that git ignores.
+/// Marks artifacts, which each revision must build itself: files that git ignores in the checkout,
+/// and files that the build of a worktree has produced and that are in no commit.
 fn mark_artifacts(sources: &mut [BenchmarkSource], variants: &[Variant]) {
     let files: Vec<PathBuf> = sources.iter().map(|source| source.file.clone()).collect();
     for worktree in variants
@@ -403,8 +406,9 @@ fn mark_artifacts(sources: &mut [BenchmarkSource], variants: &[Variant]) {
     }
 }
 
-/// Copies the user's benchmark files into worktrees where they differ or are missing: one benchmark
-/// for all revisions, which imports each revision's code by relative paths.
+/// Copies the user's benchmark files into the worktrees in which they differ or are missing. All
+/// revisions are then measured with the same benchmark, which imports the code of each revision by
+/// relative paths.
 ///
 /// # Errors
 /// Fails if a file cannot be read or written.
@@ -434,8 +438,8 @@ pub fn place_benchmark_files<'a>(
     Ok(())
 }
 
-/// Keeps the benchmarks of programs that the programs of all revisions have, and warns about the
-/// others.
+/// Drops benchmarks that come from a program, unless the programs of all revisions have them, and
+/// warns about the dropped ones.
 ///
 /// # Errors
 /// Fails if a revision lacks a program, a program cannot be queried, or the programs have no
@@ -518,8 +522,8 @@ fn has_source(variant: &Variant, source: &BenchmarkSource) -> bool {
     }
 }
 
-/// Warns about candidates whose programs and files equal the baseline's, byte for byte, although
-/// they lie elsewhere.
+/// Warns about candidates whose programs and files equal the baseline's programs and files, byte
+/// for byte, although their paths differ.
 pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<String> {
     let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
         return Vec::new();
@@ -550,7 +554,7 @@ pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<St
     candidates.iter().filter(is_same).map(sentence).collect()
 }
 
-/// The known files that determine the measured code: the program and the build artifact.
+/// Returns the known files that determine the measured code: the program and the build artifact.
 fn measured_files(source: &BenchmarkSource, variant: &Variant) -> Vec<PathBuf> {
     let program = resolve_program_for(source, variant);
     let file = source.under(variant).file.clone();
@@ -561,7 +565,8 @@ fn measured_files(source: &BenchmarkSource, variant: &Variant) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether two variants were typed alike, except for the paths of their programs.
+/// Whether the user typed the same arguments, variables and snippet for two variants. The paths of
+/// their programs may differ.
 fn are_typed_alike(left: &Variant, right: &Variant) -> bool {
     let is_alike = typed_variables(left).eq(typed_variables(right));
     is_alike && left.arguments == right.arguments && left.snippet == right.snippet
@@ -589,8 +594,8 @@ pub fn are_identical(plan: &SessionPlan) -> bool {
         && (plan.jobs.iter()).all(|job| others.iter().all(|other| is_same(job, other)))
 }
 
-/// The variables of a variant, except the ones that every revision gets, with its folder replaced
-/// by a placeholder.
+/// Returns the environment variables of a variant, except the variables that every revision gets.
+/// In the returned values, a placeholder replaces the folder of the variant.
 fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> + use<'_> {
     let worktree = variant.worktree.as_ref();
     let automatic = worktree

@@ -1,7 +1,7 @@
-//! Measures benchmark scripts as the drivers that come with Node.js do: file after file, reporting
-//! as it goes.
+//! Measures benchmark scripts in the same way as the benchmark drivers of Node.js: it measures one
+//! file after the other and reports every result immediately.
 //!
-//! Decides how a request becomes plans. Knows nothing about how results are printed. Start at
+//! This module decides how a [`ScriptsRequest`] becomes plans. It does not print results. Start at
 //! [`execute_scripts`].
 
 use super::{PlanRequest, SamplingRequest};
@@ -17,10 +17,11 @@ use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule}
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Time limit of one run; the original drivers have none and hang.
+/// Time limit of one run. The drivers of Node.js have no limit and wait forever for a run that
+/// hangs.
 const RUN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// A benchmark script as named by a driver.
+/// A benchmark script with the name that a driver uses for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BenchmarkScript {
     /// `group/name.js`, or `group/name` for a directory with an `index.js`.
@@ -32,7 +33,7 @@ pub struct BenchmarkScript {
 /// Options for measuring scripts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScriptsRequest {
-    /// The folder with the groups and `common.js`; `None` for a script outside of one.
+    /// The folder with the groups and `common.js`; `None` for a script outside such a folder.
     pub folder: Option<PathBuf>,
     /// The scripts in order. A script listed twice is measured twice.
     pub scripts: Vec<BenchmarkScript>,
@@ -50,7 +51,8 @@ pub struct ScriptsRequest {
 }
 
 /// Measures everything in `request`. Before the first run, `observer` gets an event for every
-/// planned script, in order. A case that fails is an event; the others continue.
+/// planned script, in order. If a case fails, `observer` gets an event, and the other cases are
+/// measured nevertheless.
 ///
 /// The benchmark of a [`Run`] is the name that the script reported; the label of
 /// [`SessionEvent::RunStarted`] begins with the name of the [`BenchmarkScript`].
@@ -93,8 +95,8 @@ pub fn execute_scripts(
     execute_files(&plans, observer)
 }
 
-/// Executes file after file, like the original drivers; within a file, the runs of several variants
-/// are shuffled.
+/// Executes one file after the other, like the drivers of Node.js. Within a file, the runs of
+/// several variants are shuffled.
 fn execute_files(
     plans: &[(BenchmarkDescription, SessionPlan)],
     observer: &mut dyn SessionObserver,
@@ -179,7 +181,8 @@ fn plan_script(
     Ok(plan_request.build_plan(request.variants.clone(), &suite))
 }
 
-/// Forwards the events of one file; start and end belong to the whole request.
+/// Forwards the events of one file, except its start and its end: [`execute_files`] reports one
+/// start and one end for all files.
 struct InnerEvents<'a>(&'a mut dyn SessionObserver);
 
 impl SessionObserver for InnerEvents<'_> {
@@ -191,7 +194,7 @@ impl SessionObserver for InnerEvents<'_> {
     }
 }
 
-/// Never stops early: the original drivers measure everything requested.
+/// Never ends a case early: like the drivers of Node.js, it lets every requested run be executed.
 struct NeverSettled;
 
 impl StoppingRule for NeverSettled {

@@ -1,7 +1,8 @@
-//! Measures a session as planned, storing it as it runs, and reads it back.
+//! Measures a session according to its plan, stores every result immediately, and finally reads the
+//! session from the store.
 //!
-//! Decides what to warn about beforehand and when a case needs no more runs. Start at
-//! [`measure_session`].
+//! This module decides what to warn about before measuring, and when a case needs no more runs.
+//! Start at [`measure_session`].
 
 use super::{
     EventListener, PreparedPlan, SessionRequest, emit_warning, fleet, instructions, layout, pairs,
@@ -30,17 +31,18 @@ use uuid::Uuid;
 pub struct MeasuredSession {
     /// The session as stored; see [`MeasuredSession::in_parts`].
     pub session: Session,
-    /// Whether its runs are omitted, because there are too many to load at once.
+    /// Whether `session` has no runs, because they are too many to load at once.
     pub in_parts: bool,
     /// How measuring ended. After an error, the session contains the earlier results.
     pub ended: anyhow::Result<SessionEnd>,
-    /// Maximum number of runs that the plan needed.
+    /// Number of runs in the plan. Fewer are executed if a case is settled early.
     pub planned: usize,
-    /// How a later session could learn more in the same time.
+    /// Advice on how a later session could learn more in the same time.
     pub advice: Option<String>,
 }
 
-/// Executes the plan, storing results as it runs, and reads the session back.
+/// Executes the plan, stores every result immediately, and finally reads the session from the
+/// store.
 ///
 /// # Errors
 /// Fails if the store cannot be read or the session cannot be started. Failing benchmarks are part
@@ -73,8 +75,8 @@ pub fn measure_session(
     execute_session(plans, request, store, listener)
 }
 
-/// Like [`measure_session`], without the checks and pre-flight warnings, which the caller has done
-/// already.
+/// Measures like [`measure_session`], but without the checks and warnings before measuring, which
+/// are the task of the caller.
 ///
 /// # Errors
 /// See [`measure_session`].
@@ -117,7 +119,8 @@ pub fn execute_session(
     let mut reacquired = Ok(());
     let placement = (plan.design.experiment.as_mut()).and_then(|file| file.placement.as_mut());
     if let Some(placement) = placement.filter(|_| is_resumed) {
-        // Only now is it certain that no other process measures this session.
+        // The machines are acquired only here, after `resume_recording`, which fails if another
+        // process is still measuring this session.
         let machines = roles::reacquire_machines(placement, listener);
         reacquired = machines.map(|machines| lease = Some(machines));
     }
@@ -131,8 +134,9 @@ pub fn execute_session(
     });
     drop(lease);
     if ended.is_err() {
-        // Keep the results from before an error such as a full disk. If even this cannot be
-        // written, the end of the process has the same effect.
+        // After an error such as a full disk, record that the session was interrupted, so that its
+        // results are kept. If the store cannot record that, the end of this process has the same
+        // effect.
         let end = SessionEvent::Finished { interrupted: true };
         let _ = recorder.observe(&end);
         let _ = listener.observe(&end);
@@ -148,7 +152,7 @@ pub fn execute_session(
     })
 }
 
-/// Reads back a session that has ended, whose plan has `planned` runs. Omits the runs if
+/// Reads a session that has ended from the store. Its plan has `planned` runs. Omits the runs if
 /// there are too many to hold in memory.
 pub(super) fn read_back(
     store: &Store,
@@ -171,8 +175,8 @@ pub(super) fn read_back(
     })
 }
 
-/// Builds everything for all variants, so that no run waits for a build and compile errors come
-/// before the first run.
+/// Builds all packages for all variants before the first run. Then no run waits for a build, and
+/// compile errors are reported early.
 pub(super) fn build_packages(
     plan: &SessionPlan,
     listener: &mut EventListener<'_>,
@@ -181,7 +185,8 @@ pub(super) fn build_packages(
     for job in &plan.jobs {
         for variant in &plan.variants {
             let result = harness::build_if_package(&job.source, variant, &emit);
-            // If the user interrupted, the interrupt is why the build failed.
+            // Check for an interrupt by the user first, because an interrupt also makes the build
+            // fail.
             process::check_interrupted()?;
             result?;
         }
@@ -197,7 +202,7 @@ pub(super) fn check_processors(plan: &SessionPlan) -> anyhow::Result<()> {
     }
 }
 
-/// Rejects disturbance rules where single runs cannot be discarded and repeated.
+/// Rejects plans with disturbance rules if single runs cannot be discarded and repeated.
 fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     let SessionPlan { design, shared, .. } = plan;
     ensure!(
@@ -242,7 +247,8 @@ fn warn_before(
         // Instruction counts do not depend on how busy the machine is.
         return Ok(());
     }
-    // The order of a confirmation is fixed.
+    // Suggest pairs only if the user may choose the order of the runs. The order is fixed for
+    // example in a confirmation.
     let may_be_paired =
         plans.plan.design.purpose == SessionPurpose::Measured && !request.has_given_order;
     let advice = pairs::suggest_pairs(&plans.plan).filter(|_| may_be_paired);
@@ -266,9 +272,9 @@ pub fn warn_if_busy(listener: &mut EventListener<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// Returns a warning if the fixed number of runs is too small for any verdict. Files that measure
-/// several cases per run, and `--metric all`, make more comparisons than are counted here.
-/// Experiments have their own rules.
+/// Returns a warning if the fixed number of runs is too small for any verdict. The number of
+/// comparisons used here is a lower bound: there are more with `--metric all` and with files that
+/// measure several cases per run. Experiments and instruction counts get no such warning.
 pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<String> {
     if plan.design.experiment.is_some() || plan.design.counting.is_some() {
         return None;
@@ -305,7 +311,7 @@ fn undivided_warning(plan: &SessionPlan) -> Option<String> {
     ))
 }
 
-/// The session before its first run.
+/// Creates the record of the session as it is before the first run.
 pub fn session_header(
     plan: &SessionPlan,
     suite: DiscoveredBenchmarks,
@@ -328,7 +334,8 @@ pub fn session_header(
         metrics: Vec::new(),
         environment: capture_environment(plan, &suite, request),
         origin: match (plan.design.purpose, request.find_origin()) {
-            // Uncommitted changes of the checkout do not affect an old revision.
+            // A backfill measures an old revision, which uncommitted changes of the checkout do not
+            // affect.
             (SessionPurpose::Backfill, Some(origin)) => Some(CodeOrigin {
                 dirty: None,
                 ..origin
@@ -343,8 +350,8 @@ pub fn session_header(
     }
 }
 
-/// Digests of the files that define what benchmarks do. Programs and snippets are left out, because
-/// they are what changes; so are made-up results.
+/// Returns a digest of the defining file for each benchmark. Programs and snippets have no digest,
+/// because they are what is compared. Made-up results ([`SourceKind::Fake`]) have none either.
 fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
     let is_benchmark = |source: &BenchmarkSource| {
         !source.is_program() && !matches!(source.kind, SourceKind::Snippet(_) | SourceKind::Fake)
@@ -361,8 +368,9 @@ fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
     digests.collect()
 }
 
-/// Captures machine and programs once, before measuring. Versions of the baseline's program are
-/// known from describing its files; other programs are queried.
+/// Captures machine and programs once, before measuring. The versions of the baseline's program are
+/// known, because this program has already listed the cases of the benchmark files; other programs
+/// are asked for their versions.
 fn capture_environment(
     plan: &SessionPlan,
     suite: &DiscoveredBenchmarks,
@@ -411,11 +419,13 @@ fn capture_environment(
 pub(crate) struct AnalysisStoppingRule {
     rule: analysis::StopRule,
     decides_by_runs: bool,
-    /// The rule that finds the steady part of every run, if its time is a requested metric.
+    /// The rule that finds the steady part of every run, if the time of that part is a requested
+    /// metric.
     steady: Option<SteadyRule>,
 }
 
-/// Whether runs decide when a case is settled, or instruction counts are compared.
+/// Whether the stopping rule must see the runs: their values decide when a case is settled, or
+/// instruction counts are compared.
 fn decides_by_runs(plan: &SessionPlan) -> bool {
     let SessionPlan {
         sampling, design, ..
@@ -424,7 +434,8 @@ fn decides_by_runs(plan: &SessionPlan) -> bool {
     !is_fixed || sampling.precision.is_some() || design.counting.is_some()
 }
 
-/// Whether runs are needed until the end of the measurement, rather than until their block closes.
+/// Whether the runs of a block must be kept in memory until the end of the measurement, and not
+/// only until the block ends.
 pub(crate) fn needs_earlier_runs(plan: &SessionPlan) -> bool {
     decides_by_runs(plan) || plan.has_snippets()
 }

@@ -11,16 +11,18 @@ use std::iter::repeat_n;
 pub struct TrialResult {
     /// Numbers of passed and failed cases, by file name.
     pub files: BTreeMap<String, (usize, usize)>,
-    /// Failures: first files that could not be described, then runs in the order of their slots.
+    /// The failures: first the failures of files whose cases could not be listed, then the failures
+    /// of runs, in the order of their slots.
     pub failures: Vec<StepFailure>,
-    /// Lifetime of each slot's process.
+    /// Lifetime of the process of each slot; `None` for a run that did not finish.
     pub lived_ns: Vec<Option<u64>>,
     /// How the trial ended.
     pub ended: SessionEnd,
     file_of_slot: Vec<String>,
 }
 
-/// Executes each case once under the first variant; the cases of an experiment under all variants.
+/// Executes each case once under the first variant. The cases of an experiment are executed once
+/// under every variant.
 ///
 /// # Errors
 /// Fails if the listener fails.
@@ -40,7 +42,7 @@ pub fn try_cases(
         fail_fast,
         &mut [&mut result, listener],
     )?;
-    // Several cases are tried at a time, and the fastest ends first.
+    // Several cases are tried at a time, so the failures arrive in the order in which the runs end.
     result.failures.sort_by_key(|failure| failure.slot);
     for job in &plans.plan.jobs {
         result.files.entry(job.source.name.clone()).or_default();
@@ -81,7 +83,8 @@ impl SessionObserver for TrialResult {
                 if let Some(lived_ns) = self.lived_ns.get_mut(run.slot as usize) {
                     *lived_ns = Some(run.wall_ns);
                 }
-                // A file may hold several benchmarks, so their names do not identify it.
+                // A file may contain several benchmarks, so the name of a benchmark does not
+                // identify its file.
                 let file = self
                     .file_of_slot
                     .get(run.slot as usize)

@@ -1,8 +1,9 @@
-//! Turns plans of ordinary runs into plans that record every iteration as a time series, for
-//! `warmup` and `--steady`.
+//! Turns plans of ordinary runs into plans that record every iteration as a time series, for the
+//! command `speedwell warmup` and the option `--steady`.
 //!
-//! Decides how many iterations make a point and how many points a process gives, from one discarded
-//! run of every case. `analysis::warmup` decides when a series is steady. Start at [`plan_series`].
+//! One discarded run of every case shows how long an iteration takes. From this time, the module
+//! decides how many iterations make one point of a series, and how many points a process records.
+//! `analysis::warmup` decides when a series is steady. Start at [`plan_series`].
 
 use super::{EventListener, PreparedPlan, SessionRequest, execute_session};
 use anyhow::{Context, bail, ensure};
@@ -19,7 +20,7 @@ use std::time::Duration;
 /// Length of a process's series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesLength {
-    /// 2000 points, or as many as fit into half a minute.
+    /// 2000 points, or fewer if 2000 would take more than half a minute.
     Usual,
     /// This many iterations.
     Iterations(u64),
@@ -27,27 +28,31 @@ pub enum SeriesLength {
     Time(Duration),
 }
 
-/// Points of a default series: the number of iterations in Barrett et al., OOPSLA 2017.
+/// Number of points of a default series. Barrett et al., OOPSLA 2017, record the same number of
+/// iterations.
 const DEFAULT_POINTS: u64 = 2000;
 /// Longest duration of a default series.
 const MAX_DEFAULT_TIME: Duration = Duration::from_secs(30);
-/// Maximum number of points; longer series get longer points.
+/// Maximum number of points of a series. In longer series, every point covers more iterations.
 const MAX_POINTS: u64 = 100_000;
 /// Minimum number of points that are needed to find a change of level.
 const MIN_POINTS: u64 = 50;
 /// Minimum duration of a point, so that occasional interrupts do not dominate it.
 const MIN_POINT_NS: f64 = 1e6;
-/// If there are few iterations, a point may be shorter, but not so short that reading the clock
-/// matters.
+/// Minimum duration of a point if the user requests few iterations. Such a point may be shorter
+/// than [`MIN_POINT_NS`], but reading the clock must not dominate it.
 const MIN_SHORT_POINT_NS: f64 = 50e3;
-/// If there are few iterations, those longer than this become single points.
+/// If the user requests few iterations, and an iteration takes longer than this, a single iteration
+/// may be a point.
 const SINGLE_POINT_NS: f64 = 20e3;
 
-/// Turns every run into a series of this length, in which `rule` finds the steady part.
+/// Turns every run of the plan into a series of the given length, in which `rule` finds the steady
+/// part.
 ///
 /// # Errors
-/// Fails if a case has its own loop instead of the harness's, series cannot be recorded in the
-/// order of the runs, the series is too short, or the user interrupts the discarded runs.
+/// Fails if a case has its own loop instead of the harness's, if the order of the runs does not let
+/// every process run alone, if the series is too short, or if the user interrupts the discarded
+/// runs.
 pub fn plan_series(
     mut plans: PreparedPlan,
     length: SeriesLength,
@@ -69,7 +74,7 @@ pub fn plan_series(
     for job in &mut plans.plan.jobs {
         let name = job.label.clone();
         let job_runs = runs.iter().filter(|run| run.case.id() == name);
-        // A busy machine makes a sample longer, never shorter.
+        // Use the fastest sample, because a busy machine makes a sample longer, never shorter.
         let samples = job_runs.flat_map(|run| &run.samples);
         let rates = samples.filter(|sample| *sample.metric == *Metric::THROUGHPUT);
         let times = rates.map(|sample| 1e9 / sample.value);
@@ -84,7 +89,8 @@ pub fn plan_series(
     Ok(plans)
 }
 
-/// The division for a case that has failed: it will fail again and report why.
+/// The division for a case whose discarded run has failed. The case will fail again when it is
+/// measured, and that failure is reported.
 fn default_division(length: SeriesLength) -> SampleDivision {
     let (count, iterations) = match length {
         SeriesLength::Iterations(count) => (count.clamp(1, MAX_POINTS), count.div_ceil(MAX_POINTS)),
@@ -148,7 +154,8 @@ fn measure_iteration_times(
     Ok(measured.session.runs)
 }
 
-/// Ignores the events of discarded runs: what fails there will fail again.
+/// Ignores the events of discarded runs. A case that fails in its discarded run will fail again
+/// when it is measured, and that failure is reported.
 struct SilentObserver;
 
 impl speedwell_model::SessionObserver for SilentObserver {
@@ -157,7 +164,7 @@ impl speedwell_model::SessionObserver for SilentObserver {
     }
 }
 
-/// Decides into how many points, of how many iterations each, to divide the series of a process if
+/// Decides how many points the series of a process has, and how many iterations make one point, if
 /// one iteration takes `time_ns`.
 fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDivision> {
     let iterations_lasting = |ns: f64| (ns / time_ns).ceil().max(1.0) as u64;

@@ -1,8 +1,8 @@
-//! The instructions for one run of an experiment, with everything filled in that is known before it starts.
+//! Defines the instructions for one run of an experiment. Everything that is known before the run starts is filled in.
 //!
-//! Plain data, sent as JSON to the process that performs the run. Only that process knows the port and its address:
-//! `{port}` stays an unexpanded placeholder until then. A definition file describes many cases and variants;
-//! an assignment describes one case under one variant. Start at [`RunAssignment`].
+//! An assignment is plain data, sent as JSON to the process that performs the run. Only that process knows its address
+//! and the port of the target, so `{port}` stays a placeholder until then. A definition file describes many cases and
+//! variants; an assignment describes one case under one variant. Start at [`RunAssignment`].
 
 use super::load_spec::LoadSpec;
 use super::{MachinePlacement, Metric};
@@ -16,14 +16,14 @@ pub struct RunAssignment {
     pub target: TargetProgram,
     /// The work that is measured.
     pub work: TargetWork,
-    /// Evidence that the variant took effect; without it the run fails.
+    /// Evidence that the variant took effect. The run fails if any of it is missing.
     pub proofs: Vec<VariantProof>,
     /// Metrics that the target itself reports.
     pub figures: Vec<TargetMetric>,
-    /// Further operating-system metrics to collect even though collecting them has a cost, such as
-    /// `instructions:u`.
+    /// Further metrics of the operating system, such as `instructions:u`. They are collected only on request, because
+    /// collecting them has a cost.
     pub also: Vec<String>,
-    /// How processors are divided; `None` lets all processes use all of them.
+    /// How processors are divided; if `None`, all processes may use all processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<ProcessorShares>,
     /// Records a profile of the run instead of timing it.
@@ -38,7 +38,7 @@ pub struct RunAssignment {
     /// Inclusive range from which a free port is taken; `None` for any port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<(u16, u16)>,
-    /// The machines of its roles, if they are assigned to machines.
+    /// The machines of the run's roles, if the roles are assigned to machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Box<MachinePlacement>>,
 }
@@ -133,7 +133,8 @@ impl TargetProgram {
         self.command.iter_mut().chain(values)
     }
 
-    /// The environment variables it sets, for a command line that a person could type.
+    /// The environment variables that are set for the target, in a form that a person could type on a command line. An
+    /// appended or prepended string is returned as if it were the whole value.
     pub fn plain_environment(&self) -> Vec<(String, String)> {
         let values = self.environment.iter().filter_map(|change| match change {
             EnvVarChange::Unset(_) => None,
@@ -153,10 +154,10 @@ pub enum EnvVarChange {
     Set(String, String),
     /// Removes the variable.
     Unset(String),
-    /// Appends this string. It is separated from a non-empty value by `:` for names that end in `PATH`,
-    /// otherwise by a space.
+    /// Appends this string to the value. If the value is not empty, the separator is `:` for names that end in `PATH`,
+    /// otherwise a space.
     Append(String, String),
-    /// Prepends this string, with the same separator.
+    /// Prepends this string to the value, with the same separator.
     Prepend(String, String),
 }
 
@@ -168,14 +169,16 @@ pub enum TargetWork {
     Command,
     /// Starts the target as a server and sends a load to it.
     Server(Box<ServerWork>),
-    /// Sends a load as `speedwell load` does, to a server started by its shell command or already running.
+    /// Sends a load as `speedwell load` does. The load's shell command starts the server, or the server is already
+    /// running.
     Load(Box<LoadSpec>),
 }
 
 /// A server and its load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerWork {
-    /// The port passed to the server or known to be its port; `None` picks a free one.
+    /// The fixed port of the server: Speedwell passes it to the server, or the server always uses it. If `None`, a free
+    /// port is picked.
     pub port: Option<u16>,
     /// Whether the server runs in its own network namespace, so that a fixed port is always free.
     pub private_network: bool,
@@ -183,7 +186,7 @@ pub struct ServerWork {
     pub ready: ReadinessCheck,
     /// How to stop the server.
     pub stop: StopSignal,
-    /// Number of live child processes required when the server is ready, and still at the end.
+    /// Number of child processes that must be alive when the server is ready, and at the end of the run.
     pub children: Option<u32>,
     /// The load to send.
     pub load: ServerLoad,
@@ -191,15 +194,15 @@ pub struct ServerWork {
     pub verify: ResponseCheck,
 }
 
-/// A program that the target needs, such as a database. It starts before the target and stops after it, or later if its
-/// scope is wider than one run.
+/// A program that the target needs, such as a database. The service starts before the target. It stops after the
+/// target, or later if its scope is wider than one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BackingService {
     /// Its name.
     pub name: String,
     /// The program; `{port}` and `{host}` stay placeholders.
     pub program: TargetProgram,
-    /// A command that succeeds once the service is ready; `None` waits until it listens on its port.
+    /// A command that succeeds once the service is ready; if `None`, the service is ready once it listens on its port.
     pub ready: Option<Vec<String>>,
     /// Time limit for becoming ready, in milliseconds.
     pub within_ms: u64,
@@ -240,7 +243,7 @@ pub enum ServiceScope {
 pub struct ScopedServices {
     /// The services, in start order.
     pub services: Vec<BackingService>,
-    /// Addresses of services with a longer lifetime, started before.
+    /// Addresses of services that have a longer lifetime and were started earlier.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<PlaceholderValue>,
     /// The same as in [`RunAssignment`].
@@ -251,10 +254,10 @@ pub struct ScopedServices {
     pub placement: Option<Box<MachinePlacement>>,
 }
 
-/// A server is ready once it listens and answers a request.
+/// The check that a server is ready: it listens and answers a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadinessCheck {
-    /// Path of the request; `None` only waits until it listens.
+    /// Path of the request; if `None`, no request is sent, and the server is ready once it listens.
     pub path: Option<String>,
     /// Expected status of the response.
     pub status: u16,
@@ -306,7 +309,7 @@ pub enum LoadWarmup {
 pub struct ResponseCheck {
     /// Path of the request; by default the path of the load.
     pub path: Option<String>,
-    /// Inclusive ranges of accepted statuses, also during the load.
+    /// Inclusive ranges of accepted statuses. They also apply to the responses to the load.
     pub statuses: Vec<(u16, u16)>,
     /// Requirement on the body.
     pub body: Option<BodyRule>,
@@ -370,7 +373,8 @@ pub struct TargetMetric {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricSource {
-    /// The group `value` of a pattern, or its first group; every match on stdout yields a value.
+    /// A pattern to search for on stdout. Every match yields a value: the text of the group `value`, or of the first
+    /// group.
     Regex(String),
     /// A number in the JSON on stdout, by keys and indices: `results.0.time`.
     Json(String),

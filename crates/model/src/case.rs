@@ -1,8 +1,8 @@
-//! A case: a benchmark plus one value per parameter. Its history is stored under its id.
+//! Defines a case: a benchmark plus one value per parameter. The history of a case is stored under the id of the case.
 //!
-//! A value has one canonical text form everywhere. Numbers use JavaScript's shortest round-trip form, because parameters
-//! of Node.js benchmarks arrive in that form and their identity must not depend on how they were read.
-//! Start at [`Case`] and [`ParameterValue`].
+//! A value has the same text form everywhere. A number has the shortest form that JavaScript prints and that reads back
+//! as the same number. Parameters of Node.js benchmarks arrive in this form, and the identity of a case must not depend
+//! on where its values were read. Start at [`Case`] and [`ParameterValue`].
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -68,13 +68,13 @@ impl Case {
         }
     }
 
-    /// Maximum number of cases per benchmark. The whole folder of Node.js core has about ten thousand.
+    /// Maximum number of cases per benchmark. All benchmarks of Node.js core together have about ten thousand cases.
     pub const MOST: usize = 100_000;
 
     /// Returns every combination of the values; the last parameter changes fastest.
     ///
     /// # Errors
-    /// Returns an error if there are more than [`Case::MOST`], before creating any.
+    /// Returns an error if there are more than [`Case::MOST`] combinations. No combination is created in this case.
     pub fn cartesian_product(
         parameters: &[(String, Vec<ParameterValue>)],
     ) -> Result<Vec<Vec<(String, ParameterValue)>>, TooManyCases> {
@@ -141,7 +141,8 @@ impl Case {
         Ok(Case::new(benchmark, values))
     }
 
-    /// Returns why a parameter name is invalid: it would be parsed as a different name and value.
+    /// Returns the reason if a parameter name is invalid. An id that contains such a name would be parsed as a
+    /// different name and value.
     pub fn refuses_name(name: &str) -> Option<&'static str> {
         match name {
             "" => Some("a name must not be empty"),
@@ -169,7 +170,7 @@ impl Case {
             .map(|(_, value)| value)
     }
 
-    /// Number of concurrent workers, from the parameter `concurrency`, if it has one.
+    /// Number of concurrent workers, from the parameter `concurrency`, if the case has this parameter.
     pub fn workers(&self) -> Option<u32> {
         let workers = self.value("concurrency")?.as_number()?;
         (workers >= 1.0).then_some(workers as u32)
@@ -182,7 +183,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// Splits a value off the front of `text`.
+/// Parses the value at the beginning of `text`; also returns the rest of `text`.
 fn take_value(text: &str) -> Result<(ParameterValue, &str), CaseError> {
     if !text.starts_with('"') {
         let end = text.find(' ').unwrap_or(text.len());
@@ -268,7 +269,7 @@ impl ParameterValue {
     }
 }
 
-/// The canonical form: bare where unambiguous, otherwise a JSON string.
+/// Writes the canonical form of a value: without quotes where that is unambiguous, otherwise as a JSON string.
 impl fmt::Display for ParameterValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -296,7 +297,7 @@ fn format_number(text: &str) -> Option<f64> {
         .map(|n| n * factor)
 }
 
-/// Excludes `inf`, `nan` and `infinity`, which Rust parses as numbers.
+/// Whether `text` looks like a number. Excludes `inf`, `nan` and `infinity`, which Rust parses as numbers.
 fn looks_numeric(text: &str) -> bool {
     text.bytes()
         .next()

@@ -1,4 +1,5 @@
-//! A change in a series along a branch's revisions, with its confirmation and triage.
+//! Defines a change in a series of values along the revisions of a branch, with its confirmation and its triage, which
+//! is the user's assessment.
 
 use crate::IntervalEstimate;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -8,9 +9,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeState {
-    /// Enough evidence to measure again, not to alert anyone.
+    /// There is enough evidence to measure again, but not enough to alert anyone.
     Suspected,
-    /// Enough evidence even after correction for repeated looks.
+    /// There is enough evidence, even after correction for having looked at the series repeatedly.
     Found,
     /// Measured again and confirmed.
     Confirmed,
@@ -38,7 +39,7 @@ pub enum ChangeTriage {
 /// A change, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedChange {
-    /// Its number, never reused; 0 before it is stored.
+    /// Number of the change, which is never reused; 0 before the change is stored.
     pub number: i64,
     /// The last measured revision of the old level.
     pub before: String,
@@ -48,11 +49,11 @@ pub struct RecordedChange {
     pub is_drift: bool,
     /// Evidence as a standard normal deviate.
     pub evidence: f64,
-    /// Ratio of the new level to the old one. Before confirmation only approximate, because selecting the largest step
-    /// overestimates it.
+    /// Ratio of the new level to the old one. Before the change is confirmed, the ratio is only approximate: the search
+    /// selects the largest step, which overestimates the change.
     ///
-    /// Infinite where the old level is zero, or where there are too few points to bound the ratio. JSON has no such
-    /// number and writes `null`.
+    /// A number in the ratio is infinite where the old level is zero, or where there are too few points to bound the
+    /// ratio. JSON has no infinite numbers, so `null` is written instead.
     #[serde(deserialize_with = "ratio")]
     pub ratio: IntervalEstimate,
     /// How well it is established.
@@ -62,7 +63,7 @@ pub struct RecordedChange {
     /// The user's assessment.
     #[serde(alias = "judgement")]
     pub triage: ChangeTriage,
-    /// The user's reason.
+    /// The user's reason for the assessment.
     pub note: Option<String>,
     /// The user who made the assessment.
     #[serde(alias = "judged_by")]
@@ -72,7 +73,7 @@ pub struct RecordedChange {
     pub triaged_unix_ms: Option<i64>,
 }
 
-/// Deserializes a ratio; JSON writes infinite numbers as `null`.
+/// Deserializes a ratio, in which `null` stands for an infinite number.
 fn ratio<'de, D: Deserializer<'de>>(source: D) -> Result<IntervalEstimate, D::Error> {
     #[derive(Deserialize)]
     struct Figures {

@@ -1,4 +1,4 @@
-//! Kernel counters of a run, and the rules that discard disturbed runs.
+//! Defines the kernel counters of a run, and the rules that discard disturbed runs.
 //!
 //! A rule may use kernel counters only, never the measured value or anything derived from it: discarding slow runs would
 //! bias the result. Start at [`DisturbanceFigure`] and [`RejectRules`].
@@ -15,7 +15,7 @@ pub enum DisturbanceFigure {
     Steal,
     /// Fraction of time in which at least one task waited for a processor.
     Pressure,
-    /// Fraction of its lifetime in which the process used no processor.
+    /// Fraction of the process's lifetime in which it used no processor.
     Wait,
     /// Context switches forced by the scheduler, per second.
     Involuntary,
@@ -72,7 +72,7 @@ impl DisturbanceFigure {
         }
     }
 
-    /// The unit of its numbers in a rule: `%` for fractions, `/s` for rates.
+    /// The unit of the figure in a rule: `%` for fractions, `/s` for rates.
     fn unit(self) -> &'static str {
         match self {
             DisturbanceFigure::Steal | DisturbanceFigure::Pressure | DisturbanceFigure::Wait => "%",
@@ -87,7 +87,7 @@ impl DisturbanceFigure {
         }
     }
 
-    /// Its value in a run, in the unit that rules use; `None` if the kernel does not report it.
+    /// The value of the figure in a run, in the unit that rules use; `None` if the kernel does not report the figure.
     pub fn value_in(self, run: &Run) -> Option<f64> {
         let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
         let per_s = |count: fn(&ResourceUsage) -> Option<u64>| {
@@ -112,14 +112,15 @@ impl DisturbanceFigure {
     }
 }
 
-/// Fraction of a process's lifetime in which it used no processor; 0 if its threads used more than one.
+/// Fraction of a process's lifetime in which it used no processor; 0 if its threads used more than one processor on
+/// average.
 fn time_waited(run: &Run) -> Option<f64> {
     let usage = run.usage.as_ref()?;
     let used = usage.cpu_ns() as f64;
     (run.wall_ns > 0).then(|| (1.0 - used / run.wall_ns as f64).max(0.0))
 }
 
-/// A limit on one figure; runs that exceed it are disturbed.
+/// A limit on one figure. Runs beyond the limit are disturbed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RejectRule {
     figure: DisturbanceFigure,
@@ -128,7 +129,7 @@ pub struct RejectRule {
 }
 
 impl RejectRule {
-    /// Limits to suggest, the default ones first.
+    /// Rules to suggest to the user. The default rules come first.
     pub const OFFERED: [RejectRule; 6] = [
         RejectRule::exceeded_by(DisturbanceFigure::Steal, 1.0),
         RejectRule::exceeded_by(DisturbanceFigure::Involuntary, 50.0),
@@ -146,7 +147,8 @@ impl RejectRule {
         }
     }
 
-    /// Whether the run exceeds the limit; an unknown figure never does.
+    /// Whether the run is beyond the limit. If the kernel does not report the figure for a run, the run is never beyond
+    /// the limit.
     pub fn is_broken_by(&self, run: &Run) -> bool {
         self.figure.value_in(run).is_some_and(|value| {
             if self.is_above {
@@ -247,10 +249,10 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
 pub struct RejectRules(Vec<RejectRule>);
 
 impl RejectRules {
-    /// Maximum number of rules: each further rule rejects more undisturbed runs.
+    /// Maximum number of rules. It is small, because each further rule rejects more undisturbed runs.
     const MOST: usize = 3;
 
-    /// The limits that mark runs as disturbed by default. They never reject a run.
+    /// The rules that apply by default. They only mark runs as disturbed and never reject a run.
     pub fn default_rules() -> RejectRules {
         RejectRules(RejectRule::OFFERED[..RejectRules::MOST].to_vec())
     }

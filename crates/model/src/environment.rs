@@ -1,5 +1,5 @@
-//! The environment of a session: machine, system, versions of the measured programs, load, and the result of its
-//! calibration.
+//! Describes the environment of a session: machine, system, versions of the measured programs, load, and the result of
+//! a calibration.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,8 +37,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Key of the fact that holds the environment's name, on machines that have several environments with different
-    /// packages. Results from two environments differ like results from two machines.
+    /// Key of the fact that contains the name of the environment. A machine can have several environments with
+    /// different packages. Their results differ like the results of different machines.
     pub const NAME: &'static str = "environment";
 
     /// Processor pressure, in percent, above which a machine counts as busy with other work.
@@ -76,9 +76,9 @@ pub struct MeasuredProgram {
 pub struct ActivitySnapshot {
     /// Processor utilization of the processes: 1 is one processor all the time.
     pub cpus: Option<f64>,
-    /// Their resident memory, in bytes.
+    /// Resident memory of the processes, in bytes.
     pub rss_bytes: Option<u64>,
-    /// Voluntary context switches of all their threads, per second.
+    /// Voluntary context switches of all threads of the processes, per second.
     pub voluntary_per_s: Option<f64>,
     /// Involuntary context switches, per second.
     pub involuntary_per_s: Option<f64>,
@@ -88,10 +88,10 @@ pub struct ActivitySnapshot {
     pub pressure: Option<f64>,
 }
 
-/// The false alarms of a calibration and their expected range.
+/// The number of false alarms of a calibration, and the range in which this number is expected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoiseCalibration {
-    /// Number of its session, valid within one store only.
+    /// Number of the session that was the calibration. It is valid within one store only.
     #[serde(skip)]
     pub session: i64,
     /// Start of that session, in milliseconds since the Unix epoch.

@@ -1,7 +1,7 @@
-//! An error as a user reads it: what failed, and the hints on how to proceed.
+//! Turns an error into the text that a user reads: what failed, and hints on how to proceed.
 //!
-//! Messages carry their hints as lines that begin with `hint: `, wherever in the chain of an error
-//! they were added. This is the only module that separates them.
+//! An error is a chain of messages. Any of them may contain hints, as lines that begin with
+//! `hint: `. Only this module separates the hints from the messages.
 
 use std::fmt;
 

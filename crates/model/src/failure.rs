@@ -1,4 +1,4 @@
-//! Events and failures during the execution of a plan.
+//! Defines the events and failures during the execution of a plan.
 //!
 //! A failed child process is recorded as data: which step failed, why, and the command that repeats
 //! the step. The runner depends on neither the store nor the terminal; it notifies observers. Start
@@ -102,7 +102,7 @@ impl FailureCause {
         matches!(self, FailureCause::Skipped { .. })
     }
 
-    /// Whether the code does not compile, recognized by the text that compilers and harnesses report.
+    /// Whether the code does not compile. The reason that harnesses report then begins with a fixed text.
     pub fn is_compile_error(&self) -> bool {
         matches!(self, FailureCause::Invalid { reason } if reason.starts_with("does not compile"))
     }
@@ -132,7 +132,7 @@ impl fmt::Display for FailureCause {
     }
 }
 
-/// The name of a common signal in parentheses, preceded by a space; empty for rare ones.
+/// The name of a common signal in parentheses, preceded by a space; empty for rare signals.
 fn signal_name(signal: i32) -> &'static str {
     match signal {
         2 => " (SIGINT)",
@@ -173,7 +173,7 @@ pub enum SessionEvent<'a> {
     },
     /// A caveat for the reader of the results, as a whole sentence.
     Warning(&'a str),
-    /// Warning that the machine is busy, before anything is measured.
+    /// A warning before anything is measured: the machine is busy.
     Busy(&'a str),
     /// Describes an activity other than the runs of the plan.
     Note(&'a str),
@@ -201,7 +201,7 @@ pub enum SessionEvent<'a> {
     },
     /// A metric was reported for the first time in this session.
     Declared(&'a Metric),
-    /// A process ended with results. A process that executes several cases sends several of these.
+    /// A process ended with results. A process that executes several cases sends several such events.
     RunFinished(&'a Run),
     /// A step failed.
     Failed(&'a StepFailure),

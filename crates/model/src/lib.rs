@@ -1,9 +1,9 @@
-//! The vocabulary: the data types that every other crate uses.
+//! This crate defines the data types that the other crates share.
 //!
-//! This crate does no input or output and no statistics, and depends on no other crate of the
-//! workspace. Start with [`Case`] (a benchmark with its parameters, compared over time), then
-//! [`Run`] (the unit of independence) and [`Session`] (everything one invocation measured).
-//! [`load_run`] describes the result of an HTTP load.
+//! It does no input or output and no statistics. Among the crates of the workspace, it depends only
+//! on `speedwell-load`, for the measurements of an HTTP load. Start with [`Case`] (a benchmark with
+//! its parameters, compared over time), then [`Run`] (the unit of independence) and [`Session`]
+//! (everything one invocation measured). [`load_run`] describes the result of an HTTP load.
 
 pub mod assignment;
 mod case;

@@ -1,8 +1,8 @@
-//! The specification of an HTTP load: target, pace, requests, connections, and success criteria.
+//! Defines the specification of an HTTP load: target, pace, requests, connections, and success criteria.
 //!
-//! Command line and definition files fill a [`LoadSpec`], processes exchange it as JSON, and [`LoadSpec::to_args`]
-//! formats it as options of `speedwell load` for the user to paste. Its fields have the long names of these options,
-//! so that one spelling serves all three. It contains no defaults: `runner/load/build.rs` supplies them.
+//! The command line and definition files fill a [`LoadSpec`], processes exchange it as JSON, and [`LoadSpec::to_args`]
+//! formats it as options of `speedwell load` for the user to paste. Its fields have the long names of these options, so
+//! that names are the same everywhere. A [`LoadSpec`] contains no defaults: `runner/load/build.rs` supplies them.
 
 use super::{ParameterValue, ValueKind, parse_duration};
 use serde::{Deserialize, Serialize};
@@ -54,9 +54,9 @@ pub struct LoadSpec {
     pub data: Option<String>,
     /// The body from a file, without a Content-Type.
     pub body_file: Option<PathBuf>,
-    /// `NAME:PASSWORD`.
+    /// Credentials, as `NAME:PASSWORD`.
     pub user: Option<String>,
-    /// `NAME=VALUE`.
+    /// Cookies, each as `NAME=VALUE`.
     pub cookie: Vec<String>,
     /// The value of User-Agent.
     pub user_agent: Option<String>,
@@ -66,12 +66,12 @@ pub struct LoadSpec {
     pub data_rows: Option<PathBuf>,
     /// Whether redirects are followed before the load.
     pub location: bool,
-    /// HTTP/1.0.
+    /// Whether to use HTTP/1.0.
     #[serde(rename = "http1.0")]
     pub http10: bool,
-    /// HTTP/2.
+    /// Whether to use HTTP/2.
     pub http2: bool,
-    /// HTTP/3.
+    /// Whether to use HTTP/3.
     pub http3: bool,
     /// Size limit of the header compression table that the server may use, in bytes.
     pub h2_table_size: Option<u32>,
@@ -83,10 +83,10 @@ pub struct LoadSpec {
     pub expect_body: Option<String>,
     /// Required length of every body in bytes.
     pub expect_length: Option<u64>,
-    /// Skips the probe request before the load.
+    /// Whether to skip the probe request before the load.
     pub no_verify: bool,
 
-    /// Open a new connection for every request.
+    /// Whether to open a new connection for every request.
     pub no_keepalive: bool,
     /// Requests in flight on a connection of HTTP/2 or HTTP/3.
     pub streams: Option<u32>,
@@ -108,26 +108,26 @@ pub struct LoadSpec {
     /// Time limit until the first byte of a response.
     #[serde(with = "duration_text")]
     pub first_byte_timeout: Option<Duration>,
-    /// Retries a request if the server closed its idle connection at the same moment.
+    /// Whether to retry a request if the server closed the idle connection just when the request was sent.
     pub retry_stale_keepalive: bool,
     /// The Unix domain socket to connect to.
     pub unix_socket: Option<PathBuf>,
-    /// `HOST1:PORT1:HOST2:PORT2`.
+    /// Redirections, each as `HOST1:PORT1:HOST2:PORT2`: the load connects to HOST2:PORT2 instead of HOST1:PORT1.
     pub connect_to: Vec<String>,
-    /// `HOST:PORT:ADDRESS[,ADDRESS...]`.
+    /// Addresses to use for a host and a port, each as `HOST:PORT:ADDRESS[,ADDRESS...]`.
     pub resolve: Vec<String>,
     /// The local address.
     pub bind: Option<IpAddr>,
     /// The URL of a proxy.
     pub proxy: Option<String>,
 
-    /// Accepts any certificate.
+    /// Whether to accept any certificate.
     pub insecure: bool,
     /// File of trusted certificate authorities.
     pub cacert: Option<PathBuf>,
     /// Client certificate.
     pub cert: Option<PathBuf>,
-    /// Its private key.
+    /// Private key of the client certificate.
     pub key: Option<PathBuf>,
     /// Server name in the TLS handshake.
     pub sni: Option<String>,
@@ -144,11 +144,11 @@ pub struct LoadSpec {
     pub clients: Option<u32>,
     /// Processors for the threads of the generator.
     pub pin: Option<String>,
-    /// Runs the generator with real-time priority.
+    /// Whether to run the generator with real-time priority.
     pub rt: bool,
-    /// Makes the generator poll instead of sleeping.
+    /// Whether the generator polls instead of sleeping.
     pub busy_poll: bool,
-    /// Reads every response immediately.
+    /// Whether to read every response immediately, instead of several at a time.
     pub no_batching: bool,
     /// File to which a row per request is written.
     pub log_requests: Option<PathBuf>,
@@ -203,7 +203,8 @@ impl LoadSpec {
         self
     }
 
-    /// Reduces the load to a single request. wrk, which ends by time only, needs a whole second.
+    /// Reduces the load to a single request. For wrk, reduces it to one second, because wrk cannot stop after a number
+    /// of requests.
     #[must_use]
     pub fn single_request(self) -> LoadSpec {
         let ends_by_time = self.client == LoadClient::Wrk;
@@ -262,7 +263,7 @@ pub enum LoadClient {
 }
 
 impl LoadClient {
-    /// All clients by name, which is also the name of the program.
+    /// All clients by name. The name of an external client is also the name of its program.
     pub const NAMES: [(&str, LoadClient); 5] = [
         ("builtin", LoadClient::Builtin),
         ("ab", LoadClient::Ab),
@@ -343,7 +344,7 @@ impl From<RateStage> for String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ThinkPause {
-    /// Its length, or its mean.
+    /// Its length; for pauses of random length, the mean.
     pub length: Duration,
     /// Whether pauses are of random length, exponentially distributed.
     pub is_random: bool,

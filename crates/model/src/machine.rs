@@ -1,4 +1,4 @@
-//! Machines: their identity over time, and their state during a session. Start at [`Machine`].
+//! Describes machines: their identity over time, and their state during a session. Start at [`Machine`].
 
 use crate::Environment;
 use serde::{Deserialize, Serialize};
@@ -35,17 +35,18 @@ pub struct SessionMachine {
     /// Its labels in the fleet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// Processor model, number of processors, memory and architecture: machines of a class form a population.
+    /// Processor model, number of processors, memory and architecture. Machines of the same class form a population.
     pub class: String,
     /// Its environment.
     pub environment: Environment,
-    /// Offset to add to its clock to get the coordinator's time.
+    /// Offset to add to the time of its clock to get the coordinator's time.
     #[serde(default)]
     pub offset_ns: i64,
     /// Uncertainty of that offset.
     #[serde(default)]
     pub uncertainty_ns: u64,
-    /// Results of the fixed probe workload before and after its shards.
+    /// Times of two fixed workloads, executed before and after each of the machine's shards, which are its parts of the
+    /// plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(alias = "pulses")]
     pub speed_probes: Vec<SpeedProbe>,
@@ -56,8 +57,8 @@ pub struct SessionMachine {
 pub struct SpeedProbe {
     /// Time of the probe, in milliseconds since the Unix epoch by the machine's own clock.
     pub at_unix_ms: i64,
-    /// Arithmetic on integers.
+    /// Time of the workload that does arithmetic on integers.
     pub integer_ns: u64,
-    /// A walk through memory.
+    /// Time of the workload that walks through memory.
     pub memory_ns: u64,
 }

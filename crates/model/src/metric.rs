@@ -1,4 +1,5 @@
-//! Named quantities with unit and direction, estimates with their intervals, and the four verdicts.
+//! Defines metrics, which are named quantities with a unit and a direction. Also defines estimates with intervals, and
+//! the four verdicts.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,7 +12,7 @@ pub enum MetricDirection {
     Higher,
     /// Less is better: time, latency, memory, errors.
     Lower,
-    /// Neither declared nor implied by the unit: changes are shown without a verdict.
+    /// The direction is neither declared nor implied by the unit. Changes are shown without a verdict.
     Unknown,
 }
 
@@ -49,20 +50,22 @@ impl Metric {
     /// Cycles per iteration, estimated by a cache model; never used for a verdict.
     pub const CYCLES_ESTIMATE: &'static str = "cycles_estimate";
 
-    /// Time of an empty shell command, where iterations are commands executed by a shell. Iteration times include it.
+    /// Time that a shell takes for an empty command. Where a shell executes the measured commands, the time of every
+    /// iteration includes this time.
     pub const SHELL_TIME: &'static str = "shell_time";
 
-    /// Processor time of a command without its shell. A run has no value if the difference is within the variation of the
-    /// shell's own processor time.
+    /// Processor time of a command with its shell, minus the processor time of the shell alone. A run has no value if
+    /// this difference is within the variation of the shell's processor time.
     pub const OWN_CPU_TIME: &'static str = "own_cpu_time";
 
-    /// Time of the harness's reference loop, which always does the same work, so that only the machine can change it.
+    /// Time of the harness's reference loop, which always does the same work, so that only the machine can change this
+    /// time.
     pub const REFERENCE_TIME: &'static str = "reference_time";
 
     /// Metrics that runs with counted instructions report in addition, on request.
     pub const TIMES: [&'static str; 3] = [Metric::TIME, Metric::TIME_MEDIAN, Metric::CPU_TIME];
 
-    /// Whether it is an instruction count, or computed from counts.
+    /// Whether the metric is a count of instructions, or is computed from such counts.
     pub fn is_count(&self) -> bool {
         [Metric::INSTRUCTIONS, Metric::CYCLES_ESTIMATE].contains(&&*self.name)
     }
@@ -113,9 +116,9 @@ impl IntervalEstimate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The test rejects and the whole interval is beyond the threshold in the direction of improvement.
+    /// The test rejects equality, and the whole interval is beyond the threshold in the direction of improvement.
     Better,
-    /// The test rejects and the whole interval is beyond the threshold in the opposite direction.
+    /// The test rejects equality, and the whole interval is beyond the threshold in the opposite direction.
     Worse,
     /// The whole interval is within the threshold, or the sequential test stopped because the sides
     /// are equivalent.

@@ -1,4 +1,5 @@
-//! The origin of measured code: its revision and branch, and the range of revisions that a bisection searches.
+//! Describes the origin of measured code: its revision and branch. Also describes the range of revisions that a
+//! bisection searches.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ pub struct CodeOrigin {
     /// The branch it was measured on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// The merge base with the branch it will be merged into.
+    /// The merge base of the revision and the branch into which it will be merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// Commit time in milliseconds since the Unix epoch. Only shown; never used to order revisions.
@@ -79,7 +80,7 @@ pub fn short_revision(revision: &str) -> &str {
     revision.get(..SHORT).filter(|_| is_id).unwrap_or(revision)
 }
 
-/// A range of revisions to search for the one that changed a benchmark.
+/// A range of revisions in which to search for the revision that changed a benchmark.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BisectionRange {
     /// The range as the user typed it: `v1.4..HEAD`.

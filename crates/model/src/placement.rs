@@ -1,11 +1,12 @@
-//! The assignment of an experiment's roles to machines. Start at [`MachinePlacement`].
+//! Defines which machines the roles of an experiment run on. Start at [`MachinePlacement`].
 
 use super::{Environment, SessionMachine};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Which machine plays which role in an experiment on several machines; fixed for all its runs.
+/// Which machine plays which role in an experiment on several machines. The assignment is the same
+/// for all runs of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachinePlacement {
     /// The fleet file.
@@ -73,7 +74,7 @@ impl MachinePlacement {
 
     /// The name of the session's folder on its machines, if known.
     pub fn session(&self) -> Option<&str> {
-        // FOLDER/sessions/SESSION/bin/speedwell.
+        // The path of the program is FOLDER/sessions/SESSION/bin/speedwell.
         let machine = self.machines.first()?;
         let relative_path = Path::new(&machine.program).strip_prefix(&machine.folder);
         let mut names = relative_path

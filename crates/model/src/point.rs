@@ -1,5 +1,5 @@
-//! History: one [`HistoryPoint`] per session and [`SeriesKey`], placed on a branch's line of
-//! revisions.
+//! Defines the history of measurements. Every session has one [`HistoryPoint`] per [`SeriesKey`]. The points lie on the
+//! line of revisions of a branch.
 
 use crate::{Machine, Metric, SessionPurpose, SessionState};
 use serde::{Deserialize, Serialize};
@@ -71,8 +71,8 @@ impl PointKind {
         }
     }
 
-    /// Whether change detection uses such points. Points measured because of an observed value are a selected sample, and
-    /// would bias it.
+    /// Whether change detection uses points of this kind. Points that were measured because of an observed value are a
+    /// selected sample, and would bias the detection.
     pub fn is_searched(self) -> bool {
         !matches!(self, PointKind::Confirm | PointKind::Bisect)
     }
@@ -87,7 +87,7 @@ impl PointKind {
 /// A revision on a branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revision {
-    /// Commit id, or the user's name for it.
+    /// Commit id, or the user's name for the revision.
     pub id: String,
     /// The id of its tree: two revisions with the same tree hold the same code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub struct Revision {
     pub subject: Option<String>,
 }
 
-/// A revision's position on the line, with or without a point.
+/// A revision's position on the line of its branch. There may be no point at this position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionMarker {
     /// Index of the revision on the line.
@@ -112,7 +112,7 @@ pub struct RevisionMarker {
     pub committed_unix_ms: Option<i64>,
     /// The id of the revision.
     pub revision: String,
-    /// The session, if the marker is for one.
+    /// The number of the session, if the marker stands for a session.
     pub session: Option<i64>,
 }
 

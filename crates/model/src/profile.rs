@@ -1,6 +1,6 @@
-//! Profiles: weighted call stacks, and the recordings of a session.
+//! Defines profiles, which are weighted call stacks, and the recordings of a session.
 //!
-//! Knows nothing about how profiles are recorded or drawn. Start at [`StackProfile`].
+//! This module neither records nor draws profiles. Start at [`StackProfile`].
 
 use crate::Case;
 use serde::{Deserialize, Serialize};
@@ -31,9 +31,10 @@ pub struct StackProfile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileTool {
-    /// Linux perf: native code, and scripts whose runtime names its compiled code.
+    /// Linux perf. It sees native code, and also scripts if their runtime reports the names of
+    /// compiled functions.
     Perf,
-    /// V8's own profiler (`node --cpu-prof`): JavaScript functions only.
+    /// V8's own profiler (`node --cpu-prof`). It sees only JavaScript functions.
     V8,
     /// Unknown: a file of folded stacks.
     Folded,
@@ -65,14 +66,14 @@ impl StackProfile {
         }
     }
 
-    /// Adds a weight to a stack, given with the outermost caller first.
+    /// Adds a weight to the stack of these frames; the outermost caller comes first.
     pub fn add<'a>(&mut self, frames: impl IntoIterator<Item = &'a str>, weight: u64) {
         let mut stack = String::new();
         for frame in frames {
             if !stack.is_empty() {
                 stack.push(BETWEEN_FRAMES);
             }
-            // A name that contains the separator would become two frames.
+            // Replace the separator, because a name that contains it would become two frames.
             stack.extend(frame.chars().map(|character| match character {
                 BETWEEN_FRAMES => ':',
                 character if character.is_control() => ' ',
@@ -152,7 +153,7 @@ pub struct ProfileRecording {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProfileOutcome {
-    /// The profile. Shared, because parts of a session are copied.
+    /// The profile. It is in an `Arc`, because copies of parts of a session share it.
     Taken(Arc<StackProfile>),
     /// Why there is no profile, as the end of a sentence.
     Missing(String),

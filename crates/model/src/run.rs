@@ -1,5 +1,6 @@
-//! A run: one fresh process executing one case under one variant, the unit of independence. Also its samples, its single
-//! value in a series, and the windows and batches of a snippet. Start at [`Run`].
+//! Defines a run: one fresh process that executes one case under one variant. The run is the unit of independence. Also
+//! defines the samples of a run, its single value in a series, and the windows and batches of a snippet. Start at
+//! [`Run`].
 
 use crate::{Case, Metric};
 use serde::{Deserialize, Serialize};
@@ -36,11 +37,10 @@ pub struct Run {
         skip_serializing_if = "Option::is_none"
     )]
     pub kernel_stats: Option<KernelStats>,
-    /// The rule that rejected it, if rules were set before measuring.
+    /// The rule that rejected the run, if rules were set before measuring.
     #[serde(default, alias = "disturbed", skip_serializing_if = "Option::is_none")]
     pub rejected_by: Option<String>,
-    /// Index of the machine that executed it in [`crate::Session::machines`], if the session has
-    /// any.
+    /// The machine that executed the run, as an index into [`crate::Session::machines`]; `None` if that list is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<u32>,
     /// All reported values in order, without the warm-up.
@@ -117,7 +117,7 @@ pub struct KernelStats {
     pub temperature_c: Option<f64>,
 }
 
-/// One observed value of a metric: N iterations in time T, or a figure reported with them.
+/// One observed value of a metric: N iterations in time T, or another figure that was reported with them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Name of its [`crate::Metric`].
@@ -134,9 +134,8 @@ pub struct Sample {
 
 /// A run's contribution to a series: the median of its samples of the metric.
 ///
-/// A process is one replicate regardless of its number of values: values from one process are not
-/// independent, and treating them as such multiplies false alarms (docs/why/statistics.md, "One value
-/// per process").
+/// A process is one replicate regardless of its number of values: values from one process are not independent, and
+/// treating them as independent multiplies false alarms (docs/why/statistics.md, "One value per process").
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunValue {
     /// Position in the order of execution.
@@ -198,13 +197,14 @@ pub struct SnippetTiming {
     pub workers: u32,
     /// The windows, or samples of fixed length, in order.
     pub windows: Vec<TimingWindow>,
-    /// Iterations per second over all windows together. It is less biased than the mean over short windows, which end
-    /// with an iteration: the mean of 1/x exceeds the reciprocal of the mean of x.
+    /// Iterations per second over all windows together. This value is less biased than the mean of the rates of short
+    /// windows: windows end with an iteration, so their lengths x vary, and the mean of 1/x exceeds the reciprocal of
+    /// the mean of x.
     pub per_s: Option<f64>,
-    /// Quantiles over single batches; `None` if there were none after the warm-up.
+    /// Quantiles over single batches; `None` if there were no batches after the warm-up.
     pub batches: Option<BatchQuantiles>,
-    /// Processor time per iteration in nanoseconds, over all workers: one value per sample of fixed length, otherwise one
-    /// for all windows; empty if the harness cannot measure it.
+    /// Processor time per iteration in nanoseconds, over all workers. Samples of fixed length have one value each;
+    /// otherwise there is one value for all windows. Empty if the harness cannot measure processor time.
     pub cpu_ns: Vec<f64>,
     /// Times of the reference loop between samples, in nanoseconds, if requested.
     pub reference_ns: Vec<f64>,
@@ -220,7 +220,7 @@ impl Run {
         format!("{STRAY_FILES}{}.", files.join(", "))
     }
 
-    /// The files named by such notes.
+    /// The files that the notes from [`Run::stray_note`] name.
     pub fn stray_files(&self) -> impl Iterator<Item = &str> {
         let notes = self.notes.iter();
         let files = notes.filter_map(|note| note.strip_prefix(STRAY_FILES)?.strip_suffix('.'));
@@ -235,7 +235,7 @@ pub struct TimingWindow {
     pub per_s: f64,
     /// Its length, in nanoseconds.
     pub elapsed_ns: f64,
-    /// Iterations of all workers; those in progress at its ends count in part.
+    /// Iterations of all workers. Iterations in progress at the start or the end of the window count in part.
     pub iterations: f64,
 }
 
@@ -261,7 +261,7 @@ impl SnippetTiming {
         Some(f64::from(self.workers) / self.per_s? * 1e9)
     }
 
-    /// Ratio of the mean time per iteration to the median batch: 1 on a quiet machine.
+    /// Ratio of the mean time per iteration to the time per iteration in the median batch: 1 on a quiet machine.
     pub fn disturbance(&self) -> Option<f64> {
         Some(self.time_ns()? / self.batches?.median_ns)
     }

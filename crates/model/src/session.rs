@@ -1,5 +1,5 @@
-//! Everything that one invocation measured, and its experimental design: how and how much it
-//! measured per case, as the analysis needs it. Start at [`Session`] and [`SessionDesign`].
+//! Defines a session: everything that one invocation measured. Also defines its experimental design, which tells the
+//! analysis how, and how much, the session measured per case. Start at [`Session`] and [`SessionDesign`].
 
 use crate::{
     BisectionRange, CodeOrigin, Environment, MachinePlacement, Metric, NoiseCalibration,
@@ -30,7 +30,7 @@ pub enum SessionState {
 pub struct Session {
     /// Unique identity, the same in every copy.
     pub id: String,
-    /// The number that `@NUMBER` means in the local store; `None` outside a store.
+    /// The number of the session in the local store, which users write as `@NUMBER`; `None` outside a store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<i64>,
     /// Start, in milliseconds since the Unix epoch.
@@ -174,7 +174,7 @@ pub enum RunOrder {
 }
 
 impl RunOrder {
-    /// Whether the order of the sides was randomized, so that a test that relies on it is valid.
+    /// Whether the order of the sides was randomized. Tests that rely on randomization are valid only in this case.
     pub fn is_randomised(self) -> bool {
         matches!(self, RunOrder::Blocks | RunOrder::Paired)
     }
@@ -301,7 +301,7 @@ impl SessionPurpose {
 /// Defines the steady part of a time series; fixed before measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SteadyRule {
-    /// Levels that differ by at most this fraction count as one.
+    /// Levels that differ by at most this fraction count as one level.
     pub delta: f64,
     /// Smallest fraction of a series that the steady part must cover.
     #[serde(alias = "least_share")]
@@ -309,19 +309,20 @@ pub struct SteadyRule {
     /// The clock to use; by default processor time if all runs have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ComparedClock>,
-    /// Whether the time of the steady part is a metric of its own, listed before the others of a run; otherwise the
-    /// whole session is about warm-up.
+    /// Whether the time of the steady part is an additional metric, listed before the other metrics of a run. If not,
+    /// the whole session is about warm-up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_metric: bool,
 }
 
 impl SteadyRule {
-    /// Number of points after which the reference loop is performed.
+    /// Number of points between two executions of the reference loop.
     pub const REFERENCE_EVERY: u32 = 16;
 }
 
 impl Default for SteadyRule {
-    /// 2 % is what `same` means elsewhere. A quarter is the last 500 of 2000 iterations in Barrett et al., OOPSLA 2017.
+    /// Levels that differ by at most 2 % count as one, as in the verdict `same`. The steady part must cover a quarter
+    /// of the series, like the last 500 of 2000 iterations in Barrett et al., OOPSLA 2017.
     fn default() -> SteadyRule {
         SteadyRule {
             delta: 0.02,
@@ -336,8 +337,9 @@ impl Default for SteadyRule {
 const ROUNDS_WITH_ONE_ALONE: u32 = 8;
 
 impl SessionDesign {
-    /// Whether the two sides of the pairs in this block (a round of pairs) are measured one after the other, to see
-    /// whether sharing the processor changes their ratio. The seed alone determines which of eight rounds it is.
+    /// Whether this block, which is a round of pairs, measures the two sides of its pairs one after the other. This
+    /// happens in one of eight rounds, to see whether sharing the processor changes the ratio of the sides. The seed
+    /// alone determines which round it is.
     pub fn is_alone(&self, block: u32) -> bool {
         let (group, round) = (block / ROUNDS_WITH_ONE_ALONE, block % ROUNDS_WITH_ONE_ALONE);
         let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_ALONE);
@@ -352,7 +354,7 @@ impl SessionDesign {
         }
     }
 
-    /// Maximum number of runs per build; 1 if every run has its own build or all share one.
+    /// Maximum number of runs per build; 1 if every run has its own build or all runs share one build.
     pub fn runs_per_build(&self) -> u32 {
         match self.layout.builds {
             0 => 1,
@@ -385,11 +387,11 @@ pub struct DefinitionFile {
     pub file: PathBuf,
     /// Its text.
     pub text: String,
-    /// Overridden values. Values for benchmarks are passed in another way.
+    /// Values that override values of the file. Values for benchmarks are passed in another way.
     pub set: Vec<(String, String)>,
     /// Number of usable processors.
     pub cpus: u32,
-    /// The machines of its roles, if it assigns them to machines.
+    /// The machines of the experiment's roles, if the file assigns roles to machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Box<MachinePlacement>>,
 }
@@ -400,7 +402,7 @@ pub struct DefinitionFile {
 pub enum RunCount {
     /// Exactly this many.
     Fixed(u32),
-    /// As many as the sequential design needs, at most as many as at its last look.
+    /// As many as the sequential design needs, up to the number at its last look.
     Sequential,
 }
 
@@ -438,10 +440,9 @@ pub enum SampleLength {
 }
 
 impl Default for SampleDivision {
-    /// A third of a second per run. The run is the unit of independence, so more runs help more
-    /// than more samples per run (docs/why/statistics.md, "One value per process"). A sample of
-    /// 50 ms is a million times the clock's resolution, and 100 ms of warm-up let the processor
-    /// reach its steady frequency.
+    /// A run takes a third of a second. The run is the unit of independence, so more runs help more than more samples
+    /// per run (docs/why/statistics.md, "One value per process"). A sample of 50 ms is a million times the clock's
+    /// resolution, and 100 ms of warm-up let the processor reach its steady frequency.
     fn default() -> SampleDivision {
         SampleDivision {
             count: 5,
@@ -476,7 +477,7 @@ pub struct SamplingOptions {
     pub precision: Option<f64>,
     /// Time limit of one run.
     pub timeout_ms: u64,
-    /// Time limit for all measuring; a resumed session starts it again.
+    /// Time limit for measuring the whole session. A resumed session gets this time once more.
     #[serde(default)]
     pub budget_ms: Option<u64>,
     /// How the harness divides a run, where it controls the loop.

@@ -1,5 +1,5 @@
-//! The outcome of one run of an experiment: its metrics, or the stage at which it failed. Plain data, sent as JSON
-//! by the process that performed the run. Start at [`StageReport`].
+//! Defines the outcome of one run of an experiment: its metrics, or the stage at which it failed. The outcome is plain
+//! data, sent as JSON by the process that performed the run. Start at [`StageReport`].
 
 use super::{Metric, Sample};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use std::fmt;
 /// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StageReport {
-    /// Its metrics, in the order of reports.
+    /// The metrics of the run, in the order in which they were reported.
     pub figures: Vec<ReportedMetric>,
     /// Notes on the metrics for the reader, as whole sentences.
     pub notes: Vec<String>,
@@ -64,7 +64,7 @@ impl ReportedMetric {
 pub struct StageFailure {
     /// The stage that failed.
     pub stage: RunStage,
-    /// Reason, phrased as the end of a sentence about the stage.
+    /// The reason, phrased as the end of a sentence about the stage.
     pub reason: String,
     /// Last lines of the target's stderr.
     pub stderr_tail: String,
@@ -78,11 +78,11 @@ pub enum RunStage {
     Port,
     /// Starting the target.
     Start,
-    /// Waiting until it listens, answers and has its child processes.
+    /// Waiting until the target listens, answers and has its child processes.
     Ready,
     /// Checking that the variant took effect.
     Proof,
-    /// Checking its response before the load.
+    /// Checking the target's response before the load.
     Verify,
     /// Sending the warm-up load.
     Warmup,
@@ -92,13 +92,13 @@ pub enum RunStage {
     Load,
     /// Checking that every request of the load succeeded.
     Served,
-    /// Checking its response after the load.
+    /// Checking the target's response after the load.
     VerifyAgain,
-    /// Checking that it is alive and no child process was replaced.
+    /// Checking that the target is alive and none of its child processes was replaced.
     Alive,
-    /// Reading the metrics it reported.
+    /// Reading the metrics that the target reported.
     Figures,
-    /// Stopping it, without processes left over.
+    /// Stopping the target, without processes left over.
     Stop,
     /// Checking at exit that the variant took effect.
     ProofAtExit,

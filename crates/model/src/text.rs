@@ -1,5 +1,5 @@
-//! Text helpers: parsing durations (the only parser for options and conditions), suggestions for mistyped names, and
-//! shell quoting.
+//! Provides helpers for text: parsing durations, suggestions for mistyped names, and shell quoting. All options and
+//! conditions use this parser of durations.
 
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ pub fn as_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
-/// Replaces the first string of each pair with the second, from left to right, without searching the replacements again.
+/// For every pair, replaces all occurrences of the first string with the second string. Goes through `text` once, from
+/// left to right, and does not search inserted strings.
 pub fn format_fixed(text: &str, pairs: &[(String, String)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -40,7 +41,7 @@ pub fn format_fixed(text: &str, pairs: &[(String, String)]) -> String {
         };
         out.push_str(&rest[..position]);
         out.push_str(value);
-        // An empty string would match forever.
+        // Advance at least one byte, because an empty string would match at the same position forever.
         let end = position + found.len().max(1);
         rest = rest.get(end..).unwrap_or_default();
     }

@@ -1,7 +1,7 @@
 //! Infers the direction of improvement from a unit.
 //!
-//! Time and memory, in total or per unit of work, are costs; work per time is a gain. Every other unit has no direction,
-//! because misses, errors and retries per second are rates, too. Start at
+//! Time and memory, in total or per unit of work, are costs; work per time is a gain. Every other unit has no
+//! direction: not every rate is a gain, because misses, errors and retries per second are rates, too. Start at
 //! [`MetricDirection::of_unit`].
 
 use crate::MetricDirection;
@@ -35,7 +35,7 @@ const TIMES: [&str; 25] = [
     "cpu-ms",
 ];
 
-/// Units of work, where more is progress. In lower case and singular.
+/// Units of work, in lower case and singular. More work per time is better.
 const WORK: [&str; 52] = [
     "op",
     "operation",
@@ -153,7 +153,7 @@ fn is_rate(text: &str) -> bool {
     without_prefix(text).any(is_known)
 }
 
-/// Yields `text` without each prefix that it starts with.
+/// For every prefix with which `text` starts, yields the rest of `text`.
 fn without_prefix(text: &str) -> impl Iterator<Item = &str> {
     let strip_prefix = |prefix: &&str| text.strip_prefix(*prefix);
     PREFIXES

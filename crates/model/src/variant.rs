@@ -1,5 +1,5 @@
-//! Variants: program, flags, environment, the revision they are built from, or a snippet with its
-//! hooks. Start at [`Variant`] and [`Snippet`].
+//! Defines variants. A variant has a program, flags and environment variables. It may be built from a revision, or be a
+//! snippet with hooks. Start at [`Variant`] and [`Snippet`].
 
 use crate::case::ParameterValue;
 use crate::text::format_fixed;
@@ -25,7 +25,7 @@ pub struct Variant {
     /// The measured snippet, if snippets are compared.
     #[serde(alias = "code", default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
-    /// The worktree of its revision, if it does not use the code of the user's checkout.
+    /// The worktree of the variant's revision; `None` if the variant uses the code of the user's checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<VariantWorktree>,
     /// The built file that replaces the target, such as one of several compared jars.
@@ -199,7 +199,8 @@ pub struct Snippet {
     /// Executed before every iteration and not measured; only for shell commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
-    /// For a command: whether to use a shell even if it needs none, because the commands it is compared with need one.
+    /// For a command: whether to use a shell even if the command needs none, because other commands of the comparison
+    /// need a shell.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_shell: bool,
     /// For a command: warm-up executions at the start of every run.
@@ -236,8 +237,8 @@ pub enum ErlangNodes {
 }
 
 impl Snippet {
-    /// Warning for a snippet so short that the compiler has probably removed it. Stored runs are recognized by exactly
-    /// this text.
+    /// Warning for a snippet so short that the compiler has probably removed it. The analysis recognizes such runs in
+    /// the store by exactly this text.
     pub const FOLDED: &str = "An iteration takes less than three times as long as an empty one: the code may have been \
                               folded away.";
 

@@ -18,7 +18,7 @@ const TOP_STRIP: f64 = 26.0;
 /// A plot taller than this repeats its bottom tick labels at the top.
 const TALL_PLOT_PX: f64 = 1000.0;
 
-/// Ticks of a bottom axis without overlapping labels.
+/// Chooses the ticks of a bottom axis, so that their labels do not overlap.
 pub(crate) fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
     let max_ticks = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
     fit_ticks(mapping, max_ticks, |label| {
@@ -26,16 +26,17 @@ pub(crate) fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
     })
 }
 
-/// Ticks of a left axis without overlapping labels.
+/// Chooses the ticks of a left axis, so that their labels do not overlap.
 pub(crate) fn left_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
-    // Place ticks closer together in a low plot: with only one or two, it would be unreadable.
+    // In a low plot, ticks are closer together, because a plot with only one or two ticks would be
+    // unreadable.
     let at_normal_distance = (mapping.length_px() / 55.0).clamp(2.0, 10.0);
     let at_small_distance = (mapping.length_px() / 28.0).clamp(2.0, 4.0);
     let max_ticks = at_normal_distance.max(at_small_distance) as usize;
     fit_ticks(mapping, max_ticks, |_| TICK_PX * 1.4)
 }
 
-/// Ticks of a small axis without grid lines and with small labels.
+/// Chooses the ticks of a small axis, which has small labels and no grid lines.
 pub(crate) fn small_ticks(mapping: &AxisMapping, size_px: f64) -> Vec<AxisTick> {
     let max_ticks = (mapping.length_px() / 34.0).clamp(2.0, 8.0) as usize;
     fit_ticks(mapping, max_ticks, |label| {
@@ -43,8 +44,8 @@ pub(crate) fn small_ticks(mapping: &AxisMapping, size_px: f64) -> Vec<AxisTick> 
     })
 }
 
-/// As many ticks as possible, up to about `max_ticks`; `label_px` is the room that each label needs
-/// along the axis.
+/// Returns as many ticks as possible, up to about `max_ticks`; `label_px` is the room that each
+/// label needs along the axis.
 fn fit_ticks(
     mapping: &AxisMapping,
     max_ticks: usize,
@@ -208,7 +209,7 @@ fn style_grid_line<'a>(
 }
 
 // Two axes and the plot between them, for point charts. The names of a category axis at the bottom
-// are wrapped into lines, or slanted if too long.
+// are wrapped into lines, or slanted if they are too long.
 
 /// The plot of a point chart.
 pub(crate) struct PointPlane {
@@ -224,8 +225,8 @@ pub(crate) struct PointPlane {
 
 /// Space right of the plot for half of the last tick label.
 const RIGHT_PX: f64 = 6.0;
-/// Maximum share of the height for slanted names, and of the width by which they may shift the
-/// plot.
+/// Maximum fraction of the sheet's height for slanted names, and maximum fraction of the sheet's
+/// width by which they may shift the plot to the right.
 const MAX_SLANTED_HEIGHT: f64 = 0.34;
 const MAX_SLANTED_SHIFT: f64 = 0.14;
 
@@ -300,7 +301,7 @@ impl PointPlane {
             }
         }
         draw_base_line(svg, (left, bottom), (right, bottom));
-        // Mark zero if there are data on both sides of it.
+        // Draw a line at zero if the axis continues below zero.
         if self.y.contains_value(0.0) && self.y.pixel_at(0.0) < bottom - 1.0 {
             let zero = self.y.pixel_at(0.0);
             svg.start_line((left, zero), (right, zero))
@@ -310,7 +311,8 @@ impl PointPlane {
     }
 }
 
-/// Lays out category names; also returns how far the plot must move right for the first of them.
+/// Lays out category names; also returns how far the plot must move to the right to make room for
+/// the first name.
 fn lay_out_names(names: &[String], left: f64, sheet: PixelRect) -> (CategoryLabels, f64) {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let width = sheet.right - RIGHT_PX - left;

@@ -1,5 +1,5 @@
-//! Description of a chart axis: its label and how values map to distances. Pixel positions are
-//! computed by `scale::AxisMapping`.
+//! Describes a chart axis: its label, and how its values map to distances. `scale::AxisMapping`
+//! computes positions in pixels.
 
 /// An axis of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,12 +80,12 @@ pub enum AxisScale {
     Log2,
     /// Logarithmic with ticks at powers of ten. Cannot show values that are not positive.
     Log10,
-    /// Percentages from 0 to below 100: the distance from 90 to 99 equals that from 99 to 99.9,
-    /// which makes the tail of a distribution readable. Popularized by HdrHistogram's plots (G.
-    /// Tene). Cannot show values of 100 or more.
+    /// Percentages from 0 to below 100: the distance from 90 to 99 equals the distance from 99 to
+    /// 99.9, which makes the tail of a distribution readable. Popularized by HdrHistogram's plots
+    /// (G. Tene). Cannot show values of 100 or more.
     Nines,
-    /// Relative changes in percent by their ratio: the distance from 0 to +100 % equals that from 0
-    /// to -50 %. Cannot show changes of -100 % or less.
+    /// Relative changes in percent, placed by the logarithm of their ratio: the distance from 0 to
+    /// +100 % equals the distance from 0 to -50 %. Cannot show changes of -100 % or less.
     Change,
     /// Named categories; a value is an index into the names. Cannot show other values.
     Category(Vec<String>),

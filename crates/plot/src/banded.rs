@@ -1,7 +1,8 @@
-//! Lays out categories along one direction and values along the other: upright (categories at the
-//! bottom) if every label fits completely below its band, else sideways with the labels at the
-//! left, where long names are readable. Charts draw through [`BandPlot::rect`] and
-//! [`BandPlot::point`], independent of the orientation.
+//! Lays out a plot with categories along one direction and values along the other. Each category
+//! has a band. The plot is upright, with the categories at the bottom, if every label fits
+//! completely below its band. Otherwise it is sideways, with the labels at the left, where long
+//! names are readable. Charts draw with [`BandPlot::rect`] and [`BandPlot::point`], which work for
+//! both orientations.
 
 use crate::ChartAxis;
 use crate::axes::{
@@ -14,16 +15,16 @@ use crate::scale::{AxisExtent, AxisMapping};
 use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
 use crate::text::CAP_HEIGHT;
 
-/// Share of a band that marks may fill; the rest separates neighbors.
+/// Fraction of a band that marks may fill; the rest separates neighboring bands.
 const FILLED_SHARE: f64 = 0.8;
 /// Maximum distance between marks of a band, so that they are perceived as a group.
 const MAX_SLOT_PX: f64 = 84.0;
-/// Minimum width of a mark in an upright chart: with thinner marks, a sideways chart is more
-/// readable, since its sheet can grow.
+/// Minimum width of a mark in an upright chart. If marks would be thinner, a sideways chart is more
+/// readable, since its sheet can grow in height.
 const MIN_UPRIGHT_PX: f64 = 14.0;
 /// Typical width of an upright value axis at the left.
 const TYPICAL_GUTTER_PX: f64 = 60.0;
-/// Maximum share of the width for labels at the left.
+/// Maximum fraction of the width for labels at the left.
 const LABEL_SHARE: f64 = 0.42;
 const LABEL_GAP: f64 = 10.0;
 
@@ -42,7 +43,7 @@ pub(crate) struct BandPlot {
 }
 
 impl BandPlot {
-    /// Lays out categories with `slots` marks each in `sheet`.
+    /// Lays out categories in `sheet`. Each category has room for `slots` marks.
     pub fn lay_out(
         sheet: PixelRect,
         labels: &[&str],
@@ -97,7 +98,7 @@ impl BandPlot {
         if upright_labels(labels, slots.max(1), width).is_some() {
             return 500.0;
         }
-        // Many marks are thinner, to limit scrolling.
+        // If there are many marks, they are thinner, to limit scrolling.
         let mark_px = if labels.len() * slots > 60 {
             17.0
         } else {
@@ -217,7 +218,8 @@ impl BandPlot {
         }
     }
 
-    /// Returns the rectangle between two pixels across and two values.
+    /// Returns the rectangle between two pixel positions across the value direction, and between
+    /// two values.
     pub fn rect(&self, across: (f64, f64), values: (f64, f64)) -> PixelRect {
         let (corner, opposite_corner) = (
             self.point(across.0, values.0),
@@ -243,7 +245,7 @@ fn upright_labels(labels: &[&str], slots: usize, width: f64) -> Option<CategoryL
     }
 }
 
-/// Space above a sideways plot: tall plots repeat the tick labels there.
+/// Height of the space above a sideways plot. Tall plots repeat the tick labels there.
 fn top_margin(sheet: PixelRect) -> f64 {
     if sheet.height() > 1000.0 { 18.0 } else { 4.0 }
 }

@@ -1,4 +1,4 @@
-//! Grouped bars with intervals. Bars start at zero, because their lengths are compared; on a
+//! Draws grouped bars with intervals. Bars start at zero, because their lengths are compared; on a
 //! logarithmic axis, which has no zero, they start at the lower end.
 
 use crate::banded::BandPlot;

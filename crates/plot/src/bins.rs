@@ -3,7 +3,8 @@
 
 use crate::scale::{AxisExtent, ScaleProjection};
 
-/// More bins would be too thin to see, fewer would hide the shape.
+/// Maximum and minimum number of bins: more bins would be too thin to see, and fewer bins would
+/// hide the shape of the distribution.
 const MAX_BINS: f64 = 80.0;
 const MIN_BINS: f64 = 5.0;
 
@@ -18,7 +19,7 @@ pub(crate) fn total_count(values: &[CountedValue]) -> u64 {
     values.iter().map(|counted| counted.count).sum()
 }
 
-/// The edges of the bins, in projected space.
+/// The edges of the bins, in projected space, in which positions on a logarithmic axis are logarithms.
 pub(crate) struct HistogramBins {
     projection: ScaleProjection,
     first: f64,
@@ -27,7 +28,8 @@ pub(crate) struct HistogramBins {
 }
 
 impl HistogramBins {
-    /// Chooses bins for values that can all be shown; each list is a series. `None` without values.
+    /// Chooses common bins for several series. The axis must be able to show every value. Returns
+    /// `None` if there are no values.
     pub fn of_series(projection: ScaleProjection, series: &[Vec<CountedValue>]) -> Option<Self> {
         let project = |values: &Vec<CountedValue>| -> Vec<CountedValue> {
             let project = |counted: &CountedValue| {
@@ -114,8 +116,8 @@ impl HistogramBins {
 }
 
 /// Bin width according to D. Freedman and P. Diaconis, "On the histogram as a density estimator"
-/// (1981): twice the interquartile range over the cube root of the number of values. `None` if
-/// zero.
+/// (1981): twice the interquartile range over the cube root of the number of values. `None` if this
+/// width is zero.
 fn freedman_diaconis(sorted: &[CountedValue]) -> Option<f64> {
     let range = counted_quantile(sorted, 0.75)? - counted_quantile(sorted, 0.25)?;
     let width = 2.0 * range / (total_count(sorted) as f64).cbrt();
@@ -144,8 +146,9 @@ fn value_at_rank(sorted: &[CountedValue], rank: u64) -> Option<f64> {
     sorted.iter().find(is_at_rank).map(|counted| counted.value)
 }
 
-/// Rounds the width to 1, 2 or 5 times a power of ten, so that edges are round values; on a
-/// logarithmic axis no width makes them so.
+/// Rounds the width to 1, 2 or 5 times a power of ten, so that the edges of the bins are round
+/// values. Leaves the width on a logarithmic axis unchanged, because there no width gives round
+/// edges.
 fn round_width(width: f64, projection: ScaleProjection) -> f64 {
     if projection != ScaleProjection::Linear {
         return width;

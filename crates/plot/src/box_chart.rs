@@ -1,5 +1,5 @@
-//! Distributions side by side: Tukey box plots overlaid with every value as a point. A single box
-//! is drawn in `box_mark`.
+//! Draws distributions side by side: Tukey box plots, with every value as a point on top.
+//! `box_mark` draws a single box.
 
 use crate::banded::BandPlot;
 use crate::box_mark::BoxMark;
@@ -39,8 +39,9 @@ pub struct BoxSeries {
     pub name: String,
     /// Values, in any order.
     pub values: Vec<f64>,
-    /// Position of the line across the box, if not the median: an estimate that uses additional
-    /// information, such as which values were measured together.
+    /// Position of the line across the box; `None` for the median. A position other than the median
+    /// is an estimate that uses additional information, such as which values were measured
+    /// together.
     pub center: Option<f64>,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct BoxMark<'a> {
     pub name: &'a str,
     /// The values that can be shown, ascending.
     pub sorted: &'a [f64],
-    /// Position of the line across the box, if not the median.
+    /// Position of the line across the box; `None` for the median.
     pub center: Option<f64>,
     pub style: SeriesStyle,
     /// Center in pixels, across the value direction.
@@ -89,7 +89,8 @@ impl BoxMark<'_> {
     fn draw_points(&self, svg: &mut SvgWriter, banded: &BandPlot, half_px: f64) {
         let radius = self.point_radius(half_px);
         let opacity = if self.sorted.len() > 200 { 0.45 } else { 0.65 };
-        // Exclude the category from the tooltips, where it would make up most of the file.
+        // The tooltips of points do not name the category: repeated for every point, it would make
+        // up most of the file.
         let name = match self.name.trim() {
             "" => String::new(),
             name => format!("{name}: "),
@@ -157,7 +158,7 @@ pub(crate) struct TukeyStats {
     pub low_whisker: f64,
     pub low_quartile: f64,
     pub median: f64,
-    /// Position of the line across the box: the median, unless another estimate is compared.
+    /// Position of the line across the box: the median, or the estimate that is compared instead.
     pub center: f64,
     pub high_quartile: f64,
     /// Highest value within 1.5 interquartile ranges of the box.
@@ -183,8 +184,8 @@ impl TukeyStats {
             .copied()
             .find(|value| *value <= high_fence)
             .unwrap_or(last);
-        // A quartile lies between two values; if the nearer one is beyond the fence, the whisker
-        // would end inside the box.
+        // A quartile may lie between two values. If the outer one of these is beyond the fence, the
+        // whisker would end inside the box, so it ends at the quartile instead.
         let (low_whisker, high_whisker) = (
             low_whisker.min(low_quartile),
             high_whisker.max(high_quartile),
@@ -199,7 +200,7 @@ impl TukeyStats {
         })
     }
 
-    /// Moves the line to `center`, if given.
+    /// Moves the line across the box to `center`, if given.
     pub fn with_center(self, center: Option<f64>) -> Self {
         Self {
             center: center.unwrap_or(self.median),
@@ -207,7 +208,8 @@ impl TukeyStats {
         }
     }
 
-    /// Tooltip text for the line: `median 5`, preceded by the compared estimate if that differs.
+    /// Tooltip text for the line: `median 5`, preceded by the compared estimate if it differs from
+    /// the median.
     pub fn describe_center(&self) -> String {
         let median = format!("median {}", format_figure(self.median));
         if self.center == self.median {
@@ -232,8 +234,8 @@ fn quantile(sorted: &[f64], p: f64) -> f64 {
     sorted[below] * (1.0 - share) + sorted[above] * share
 }
 
-// Spreads the points of a box sideways, so that equal and similar values are distinguishable.
-// Deterministic: uses no random numbers.
+// Spreads the points of a box sideways, so that equal and similar values are distinguishable. The
+// result is deterministic, because no random numbers are used.
 
 /// Returns offsets in [-0.5, 0.5] for values in ascending order. Points spread wider where many
 /// values are close together, so that the outline of the cloud shows the distribution (a sina plot;
@@ -248,12 +250,13 @@ pub(crate) fn point_offsets(sorted: &[f64]) -> Vec<f64> {
     densities.iter().enumerate().map(spread).collect()
 }
 
-/// Number of values near each value, including itself: within a tenth of the range.
+/// Returns, for each value, how many values (including itself) differ from it by at most a tenth of
+/// the range.
 fn densities(sorted: &[f64]) -> Vec<f64> {
     let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
         return Vec::new();
     };
-    // Halve first, because the range of finite numbers may overflow.
+    // Halve both ends before subtracting, because the range of finite numbers may overflow.
     let distance = (last / 2.0 - first / 2.0) * 0.2;
     let (mut from, mut to) = (0, 0);
     let count = |value: &f64| {
@@ -268,8 +271,8 @@ fn densities(sorted: &[f64]) -> Vec<f64> {
     sorted.iter().map(count).collect()
 }
 
-/// The van der Corput sequence in base 2: every part of it fills the unit interval evenly with
-/// distant neighbors, as overlapping points require.
+/// The van der Corput sequence in base 2: consecutive elements fill the unit interval evenly, and
+/// two successive elements are far apart. So neighboring points hardly overlap.
 fn van_der_corput(mut index: usize) -> f64 {
     let (mut value, mut share) = (0.0, 0.5);
     while index > 0 {

@@ -9,7 +9,7 @@ use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_t
 pub(crate) const LABEL_PX: f64 = 12.5;
 /// Minimum readable font size.
 const MIN_LABEL_PX: f64 = 8.5;
-/// Distance between baselines, as a share of the font size.
+/// Distance between baselines, as a fraction of the font size.
 const LINE_SPACING: f64 = 1.25;
 
 /// Labels of all categories, wrapped into lines.
@@ -23,8 +23,9 @@ pub(crate) struct CategoryLabels {
 }
 
 impl CategoryLabels {
-    /// Lays out labels in a column left of bands of height `band_px`: in the largest size at which
-    /// they are complete in a column up to `max_width` wide, and then in the narrowest such column.
+    /// Lays out labels in a column left of bands of height `band_px`. Chooses the largest font size
+    /// at which all labels are complete in a column of at most `max_width`, and then the narrowest
+    /// column in which they are still complete.
     pub fn beside_bands(labels: &[&str], band_px: f64, max_width: f64) -> Self {
         let largest = (band_px / LINE_SPACING).clamp(MIN_LABEL_PX, LABEL_PX);
         let smaller = [11.0, 10.0, 9.0, MIN_LABEL_PX]
@@ -75,8 +76,9 @@ impl CategoryLabels {
         labels.iter().enumerate().map(reach).fold(0.0, f64::max)
     }
 
-    /// Lays out labels below positions `slot_px` apart, rising to the right towards them, at most
-    /// `max_height` high; `reach_px` is how far the first may extend to the left.
+    /// Lays out slanted labels below positions `slot_px` apart. Each label rises to the right,
+    /// towards its position, and is at most `max_height` high. `reach_px` is how far the first
+    /// label may extend to the left.
     pub fn slanted_below(labels: &[&str], slot_px: f64, max_height: f64, reach_px: f64) -> Self {
         let stride = (LABEL_PX * 1.5 / slot_px).ceil().max(1.0) as usize;
         let max_length = (max_height - LABEL_PX) * std::f64::consts::SQRT_2;
@@ -182,8 +184,9 @@ fn max_lines(band_px: f64, size_px: f64) -> usize {
         .clamp(1.0, 4.0) as usize
 }
 
-/// Lays out all labels completely in one column; `None` if `max_width` is too small. Uses up to two
-/// thirds of it to keep all labels on one line, and only then wraps some to get a narrower column.
+/// Lays out all labels completely in one column; `None` if `max_width` is too small. First tries to
+/// keep every label on one line, in a column of up to two thirds of `max_width`. If that fails,
+/// wraps labels into the narrowest column in which all are complete.
 fn complete_column(
     labels: &[&str],
     band_px: f64,

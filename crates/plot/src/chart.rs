@@ -1,5 +1,5 @@
-//! The main type of this crate: a chart of any kind, and its output formats. Each kind is drawn in
-//! its own file, the surrounding sheet in `page`.
+//! Defines the main type of this crate: a chart of any kind, with its output formats. Each kind of
+//! chart is drawn in a file of its own, and `page` draws the sheet around it.
 
 use crate::page::ImageSize;
 use crate::page::{self, SheetContent};

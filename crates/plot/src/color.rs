@@ -1,8 +1,9 @@
-//! The colors of charts, and the CSS variables by which a page can change them.
+//! Defines the colors of charts, and the CSS variables with which a page can change them.
 //!
 //! The series colors follow M. Okabe and K. Ito, "Color Universal Design" (2008), and remain
-//! distinguishable with all common kinds of color blindness. Their yellow is omitted because it is
-//! invisible on white, and black because text uses it; a dark gray ends the list.
+//! distinguishable with all common kinds of color blindness. Two of their colors are omitted:
+//! yellow, because it is invisible on white, and black, because text uses it. The last color is a
+//! dark gray instead.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -18,7 +19,7 @@ pub(crate) const AXIS: &str = "#8b939e";
 pub(crate) const GRID: &str = "#e4e7eb";
 /// A range behind the data.
 pub(crate) const BAND: &str = "#eef1f5";
-/// Neither good nor bad.
+/// Marks for results that are neither good nor bad.
 pub(crate) const NEUTRAL: &str = "#6b7280";
 /// Background of the sheet.
 pub(crate) const PAPER: &str = "#ffffff";
@@ -48,7 +49,7 @@ impl FromStr for RgbColor {
     }
 }
 
-/// Opacity of a pale area, of lines on a pale area, and of lines on a full one.
+/// Opacity of a pale area, of lines on a pale area, and of lines on a full area.
 const TINT: f64 = 0.22;
 pub(crate) const PALE_LINE: f64 = 0.45;
 pub(crate) const FULL_LINE: f64 = 0.6;
@@ -57,7 +58,7 @@ pub(crate) fn tint_color(colour: &str) -> String {
     blend_with_white(colour, TINT)
 }
 
-/// Blends a color with white, as an opaque color that is unaffected by overlaps.
+/// Blends a color with white. The result is opaque, so that overlapping areas do not become darker.
 pub(crate) fn blend_with_white(colour: &str, share: f64) -> String {
     let blended_channel = |start: usize| {
         let value =
@@ -72,8 +73,8 @@ pub(crate) fn blend_with_white(colour: &str, share: f64) -> String {
     )
 }
 
-/// CSS variables for the chart colors, which a page sets. Choosing colors for a dark page is up to
-/// the page.
+/// CSS variables for the chart colors, with their values for white paper. A page sets these
+/// variables, and a dark page chooses other values.
 static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let base_colors = [
         ("ink", INK),

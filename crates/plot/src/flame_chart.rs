@@ -1,6 +1,6 @@
-//! Flame graphs: functions as boxes as wide as their cost, below their callers. Colored by kind of
-//! code, or by the change of cost compared with another side. Boxes are placed by [`FlameRows`];
-//! `truncate_end` shortens names to fit their boxes.
+//! Draws flame graphs. A function is a box as wide as its cost, below the box of its caller. Colors
+//! show the kind of code, or the change of the cost compared with another side. [`FlameRows`]
+//! places the boxes; `truncate_end` shortens names that do not fit their boxes.
 
 use crate::color::{INK, MUTED, NEUTRAL, PAPER};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch};
@@ -13,16 +13,17 @@ use std::borrow::Cow;
 /// Height of a box, including the gap to the next one.
 const ROW_PX: f64 = 17.0;
 const TEXT_PX: f64 = 11.0;
-/// Series colors for more and for less cost: vermilion and blue of Okabe and Ito, which are never
-/// confused.
+/// Series colors for more and for less cost: vermilion and blue of Okabe and Ito, which remain
+/// distinguishable with color blindness.
 const MORE_COLOR: usize = 1;
 const LESS_COLOR: usize = 0;
 /// Range of opacity: pale enough for text, but always visible.
 const MIN_OPACITY: f64 = 0.1;
 const MAX_OPACITY: f64 = 0.75;
-/// First series color for kinds of code, not used by changes: orange, light blue, gray.
+/// First of the series colors for kinds of code: orange, light blue, gray. Changes do not use these
+/// colors.
 const FIRST_KIND_COLOR: usize = 4;
-/// Opacity of kinds of code, which are less informative than changes.
+/// Opacity of boxes that show kinds of code, which are less informative than changes.
 const KIND_TINT: f64 = 0.3;
 
 /// A flame graph.
@@ -61,8 +62,8 @@ pub struct FlameFrame {
 pub enum FrameColoring {
     /// Index into [`FlameChart::kinds`].
     Kind(usize),
-    /// Change of cost relative to the other side: 1 if only this side has it, -1 if it has
-    /// vanished, 0 if both cost the same.
+    /// Change of cost relative to the other side: 1 if only this side has the function, -1 if the
+    /// function has vanished, 0 if it costs the same on both sides.
     Change(f64),
 }
 
@@ -189,8 +190,9 @@ fn fill_style(part: FrameColoring) -> (Cow<'static, str>, f64) {
     }
 }
 
-/// Color of a box's outline: that of the box if only one side has it, so that it stands out even
-/// without color. Narrow boxes would consist of outline only, so they have none.
+/// Color of a box's outline. If only one side has the function, the outline has the color of the
+/// box, so that the box stands out even without color. Narrow boxes have no outline, because a
+/// narrow box would consist only of its outline.
 fn outline_color(part: FrameColoring, width: f64) -> Cow<'static, str> {
     match part {
         _ if width < 3.0 => "none".into(),
@@ -212,7 +214,7 @@ fn text_color(part: FrameColoring) -> &'static str {
 /// Minimum width of a box: narrower ones are invisible, and thousands of them make a file that
 /// slows browsers down.
 const MIN_BOX_PX: f64 = 0.6;
-/// Maximum number of rows: a recursion of hundreds would fill many screens.
+/// Maximum number of rows: a recursion of hundreds of calls would fill many screens.
 const MAX_ROWS: usize = 90;
 
 /// A placed box, relative to the upper left corner.
@@ -253,7 +255,7 @@ impl<'a> FlameRows<'a> {
     ) {
         for frame in frames {
             let width = frame.weight * px_per_weight;
-            // NaN weights cannot be drawn either.
+            // A frame whose weight is NaN cannot be drawn either.
             if width.is_nan() || width < MIN_BOX_PX {
                 self.too_narrow += usize::from(frame.weight > 0.0);
             } else if row >= MAX_ROWS {
@@ -297,8 +299,8 @@ pub(crate) const PADDING_PX: f64 = 3.0;
 /// A truncated name must have more characters than this to be informative.
 const MIN_CHARACTERS: usize = 3;
 
-/// Returns the name, or its part after the scopes, or a truncated form of that with an ellipsis;
-/// `None` if not even that fits.
+/// Returns the name if it fits, otherwise the part after its scopes, truncated with an ellipsis if
+/// necessary; `None` if even the truncated part does not fit.
 pub(crate) fn fit_name(name: &str, width_px: f64, size_px: f64) -> Option<String> {
     let text_px = width_px - 2.0 * PADDING_PX;
     // Fast path: most boxes are too narrow for any text.
@@ -313,7 +315,7 @@ pub(crate) fn fit_name(name: &str, width_px: f64, size_px: f64) -> Option<String
     (label.chars().count() > MIN_CHARACTERS || label == short).then_some(label)
 }
 
-/// Strips leading namespaces, ignoring those in brackets: `a::b<c::d>::e` becomes `e`.
+/// Strips leading namespaces, ignoring namespaces in brackets: `a::b<c::d>::e` becomes `e`.
 fn strip_scopes(name: &str) -> &str {
     let mut depth = 0_i32;
     let mut start = 0;

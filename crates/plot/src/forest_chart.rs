@@ -1,5 +1,5 @@
-//! A forest plot: one estimate with its interval per row, against a reference line. A column at the
-//! right lists the figures, so that the chart can also be read as a table.
+//! Draws a forest plot: every row shows one estimate with its interval, against a common reference
+//! line. A column at the right lists the figures, so that the chart can also be read as a table.
 
 use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::category_labels::{CategoryLabels, LABEL_PX, wanted_height};
@@ -22,9 +22,9 @@ pub struct ForestChart {
     pub subtitle: Option<String>,
     /// Label of the estimates, with the unit and the better direction.
     pub x_label: String,
-    /// Whether the estimates are changes in percent. If any exceeds a halving or a doubling,
-    /// changes are drawn by their ratio, because on a linear axis the largest would squeeze all
-    /// others.
+    /// Whether the estimates are changes in percent. If any estimate is beyond a halving or a
+    /// doubling, all changes are placed by their ratio, because on a linear axis the largest change
+    /// would squeeze all others.
     pub percent: bool,
     /// Position of the reference line, where there is no difference.
     pub reference: f64,
@@ -56,8 +56,9 @@ impl ForestChart {
         }
     }
 
-    /// Extent from the lowest to the highest end. An interval much wider than the others is cut at
-    /// four median half-widths from the estimates, so as not to squeeze them, and ends in an arrow.
+    /// Extent of the axis, from the lowest to the highest end of an interval. It reaches at most
+    /// four median half-widths beyond the outermost estimates, so that a single wide interval does
+    /// not squeeze the others. Such an interval is cut there and ends in an arrow.
     pub(crate) fn extent(&self) -> Option<AxisExtent> {
         let scale = self.axis().scale;
         let estimates = AxisExtent::of_values(&scale, self.finite_rows().map(|row| row.estimate))?;
@@ -166,7 +167,8 @@ impl SheetContent for ForestChart {
     }
 }
 
-// Rows and their marks: shape and color are redundant, so that either suffices.
+// Rows and their marks. The shape and the color of a mark both show its verdict, so that either of
+// the two suffices.
 
 /// An estimate with its interval.
 #[derive(Clone, Debug, PartialEq)]
@@ -185,7 +187,7 @@ pub struct ForestRow {
 
 // Drawing of a forest plot: labels, marks with intervals, and the column of figures.
 
-/// Maximum share of the width for labels.
+/// Maximum fraction of the width for labels.
 const LABEL_SHARE: f64 = 0.4;
 const LABEL_GAP: f64 = 14.0;
 const FIGURES_PX: f64 = 12.0;
@@ -219,8 +221,8 @@ impl<'a> ForestPlot<'a> {
             .iter()
             .map(|text| reserved_width(text, FIGURES_PX))
             .fold(0.0, f64::max);
-        // Omit the column of figures if it would leave too little for the plot; the tooltips
-        // contain them, too.
+        // Omit the column of figures if it would leave too little room for the plot. The tooltips
+        // also contain the figures.
         let with_column = widest < (sheet.right - left) * 0.5;
         let column = if with_column { widest + LABEL_GAP } else { 0.0 };
         let plot = PixelRect::new(left, top, sheet.right - column, bottom);
@@ -283,7 +285,8 @@ impl<'a> ForestPlot<'a> {
             });
     }
 
-    /// Draws the column of figures, as many rows as fit.
+    /// Draws the column of figures. If the rows are too low, draws the figures of only every second
+    /// row, every third row, and so on.
     fn draw_figures(&self, svg: &mut SvgWriter) {
         let fitting_px = FIGURES_PX.min(self.row_px * 0.9);
         let stride = if fitting_px < 7.0 {
@@ -314,7 +317,7 @@ impl<'a> ForestPlot<'a> {
     }
 }
 
-/// Shades negligible differences from `top` to `bottom`.
+/// Shades the range of negligible differences from `top` to `bottom`.
 pub(crate) fn draw_band(
     svg: &mut SvgWriter,
     chart: &ForestChart,

@@ -1,5 +1,6 @@
-//! A forest plot in pieces: one small drawing per row on a common axis, for embedding in the rows
-//! of a table whose other columns hold the names and numbers.
+//! Draws a forest plot in pieces: one small drawing per row, all on a common axis. The drawings are
+//! to be embedded in the rows of a table. The other columns of the table hold the names and
+//! numbers.
 //!
 //! Standalone pages get self-contained drawings ([`ForestChart::render_strips`]); if a style sheet
 //! is available, the parts common to all rows are written once

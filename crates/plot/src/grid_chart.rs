@@ -1,5 +1,6 @@
-//! Small multiples (E. Tufte, "Envisioning Information", 1990): the same small chart for each of
-//! many cases. Panels share an axis if it leaves enough room for the data of each.
+//! Draws small multiples (E. Tufte, "Envisioning Information", 1990): the same kind of small chart,
+//! called a panel, for each of many cases. All panels share an axis if the data of every panel have
+//! enough room on it.
 
 use crate::axes::{PointPlane, draw_bottom_label};
 use crate::color::{INK, MUTED};
@@ -20,11 +21,12 @@ const TITLE_LINE: f64 = 15.0;
 const LABEL_PX: f64 = 13.0;
 /// Height of the labels above and below all panels.
 const LABEL_STRIP: f64 = 26.0;
-/// Maximum length of a shared axis, relative to the longest that a panel needs by itself. On a
-/// longer axis, panels whose values lie far apart would be squeezed too much to show details.
+/// Maximum length of a shared axis, relative to the longest axis that a panel needs by itself. A
+/// longer axis is needed if the values of the panels lie far apart, and it would squeeze the data
+/// of every panel too much to show details.
 const MAX_SHARED_FACTOR: f64 = 4.0;
 
-/// Small charts of the same kind, each with a title, with axes of the same quantity.
+/// Small charts of the same kind, each with a title. Their axes show the same quantities.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GridChart {
     /// Title, in large letters.
@@ -48,19 +50,20 @@ pub struct GridPanel {
     pub marks: GridMarks,
 }
 
-/// Data of a small chart. A series has the same index in every panel; where it has no values, it is
-/// empty.
+/// Data of a small chart. A series has the same index in every panel; in a panel without values of
+/// this series, the series is empty.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GridMarks {
     /// Points in the plane.
     Points(Vec<PointSeries>),
-    /// Frequencies of values, or the values themselves if few.
+    /// Frequencies of values, or the values themselves if there are few.
     Values(Vec<HistogramSeries>),
     /// Values in order.
     Sequence(ValueSequence),
 }
 
-/// Extents of both axes of a panel; panels of values have no left axis to share.
+/// Extents of the bottom axis and the left axis of a panel. The second is `None` for panels of
+/// values, which have no left axis to share.
 type PanelExtents = (AxisExtent, Option<AxisExtent>);
 
 /// A view of a panel's data.
@@ -136,7 +139,8 @@ impl PanelData<'_> {
     }
 }
 
-/// Plane of a panel, whose axes are labeled once for all panels.
+/// Lays out the axes of a panel. They have no labels, because each axis is labeled once for all
+/// panels.
 fn bare_plane(axes: [&ChartAxis; 2], area: PixelRect, (x, y): PanelExtents) -> Option<PointPlane> {
     let bare = axes.map(|axis| ChartAxis {
         label: String::new(),
@@ -217,7 +221,7 @@ impl GridChart {
     }
 }
 
-/// The common extent of all panels, unless the data of one would get lost on it.
+/// The common extent of all panels; `None` if it would squeeze the data of the panels too much.
 fn shared_extent(panels: impl Iterator<Item = AxisExtent>) -> Option<AxisExtent> {
     let extents: Vec<AxisExtent> = panels.collect();
     let span = |extent: &AxisExtent| extent.high - extent.low;
@@ -240,7 +244,8 @@ fn draw_title(svg: &mut SvgWriter, title: &str, area: PixelRect) -> PixelRect {
             &TextLine::at(&line.text, area.left, y - TITLE_LINE * 0.27, TITLE_PX).with_color(INK),
         );
     }
-    // Align the plots of a row at the top if there is enough room.
+    // If there is enough room, reserve two lines for every title, so that the plots of a row are
+    // aligned at the top.
     let lines = if area.height() > 130.0 {
         2
     } else {

@@ -1,5 +1,5 @@
-//! Title, subtitle, notes and legend at the top of the sheet; also the position of each series
-//! within the categories of a chart, which is the same in all of them.
+//! Lays out and draws the top of the sheet: title, subtitle, note and legend. Also assigns each
+//! series its position within a category, which is the same in all categories of a chart.
 
 use crate::AxisScale;
 use crate::color::{INK, MUTED, PAPER, tint_color};
@@ -101,7 +101,8 @@ pub(crate) fn omitted_note(count: usize, scales: &[&AxisScale]) -> Option<String
 const SIZE_PX: f64 = 13.0;
 const ROW: f64 = 22.0;
 const KEY_GAP: f64 = 20.0;
-/// Names beyond these rows are only counted, to leave room for the chart.
+/// Maximum number of rows of the legend. Further names are only counted, to leave room for the
+/// chart.
 const MAX_ROWS: usize = 4;
 
 /// One entry of the legend.
@@ -112,7 +113,7 @@ pub(crate) struct LegendKey {
 }
 
 impl LegendKey {
-    /// Creates one key per name; none if there is nothing to distinguish.
+    /// Creates one key per name, or no keys if all names are empty.
     pub fn legend_keys(names: &[&str], swatch: impl Fn(SeriesStyle) -> LegendSwatch) -> Vec<Self> {
         if names.iter().all(|name| name.trim().is_empty()) {
             return Vec::new();
@@ -332,7 +333,7 @@ fn draw_marker(svg: &mut SvgWriter, style: SeriesStyle, x: f64, y: f64, radius: 
 }
 
 // Positions of series within categories. A series has the same position, color and marker in all
-// categories, even if another is missing.
+// categories, even in a category without some of the other series.
 
 /// The positions of all series, in order of first appearance.
 pub(crate) struct SeriesLineup<'a> {

@@ -12,12 +12,12 @@ use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 use crate::{AxisScale, ChartAxis};
 
-/// Maximum share of the width for the names of rows.
+/// Maximum fraction of the width for the names of rows.
 pub(crate) const NAME_SHARE: f64 = 0.3;
 
 pub(crate) const NAME_GAP: f64 = 12.0;
 
-/// Share of a row that its tallest bar fills.
+/// Fraction of the height of a row that the tallest bar of the chart fills.
 const FILLED_ROW_SHARE: f64 = 0.86;
 
 /// Number of values of a series in each bin.
@@ -28,7 +28,7 @@ pub(crate) struct SeriesTally<'a> {
     pub style: SeriesStyle,
     pub counts: Vec<u64>,
     pub total: u64,
-    /// Height of a bar per value.
+    /// Height that one value adds to a bar.
     pub unit: f64,
 }
 
@@ -134,7 +134,7 @@ impl HistogramPlots<'_> {
         }
     }
 
-    /// Label of the heights, unless the surrounding sheet has one.
+    /// Label of the heights; empty if the surrounding sheet has one.
     fn height_label(&self, addition: String) -> String {
         match self.labels {
             LabelPlacement::Own => format!("{}{addition}", height_unit(self.as_shares)),

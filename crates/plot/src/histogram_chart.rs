@@ -1,6 +1,6 @@
-//! Frequencies of values, or the values themselves if few. One or two series share a plot of bars;
-//! more get one row each over the same axis, because more than two overlapping histograms are
-//! unreadable.
+//! Draws the frequencies of values, or the values themselves if there are few. One or two series
+//! share a plot of bars. Three or more series have one row each over the same axis, because more
+//! than two overlapping histograms are unreadable.
 
 use crate::ChartAxis;
 use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
@@ -9,8 +9,8 @@ use crate::page::{SheetContent, format_count, join_names};
 use crate::svg::{PixelRect, SvgWriter};
 use crate::value_data::{HistogramSeries, ValueData};
 
-/// Histograms over a common axis. Up to twenty values per series are drawn individually: the shape
-/// of bars of two or three values would be accidental.
+/// Histograms over a common axis. If no series has more than twenty values, the values are drawn
+/// individually, because bars of two or three values each would have an accidental shape.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistogramChart {
     /// Title, in large letters.

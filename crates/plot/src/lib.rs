@@ -1,11 +1,11 @@
-//! Statistical charts as SVG and PNG: box plots with every value shown, scatter and line charts
-//! with error bars, grouped bars, forest plots, histograms, flame graphs, runs in order of
+//! Draws statistical charts as SVG and PNG: box plots with every value shown, scatter and line
+//! charts with error bars, grouped bars, forest plots, histograms, flame graphs, runs in order of
 //! execution, a metric over revisions, and small multiples.
 //!
 //! A chart is plain data. [`AnyChart::svg`] and [`AnyChart::png`] draw it; no setup is needed. Text
 //! widths come from an embedded font, so the same data give the same bytes on every machine and
-//! text never overlaps. Colors follow Okabe and Ito; everything shown by color is also shown by a
-//! marker, dash or hatching. [`AnyChart::svg_on_page`] draws for a page with a dark and a light
+//! text never overlaps. Colors follow Okabe and Ito. Whatever a color shows, a marker, dash or
+//! hatching shows as well. [`AnyChart::svg_on_page`] draws for a page with a dark and a light
 //! theme. Start at [`AnyChart`].
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! Points connected by lines, with intervals as error bars.
+//! Draws points connected by lines, with intervals as error bars.
 
 use crate::ChartAxis;
 use crate::axes::PointPlane;
@@ -10,7 +10,8 @@ use crate::point_series::{ChartPoint, PointData, PointSeries};
 use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 
-/// Radius of the dot of an observation, distance of such dots from their point, and their spread.
+/// Sizes of the dots that show the observations of a point: the radius of a dot, the distance of
+/// the dots from the point, and the width over which they spread.
 const OBSERVED_PX: f64 = 2.4;
 const OBSERVED_ASIDE_PX: f64 = 11.0;
 const OBSERVED_SPREAD_PX: f64 = 8.0;
@@ -31,8 +32,8 @@ pub struct LineChart {
     /// Observations from which the points of each series were estimated, such as single runs, in
     /// the order of the series: drawn faintly to the side of the points. May be empty.
     pub observations: Vec<Vec<ChartPoint>>,
-    /// Number of series at the end that are curves, such as fitted ones: their points were not
-    /// measured and have no markers.
+    /// Number of series that are curves, such as fitted ones. Curves come last in `series`. Their
+    /// points were not measured and have no markers.
     pub curves: usize,
 }
 
@@ -58,7 +59,8 @@ impl LineChart {
         observations.filter(move |point| data.can_show_point(point))
     }
 
-    /// Draws dots right of the points, so that neither hides the other.
+    /// Draws the observations as dots to the right of their points, so that dots and points do not
+    /// hide each other.
     fn draw_observations(
         &self,
         svg: &mut SvgWriter,

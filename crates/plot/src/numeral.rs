@@ -89,8 +89,8 @@ fn power_labels(values: &[f64], step: f64, exponent: i32) -> Vec<String> {
     values.iter().map(|value| label(*value)).collect()
 }
 
-/// Labels for ticks of a decimal logarithmic axis: `1`, `10`, `2k`, or `10⁻⁶` throughout if one of
-/// them has no short form.
+/// Labels for ticks of a decimal logarithmic axis: `1`, `10`, `2k`. If one label has no short form,
+/// all labels are powers of ten such as `10⁻⁶`.
 pub(crate) fn log10_labels(values: &[f64]) -> Vec<String> {
     let are_plain = values
         .iter()
@@ -125,7 +125,8 @@ fn format_short(value: f64) -> String {
     format!("{}{suffix}", trim_zeros(format!("{:.3}", value / unit)))
 }
 
-/// Labels for powers of two, given by exponent: `64`, `1,024`, with binary suffixes from 16Ki.
+/// Labels for powers of two, given by their exponents: `64`, `1,024`. If the largest power is 16Ki
+/// or more, all labels from 1Ki on have binary suffixes.
 pub(crate) fn log2_labels(exponents: &[i32]) -> Vec<String> {
     let largest = exponents.iter().copied().max().unwrap_or(0);
     exponents
@@ -161,8 +162,8 @@ fn scaled_down(value: f64, exponent: i32) -> f64 {
     value / 10.0_f64.powi(half) / 10.0_f64.powi(exponent - half)
 }
 
-/// Exponent of the leading digit. Corrects logarithms that are slightly below a whole number at a
-/// power of ten (`log10(1000)` on some machines).
+/// Exponent of the leading digit. At a power of ten, the computed logarithm can be slightly below
+/// the whole number (`log10(1000)` on some machines); this function corrects that.
 fn exponent_of(magnitude: f64) -> i32 {
     let exponent = magnitude.log10().floor() as i32;
     if scaled_down(magnitude, exponent) >= 9.999_999_999_9 {

@@ -1,5 +1,5 @@
-//! Draws the sheet of every chart: background, accessible text, title, subtitle and legend on top,
-//! and the remaining area for the chart itself.
+//! Draws the sheet around every chart: background, accessible text, and at the top title, subtitle
+//! and legend. The chart itself gets the remaining area.
 
 use crate::color::{MUTED, PAPER};
 use crate::header::ChartHeader;
@@ -7,7 +7,7 @@ use crate::svg::{OutputMedium, PixelRect, SvgWriter, TextAnchor, TextLine, forma
 
 /// Margin in a separate file.
 const MARGIN: f64 = 20.0;
-/// Margin on a page, which has its own margins.
+/// Margin on a page. It is small, because the page has margins of its own.
 const MARGIN_ON_PAGE: f64 = 4.0;
 
 /// Interface of a chart to the sheet.
@@ -85,7 +85,8 @@ fn draw_sheet(
         ("role", figure.role()),
         ("aria-label", accessible_text.trim_start_matches(". ")),
     ];
-    // A page has its own background, and duplicated text in its charts would add up.
+    // A chart on a page needs no background, because the page has one. It also omits the title and
+    // description that repeat its ARIA label, because a page can contain many charts.
     let is_separate_file = !matches!(medium, OutputMedium::Page(_));
     SvgWriter::write_document(medium, &attributes, |svg| {
         if is_separate_file {

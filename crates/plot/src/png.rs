@@ -1,5 +1,5 @@
-//! Rasterizes an SVG whose text is outlined, and encodes it as PNG. Independent of charts; reads no
-//! fonts or files of the system.
+//! Rasterizes an SVG whose text is outlined, and encodes it as PNG. Knows nothing about charts, and
+//! reads no fonts or other files of the system.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ impl fmt::Display for PlotError {
 
 impl std::error::Error for PlotError {}
 
-/// Rasterizes `svg`, laid out for `size`, enlarged by `zoom`.
+/// Rasterizes `svg`, which is laid out for `size`, and enlarges it by the factor `zoom`.
 pub(crate) fn encode_png(svg: &str, size: ImageSize, zoom: u32) -> Result<Vec<u8>, PlotError> {
     let width_px = u64::from(size.width_px) * u64::from(zoom);
     let height_px = u64::from(size.height_px) * u64::from(zoom);

@@ -1,5 +1,5 @@
-//! Points in the plane, shared by scatter and line charts: the data, which of them can be shown,
-//! and axes that fit them.
+//! Provides what scatter and line charts share: points in the plane, selection of the points that
+//! the axes can show, and axes scaled to fit those points.
 
 use crate::axes::PointPlane;
 use crate::color::{PAPER, RgbColor};
@@ -208,7 +208,7 @@ fn extent(axis: &ChartAxis, values: impl Iterator<Item = f64>, padding: f64) -> 
     }
 }
 
-/// Label of an axis, with its unit.
+/// Label of an axis, which includes the unit; `default_name` if the label is empty.
 fn axis_name<'a>(axis: &'a ChartAxis, default_name: &'a str) -> &'a str {
     match axis.label.trim() {
         "" => default_name,

@@ -1,5 +1,5 @@
-//! Values in measurement order, which shows drift, next to a box for each series on the same axis,
-//! for comparison.
+//! Draws values in the order in which they were measured, which shows drift. Next to them is a box
+//! for each series on the same axis, which makes series comparable.
 
 use crate::ChartAxis;
 use crate::axes::PointPlane;
@@ -13,7 +13,7 @@ use crate::scale::{AxisExtent, AxisMapping, can_show};
 use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 
-/// Height of the chart below its header: low enough for several on a screen.
+/// Height of the chart below its header: low enough that several charts fit on a screen.
 const NATURAL_HEIGHT_PX: f64 = 225.0;
 
 /// Values in order of execution, with a box per series.
@@ -23,7 +23,7 @@ pub struct RunsChart {
     pub title: String,
     /// Subtitle.
     pub subtitle: Option<String>,
-    /// Order of execution.
+    /// Bottom axis, with positions in the order of execution.
     pub x: ChartAxis,
     /// Value axis.
     pub y: ChartAxis,
@@ -32,8 +32,9 @@ pub struct RunsChart {
     /// Positions on the bottom axis at which one part of the plan ends and the next starts; drawn
     /// as thin lines.
     pub breaks: Vec<f64>,
-    /// Position of the line of each series, if not its median: an estimate that uses additional
-    /// information, such as which values were measured together. May be empty.
+    /// Position of the line of each series; `None` for the median of the series. A position other
+    /// than the median is an estimate that uses additional information, such as which values were
+    /// measured together. May be empty.
     pub centers: Vec<Option<f64>>,
 }
 
@@ -117,8 +118,8 @@ impl RunsChart {
         }
     }
 
-    /// Draws the marks of all runs. A shape is defined once and referenced for every run: a page
-    /// can contain thousands of these charts.
+    /// Draws the marks of all runs. The shape of a series is defined once and referenced for every
+    /// run, which keeps a page with thousands of these charts small.
     fn draw_runs(&self, svg: &mut SvgWriter, plane: &PointPlane) {
         let data = self.data();
         let radius = match data.count_shown() {
@@ -217,7 +218,7 @@ impl SheetContent for RunsChart {
 
 /// Pixels per box including the gap to the next, if there is room.
 const SLOT_PX: f64 = 30.0;
-/// Maximum share of the chart's width for all boxes.
+/// Maximum fraction of the chart's width for all boxes.
 const MAX_WIDTH_SHARE: f64 = 0.35;
 /// Gap in pixels between the runs and the first box.
 const GAP: f64 = 8.0;
@@ -240,7 +241,7 @@ impl<'a> RunsBoxes<'a> {
         let left = plot.right + GAP;
         Self {
             left,
-            // A sheet may be too small for its chart.
+            // On a sheet that is too small for its chart, `right` can be less than `left`.
             slot_px: (right - left).max(0.0) / tukeys.len().max(1) as f64,
             tukeys,
         }

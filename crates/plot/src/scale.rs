@@ -65,8 +65,8 @@ impl AxisExtent {
         }
     }
 
-    /// Extends to zero if that takes at most a third of the axis: an axis that starts at zero shows
-    /// true proportions, but must not squeeze the data.
+    /// Extends to zero if that takes at most a third of the axis. An axis that starts at zero shows
+    /// true proportions, but zero must not be so far away that the data are squeezed.
     pub fn including_near_zero(self) -> Self {
         let (smaller, larger) = (
             self.low.abs().min(self.high.abs()),
@@ -79,8 +79,8 @@ impl AxisExtent {
         self
     }
 
-    /// Pads both ends by a share of the span, but never across zero, which would suggest values of
-    /// the other sign. Equal values get a default span.
+    /// Pads both ends by a fraction of the span, but never across zero, which would suggest values
+    /// of the other sign. Equal values get a default span.
     pub fn with_padding(self, share: f64) -> Self {
         let largest = self.low.abs().max(self.high.abs());
         let span = self.high - self.low;
@@ -103,7 +103,7 @@ impl AxisExtent {
         };
         padded.low = padded.low.max(self.low.min(min_power));
         padded.high = padded.high.min(self.high.max(max_power));
-        // There are no values below 0 % either.
+        // On an axis of nines, there are no values below 0 % either.
         if (is_linear || self.projection == ScaleProjection::Nines) && self.low >= 0.0 {
             padded.low = padded.low.max(0.0);
         }
@@ -113,7 +113,7 @@ impl AxisExtent {
         padded
     }
 
-    /// Pads both ends by a share of the span, possibly across zero.
+    /// Pads both ends by a fraction of the span, possibly across zero.
     pub fn padded_across(self, share: f64) -> Self {
         let padded = self.with_padding(0.0);
         let padding = (padded.high - padded.low) * share;
@@ -141,10 +141,11 @@ impl AxisExtent {
     }
 }
 
-// The projection of a scale: maps values into a space in which equal distances are drawn equally,
-// and back.
+// The projection of a scale maps values into a space in which equal distances are drawn equally,
+// and maps positions in that space back to values.
 
-/// Beyond this limit, padding a linear axis would overflow. Larger values are drawn at the edge.
+/// Maximum magnitude of a value on a linear axis, because padding a longer axis would overflow.
+/// Larger values are drawn at the edge.
 const LINEAR_LIMIT: f64 = 4e307;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +175,8 @@ impl ScaleProjection {
             Self::Log2 => value.log2(),
             Self::Log10 => value.log10(),
             Self::Nines if value < 0.0 => f64::NAN,
-            // The remaining share as a power of ten: 0 at 0 %, 1 at 90 %, 2 at 99 %.
+            // The position is the number of nines: 0 at 0 %, 1 at 90 %, 2 at 99 %. It is the
+            // negative decimal logarithm of the remaining fraction.
             Self::Nines => -(1.0 - value / 100.0).log10(),
             Self::Change => (value / 100.0).ln_1p(),
             Self::Linear => value,
@@ -202,8 +204,7 @@ pub(crate) fn can_show(scale: &AxisScale, value: f64) -> bool {
     }
 }
 
-// Maps values to pixels along an axis, and provides its ticks. The only place that knows both
-// values and pixels.
+// Maps values to pixels along an axis. This is the only place that knows both values and pixels.
 
 /// An axis laid out along a range of pixels.
 #[derive(Clone, Debug)]
@@ -216,7 +217,8 @@ pub(crate) struct AxisMapping {
 }
 
 impl AxisMapping {
-    /// Maps `extent` to the pixels `from_px..to_px`; `from_px` is the low end and may be larger.
+    /// Maps `extent` to the pixels `from_px..to_px`; `from_px` is the pixel of the low end and may
+    /// be larger than `to_px`.
     pub fn new(axis: &ChartAxis, extent: AxisExtent, from_px: f64, to_px: f64) -> Self {
         Self {
             scale: axis.scale.clone(),
@@ -235,7 +237,8 @@ impl AxisMapping {
         }
     }
 
-    /// Pixel of a value. Values outside the extent, or that cannot be shown, are drawn at the edge.
+    /// Pixel of a value. Values outside the extent, and values that cannot be shown, are drawn at
+    /// the edge.
     pub fn pixel_at(&self, value: f64) -> f64 {
         let edge = if value == f64::INFINITY {
             self.extent.high

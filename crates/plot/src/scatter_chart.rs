@@ -1,4 +1,4 @@
-//! Points in the plane, with one marker and color per series.
+//! Draws points in the plane, with one marker and color per series.
 
 use crate::ChartAxis;
 use crate::header::{ChartHeader, LegendSwatch};

@@ -1,5 +1,5 @@
-//! A panel with the values of a process in order: spikes as hollow points, a line at every level,
-//! and shading behind the steady part.
+//! Draws a panel with the values of a process in order. Spikes are hollow points, there is a line
+//! at every level, and the steady part is shaded.
 
 use crate::ChartAxis;
 use crate::axes::PointPlane;
@@ -10,7 +10,7 @@ use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 use std::ops::Range;
 
-/// Maximum number of points drawn; more would overlap in a small panel.
+/// Maximum number of points that are drawn. More points would overlap in a small panel.
 const MAX_POINTS: usize = 1500;
 
 /// Values in order with the detected levels and spikes.
@@ -22,7 +22,7 @@ pub struct ValueSequence {
     pub step: f64,
     /// Indices of spikes, ascending.
     pub spikes: Vec<usize>,
-    /// Index ranges with the level of each.
+    /// Ranges of indices, each with the level of its values.
     pub levels: Vec<(Range<usize>, f64)>,
     /// Start of the shaded part, which extends to the end.
     pub shaded_from: Option<usize>,
@@ -37,7 +37,8 @@ impl ValueSequence {
         shown.count()
     }
 
-    /// Extents of both axes for the values; spikes beyond them are drawn at the edge.
+    /// Extents of both axes for the values except spikes. Spikes beyond these extents are drawn at
+    /// the edge.
     pub(crate) fn axis_extents(
         &self,
         x: &ChartAxis,

@@ -1,7 +1,7 @@
-//! The style of a series: color, marker, dash and hatching, all determined by its index.
+//! Determines the style of a series from its index: color, marker, dash and hatching.
 //!
-//! Seven colors (`color.rs`) combined with seven markers, shifted on every round, distinguish 49
-//! series.
+//! There are seven colors (`color.rs`) and seven markers. After every seven series, markers are
+//! shifted by one against colors, so that 49 series have different combinations.
 
 use crate::color::{
     FULL_LINE, NEUTRAL, PALE_LINE, PAPER, RgbColor, SERIES_COLORS, blend_with_white, tint_color,
@@ -110,7 +110,7 @@ impl MarkerShape {
     }
 }
 
-/// Arms 0.8 wide; the cross is the plus turned by 45 degrees.
+/// Corners of a plus whose arms are 0.8 wide. The cross is this plus turned by 45 degrees.
 const PLUS: [(f64, f64); 12] = [
     (-0.4, -1.25),
     (0.4, -1.25),
@@ -222,7 +222,7 @@ fn hatching_id(style: SeriesStyle, kind: &str) -> String {
     format!("hatch-{kind}-{}-{}", style.hatching(), &style.color()[1..])
 }
 
-/// Verdict of an interval about an estimate.
+/// The verdict on an estimate. The interval of the estimate determines the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VerdictMark {
     /// Better than the reference: a green triangle pointing up.
@@ -267,8 +267,8 @@ impl VerdictMark {
         }
     }
 
-    /// Draws the mark at (`x`, `y`): with a tooltip as an estimate of the chart, without as a
-    /// swatch of its legend.
+    /// Draws the mark at (`x`, `y`). A mark with a tooltip is an estimate of the chart; a mark
+    /// without one is a swatch of the legend.
     pub(crate) fn draw(
         self,
         svg: &mut SvgWriter,
@@ -278,7 +278,7 @@ impl VerdictMark {
         tooltip: Option<&str>,
     ) {
         let is_hollow = self == Self::Unclear;
-        // Half of the outline of a hollow mark lies outside of it.
+        // Half of the width of a hollow mark's outline lies outside the mark.
         let radius = if is_hollow { radius - 0.6 } else { radius };
         let (fill, stroke) = if is_hollow {
             (PAPER, self.color())

@@ -1,5 +1,5 @@
-//! A minimal SVG writer: elements, attributes and text, as needed by the charts. Numbers have at
-//! most two decimals, so that a chart is written in the same way everywhere.
+//! Writes SVG: the elements, attributes and text that the charts need. Numbers have at most two
+//! decimals, so that a chart gives the same text on every machine.
 
 use crate::color::{INK, to_variable};
 use crate::text::{FONT_FAMILIES, text_outline, text_width};
@@ -18,7 +18,7 @@ pub(crate) enum OutputMedium {
     Page(String),
 }
 
-/// Which part of a text line is at its x.
+/// Which part of a text line is at the `x` of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextAnchor {
     Start,
@@ -70,7 +70,7 @@ pub(crate) struct SvgWriter {
 
 impl SvgWriter {
     /// Writes a complete document: a root element with `attributes`; `content` writes what is
-    /// inside it.
+    /// inside the root.
     pub fn write_document(
         medium: OutputMedium,
         attributes: &[(&str, &str)],
@@ -80,7 +80,8 @@ impl SvgWriter {
             out: String::new(),
             medium,
         };
-        // A page knows the SVG namespace and sets the font families of its charts.
+        // SVG in an HTML page needs no namespace, and the page sets the font families of its
+        // charts.
         let is_separate_file = !matches!(svg.medium, OutputMedium::Page(_));
         let mut root = svg.start_element("svg");
         if is_separate_file {
@@ -202,7 +203,7 @@ impl OpenElement<'_> {
         self
     }
 
-    /// Sets an attribute to a string unless that is empty.
+    /// Sets an attribute to a string, unless the string is empty.
     pub fn set_nonempty(self, name: &str, value: &str) -> Self {
         if value.is_empty() {
             self

@@ -1,12 +1,13 @@
-//! Measures text: widths, line breaking and outlines. Knows nothing about charts. Start at [`text_width`].
+//! Measures text, breaks it into lines, and converts it to outlines. Knows nothing about charts.
+//! Start at [`text_width`].
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
-// The embedded font: widths and outlines of its glyphs. Kerning is deliberately ignored: it is a
-// hundredth of a line's width, and without it the measured width and the painted outline agree
-// exactly.
+// The embedded font: widths and outlines of its glyphs. Kerning is deliberately ignored: it would
+// change the width of a line by only a hundredth, and without kerning the measured width and the
+// painted outline agree exactly.
 
 static FONT_FILE: &[u8] = include_bytes!("../assets/Inter-Regular-subset.otf");
 
@@ -18,13 +19,13 @@ static FONT_FACE: LazyLock<Face<'static>> = LazyLock::new(|| {
     Face::parse(FONT_FILE, 0).expect("the embedded font is well formed")
 });
 
-/// Font families named in SVG text. Inter is followed by fonts that are not wider, so that text
-/// laid out for Inter fits; for the last resort see [`reserved_width`].
+/// Font families named in SVG text. Text is laid out for Inter. The named fonts after Inter are not
+/// wider, so the text fits with them, too. [`reserved_width`] takes care of viewers without any of
+/// these fonts.
 pub(crate) const FONT_FAMILIES: &str =
     "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif";
 
-/// Height of a capital letter as a share of the font size (from the font's OS/2 table: 2048 /
-/// 2816).
+/// Height of a capital letter as a fraction of the font size (from the font's OS/2 table: 2048 / 2816).
 pub(crate) const CAP_HEIGHT: f64 = 0.727;
 
 /// Width in pixels of a line of text at a font size in pixels, in the font used for layout.
@@ -37,8 +38,9 @@ pub fn text_width(text: &str, size_px: f64) -> f64 {
     f64::from(units) * size_px / f64::from(FONT_FACE.units_per_em())
 }
 
-/// Width in pixels to reserve for a line of text. A viewer without any of [`FONT_FAMILIES`] uses
-/// its own font; the widest common one is DejaVu Sans, by 6 to 8 percent for most labels.
+/// Width in pixels to reserve for a line of text. A viewer without any of [`FONT_FAMILIES`] uses a
+/// font of its own. The widest common font is DejaVu Sans, which is wider than Inter by 6 to 8
+/// percent for most labels.
 pub(crate) fn reserved_width(text: &str, size_px: f64) -> f64 {
     const MAX_FACE_RATIO: f64 = 1.08;
     text_width(text, size_px) * MAX_FACE_RATIO
@@ -121,15 +123,17 @@ impl OutlineBuilder for OutlinePen {
     }
 }
 
-// Wraps a label into lines of a given width, and truncates excess text with an ellipsis. Prefers to
-// break at spaces; an overlong word breaks after its separators (`/ - _ , = :`), as in file and
-// parameter names; only then between any two letters.
+// Wraps a label into lines of a given width, and truncates excess text with an ellipsis. Lines
+// break at spaces if possible. A word that is wider than a line breaks after its separators
+// (`/ - _ , = :`), which file and parameter names contain. If a part of a word is still too wide,
+// it breaks between any two letters.
 
 /// A line of a wrapped label.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WrappedLine {
     pub text: String,
-    /// Index of the original line; a label with line breaks has several.
+    /// Index of the original label's line from which this line comes. A label with line breaks has several lines from
+    /// the start.
     pub source: usize,
 }
 
@@ -143,7 +147,7 @@ pub(crate) struct WrappedLabel {
 }
 
 impl WrappedLabel {
-    /// Whether no original line was divided.
+    /// Whether every line of the original label is still a single line.
     pub fn is_unbroken(&self) -> bool {
         let sources = self.lines.windows(2);
         self.is_complete
@@ -275,8 +279,8 @@ impl LineFiller {
         self.end_line();
     }
 
-    /// Appends a piece to this line or a new one; returns false if it is wider than a whole line. A
-    /// single character always fits, to guarantee termination.
+    /// Appends a piece to this line or a new one; returns false if the piece is wider than a whole line. A single
+    /// character is always appended, to guarantee termination.
     fn append_piece(&mut self, piece: &str) -> bool {
         // A trailing space takes no room.
         let visible_px = reserved_width(piece.trim_end(), self.size_px);

@@ -1,5 +1,6 @@
-//! Tick positions of an axis. Linear steps are 1, 2 or 5 times a power of ten; a logarithmic axis
-//! has powers of its base, with 2 and 5 between decades if there is room.
+//! Chooses the ticks of an axis. On a linear axis, the step from tick to tick is 1, 2 or 5 times a
+//! power of ten. A logarithmic axis has ticks at powers of its base. If its base is ten and there
+//! is room, it also has ticks at 2 and 5 times these powers.
 
 use crate::numeral::{even_labels, format_figure, log2_labels, log10_labels};
 use crate::scale::{AxisExtent, AxisMapping, ScaleProjection};
@@ -12,8 +13,8 @@ pub(crate) struct AxisTick {
     pub label: String,
 }
 
-/// Returns about `target_count` labeled ticks, followed by unlabeled minor ticks (only between
-/// whole decades).
+/// Returns about `target_count` labeled ticks. If the labeled ticks are whole decades, unlabeled
+/// minor ticks between them may follow at the end of the list.
 pub(crate) fn extent_ticks(
     extent: AxisExtent,
     target_count: usize,
@@ -35,7 +36,7 @@ fn even_ticks(low: f64, high: f64, target_count: usize, whole_numbers: bool) -> 
     if whole_numbers {
         step = step.max(1.0);
     }
-    // Slight tolerance, so that an end that is a multiple of the step keeps its tick.
+    // The slight tolerance keeps the tick at an end that is a multiple of the step.
     let first = (low / step - 1e-9).ceil();
     let last = (high / step + 1e-9).floor();
     let count = (last - first).clamp(-1.0, 200.0) as i32 + 1;
@@ -47,7 +48,8 @@ fn even_ticks(low: f64, high: f64, target_count: usize, whole_numbers: bool) -> 
 
 /// Rounds up to 1, 2 or 5 times a power of ten.
 fn nice_step(rough: f64) -> f64 {
-    // In two factors, because a power of ten near the end of the range may not be a normal number.
+    // Compute the power of ten as a product of two powers: near the end of the range of a double, a
+    // single power may not be a normal number.
     let exponent = rough.log10().floor() as i32;
     let magnitude = 10.0_f64.powi(exponent / 2) * 10.0_f64.powi(exponent - exponent / 2);
     let share = rough / magnitude;
@@ -182,11 +184,11 @@ fn scaled_mantissas(extent: AxisExtent, mantissas: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Computes a power of ten; unlike that of `powf`, the result is exact where a double can represent
-/// it.
+/// Computes a power of ten; unlike the result of `powf`, this result is exact where a double can
+/// represent the power.
 fn power_of_ten(exponent: i32) -> f64 {
     match exponent {
-        // The positive power would overflow to infinity.
+        // For such exponents, the denominator that the next arm uses could overflow to infinity.
         ..-300 => 10.0_f64.powf(f64::from(exponent)),
         -300..0 => 1.0 / 10.0_f64.powi(-exponent),
         _ => 10.0_f64.powi(exponent),
@@ -205,7 +207,7 @@ fn label_ticks(values: &[f64], labels: Vec<String>) -> Vec<AxisTick> {
 }
 
 impl AxisMapping {
-    /// Returns about `target_count` ticks; for a category axis all its names.
+    /// Returns about `target_count` ticks. A category axis has a tick for every name.
     pub fn ticks(&self, target_count: usize) -> Vec<AxisTick> {
         match self.names() {
             Some(names) => names

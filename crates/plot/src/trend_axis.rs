@@ -11,7 +11,7 @@ use crate::text::{reserved_width, truncate_end};
 const ROW_PX: f64 = 17.0;
 const TICK_LENGTH_PX: f64 = 5.0;
 const GAP_PX: f64 = 14.0;
-/// Longer tags are truncated.
+/// Maximum width of a tag. Longer tags are truncated.
 const MAX_TAG_PX: f64 = 110.0;
 
 /// Meaning of the positions of a trend.
@@ -99,7 +99,8 @@ impl TrendFoot<'_> {
     }
 }
 
-/// A label that fits: its position in pixels, and the center of its text, which stays on the sheet.
+/// A label that fits. `x_px` is the pixel of its position. `middle` is the center of its text,
+/// which may be shifted to keep the text on the sheet.
 #[derive(Debug, PartialEq)]
 struct PlacedLabel {
     x_px: f64,
@@ -107,7 +108,8 @@ struct PlacedLabel {
     text: String,
 }
 
-/// Selects as many labels as fit: the newest first, then the oldest, then those halfway between.
+/// Selects as many labels as fit: the newest first, then the oldest, then labels halfway between
+/// labels that are already selected.
 fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     let inside: Vec<&PositionLabel> = labels
         .iter()
@@ -137,8 +139,8 @@ fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> 
     written
 }
 
-/// Order of selection: the last index, the first, and then repeatedly the middles between selected
-/// ones.
+/// Order in which to select indices: the last, the first, and then repeatedly the middle between
+/// two neighbors that are already selected.
 fn halving_order(count: usize) -> Vec<usize> {
     let Some(last) = count.checked_sub(1) else {
         return Vec::new();
@@ -156,11 +158,12 @@ fn halving_order(count: usize) -> Vec<usize> {
     order
 }
 
-// Dates: the finest calendar step whose labels do not overlap.
+// Labels with dates use the finest calendar step at which they do not overlap.
 
 const MINUTE_MS: f64 = 60e3;
 const DAY_MS: f64 = 86.4e6;
-/// Range of the ECMAScript calendar (ECMA-262, section 21.4.1.1); dates beyond are meaningless.
+/// Range of the ECMAScript calendar (ECMA-262, section 21.4.1.1); dates beyond this range are
+/// meaningless.
 const MAX_DATE_MS: f64 = 8.64e15;
 
 /// A step from one date to the next, finest first.
@@ -198,7 +201,7 @@ fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     if low.abs() > MAX_DATE_MS || high.abs() > MAX_DATE_MS {
         return Vec::new();
     }
-    // Labels are at least a few letters wide, so more than these cannot fit.
+    // A label is at least a few letters wide, so more than `max_labels` cannot fit.
     let max_labels = x.length_px() / 30.0;
     for step in DATE_STEPS {
         let labels = step.step_labels(low, high, max_labels);
@@ -272,8 +275,8 @@ impl CivilDate {
     }
 }
 
-/// Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"). Years start in
-/// March, so that the leap day is the last day of a year.
+/// Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"). The computation lets
+/// years start in March, so that the leap day is the last day of a year.
 fn civil_date(at_ms: f64) -> CivilDate {
     let days = (at_ms / DAY_MS).floor() as i64 + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,8 +1,10 @@
-//! A metric over the revisions of a program: points with intervals, the levels between changes, a
-//! labeled mark at every change, and thin lines at other events.
+//! Draws the trend chart, which shows a metric over the revisions of a program. The chart has
+//! points with intervals, the levels between changes, a labeled mark at every change, and thin
+//! lines at other events.
 //!
-//! Decides which range of values is shown. Points are drawn in `trend_point`, changes and notes in
-//! `trend_marks`, the area below in `trend_axis`. Does not detect changes.
+//! This module decides which range of values is shown. `trend_point` draws the points,
+//! `trend_marks` draws changes and notes, and `trend_axis` draws the area below the plot. Callers
+//! detect the changes.
 
 use crate::axes::{
     draw_left_axis, draw_left_label, left_gutter_width, left_ticks, top_strip_height,
@@ -23,13 +25,14 @@ use crate::trend_point::{
 };
 use crate::{AxisScale, ChartAxis};
 
-/// Height of the plot on a wide and on a narrow sheet, and its minimum if labels need the room.
+/// Height of the plot on a wide sheet, and on a sheet narrower than `NARROW_PX`. If labels need the
+/// room, the plot shrinks to no less than `MIN_PLOT_PX`.
 const PLOT_PX: f64 = 300.0;
 const NARROW_PLOT_PX: f64 = 220.0;
 const NARROW_PX: f64 = 600.0;
 const MIN_PLOT_PX: f64 = 110.0;
 const RIGHT_PX: f64 = 8.0;
-/// Minimum width of a level, for one with a single point.
+/// Minimum width of a level. A level with a single point would otherwise have no width.
 const MIN_LEVEL_PX: f64 = 8.0;
 
 /// A metric over the revisions of a branch, or over time.
@@ -57,22 +60,23 @@ pub struct TrendChart {
     pub changes: Vec<TrendChange>,
     /// Other events.
     pub notes: Vec<TrendNote>,
-    /// Points of the parent branch after the fork: a dotted line, with the branch's name.
+    /// Points of the parent branch after the fork. They are drawn as a dotted line with the
+    /// branch's name.
     pub continuation: Option<PointSeries>,
     /// Amount of detail about single points.
     pub detail: TrendDetail,
 }
 
-/// A stretch without a change.
+/// A stretch of the trend without a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrendLevel {
     /// Position of its first point.
     pub from: f64,
     /// Position of its last point.
     pub to: f64,
-    /// Its machine, if machines have separate levels.
+    /// Index of the machine whose points form the level, if machines have separate levels.
     pub machine: Option<usize>,
-    /// The level.
+    /// Value of the metric at this level.
     pub value: f64,
     /// Lower end of its interval.
     pub low: Option<f64>,
@@ -92,7 +96,8 @@ impl TrendChart {
         shown
     }
 
-    /// Borders: positions that buckets must not cross.
+    /// Positions of the changes, and of the notes of kind `TrendNoteKind::Work`. No bucket may
+    /// extend across such a position.
     pub(crate) fn bucket_borders(&self) -> Vec<f64> {
         let work_changes = self
             .notes
@@ -127,8 +132,8 @@ impl TrendChart {
         AxisExtent::of_values(&AxisScale::Linear, positions)
     }
 
-    /// Range of values shown. Contains levels and points; intervals may be cut, since a very wide
-    /// interval would flatten everything else.
+    /// Range of values shown. The range contains all levels and points but may cut off intervals,
+    /// since a very wide interval would flatten everything else.
     pub(crate) fn y_extent(&self, inside: &[&TrendPoint]) -> Option<AxisExtent> {
         const MAX_INTERVAL_SHARE: f64 = 0.4;
         let scale = self.y.value_scale();
@@ -157,9 +162,10 @@ impl TrendChart {
         Some(extent)
     }
 
-    /// Which points are drawn at the edge: isolated ones that lie farther outside the central 90 %
-    /// of all points than the width of that range. Two adjacent points are not strays, nor is the
-    /// newest point: they may start a new level.
+    /// Tells for each point whether it is a stray, which is drawn as an arrow at the edge. A stray
+    /// is an isolated point far outside the range of the central 90 % of all points: its distance
+    /// from that range exceeds the width of the range. Two adjacent points are not strays, nor is
+    /// the newest point: they may start a new level.
     pub(crate) fn find_strays(&self, shown: &[&TrendPoint]) -> Vec<bool> {
         const MIN_POINTS: usize = 20;
         let Some(extent) =
@@ -262,7 +268,7 @@ impl TrendChart {
         {
             keys.push(key("failed", LegendSwatch::Failure));
         }
-        // Last, because there may be more than fit.
+        // Machines come last, because the legend may not have room for all of them.
         if self.machines.len() > 1 {
             let machines = self.machines.iter().enumerate();
             keys.extend(
@@ -441,8 +447,8 @@ impl<'a> TrendLayout<'a> {
             });
     }
 
-    /// Draws the level lines again, so that many points do not hide them. Pointer events reach the
-    /// points below.
+    /// Draws the level lines again, so that many points do not hide them. The second lines ignore
+    /// the pointer, so that tooltips of the points below still appear.
     fn draw_levels_above(&self, svg: &mut SvgWriter) {
         svg.start_group("levels-above")
             .set_text("stroke", INK)
@@ -458,7 +464,8 @@ impl<'a> TrendLayout<'a> {
             });
     }
 
-    /// Connects the middles of consecutive levels of a machine where the metric drifts.
+    /// For each drift of the metric and each machine, connects the middle of the level before the
+    /// drift with the middle of the level after it.
     fn draw_slopes(&self, svg: &mut SvgWriter) {
         let middle = |level: &TrendLevel| {
             let (from, to) = self.level_ends(level);
@@ -570,7 +577,7 @@ impl SheetContent for TrendChart {
         )
     }
 
-    /// Its changes are individually accessible parts.
+    /// Returns `group` rather than `img`, so that each change in the chart is accessible by itself.
     fn role(&self) -> &'static str {
         "group"
     }
@@ -591,7 +598,7 @@ impl SheetContent for TrendChart {
         } else {
             PLOT_PX
         };
-        // On an unlimited sheet every label gets a lane.
+        // The sheet is so high that there is a lane for every label.
         let Some(layout) = TrendLayout::new(self, PixelRect::new(0.0, 0.0, width, 1e6)) else {
             return plot;
         };

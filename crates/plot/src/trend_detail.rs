@@ -1,4 +1,4 @@
-//! Details of a trend point: a tooltip, and attributes for programs.
+//! Adds details to the mark of a trend point: a tooltip, and attributes for programs.
 
 use crate::numeral::format_figure;
 use crate::point_series::ChartPoint;
@@ -86,7 +86,8 @@ impl PointField<'_> {
         self.machines.get(machine).map_or("", String::as_str)
     }
 
-    /// Machine of a point for its tooltip; empty in brief tooltips if there is only one.
+    /// Name of a machine for a tooltip. Empty with [`TrendDetail::Tooltips`] if there is only one
+    /// machine.
     fn tooltip_machine(&self, machine: usize) -> &str {
         match (self.detail, self.machines) {
             (TrendDetail::Tooltips, [] | [_]) => "",

@@ -1,6 +1,6 @@
-//! Events of a trend: changes of its level, each a labeled mark above the plot that is reachable by
-//! keyboard, and notes, each a thin line. Places marks and labels without overlaps; knows nothing
-//! about points.
+//! Draws the events of a trend. A change of the level is a labeled mark above the plot that is
+//! reachable by keyboard; a note is a thin line. Marks and labels are placed without overlaps. This
+//! module knows nothing about points.
 
 use crate::color::{AXIS, INK, MUTED, NEUTRAL, PAPER};
 use crate::header::draw_failure;
@@ -14,31 +14,32 @@ const CHANGE_PX: f64 = 12.0;
 const CHANGE_LANE_PX: f64 = 18.0;
 const NOTE_PX: f64 = 11.0;
 const NOTE_LANE_PX: f64 = 15.0;
-/// Radius of a change mark, and its maximum extent to both sides including the ring.
+/// Radius of a change mark, and the space that it may need to each side, including its ring.
 const MARK_RADIUS_PX: f64 = 5.0;
 const MARK_HALF_PX: f64 = 10.0;
 /// Gap in pixels between a mark and its label, and at both ends of labels.
 const GAP_PX: f64 = 4.0;
-/// Maximum width of a note label, beyond which it is truncated, and maximum number of lanes for
-/// notes.
+/// Maximum width of a note label, and maximum number of lanes for notes. Wider labels are
+/// truncated.
 const MAX_NOTE_PX: f64 = 190.0;
 const MAX_NOTE_LANES: usize = 2;
-/// Maximum number of lanes for change labels in full, without the verdict, and with the state only.
+/// Maximum number of lanes for change labels in each form: complete, without the verdict, and with
+/// the state only. A shorter form is used if a longer one needs more lanes than its maximum.
 const MAX_CHANGE_LANES: [usize; 3] = [3, 9, usize::MAX];
 
 /// Certainty of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TrendState {
-    /// Enough evidence to measure again: a hollow mark.
+    /// The evidence is strong enough to measure again. Drawn as a hollow mark.
     #[default]
     Suspected,
-    /// As certain as it can be from points that were not measured to confirm it: a filled mark.
+    /// The evidence is as strong as it can be without another measurement. Drawn as a filled mark.
     Found,
-    /// Confirmed by another measurement: a filled mark with a ring.
+    /// Confirmed by another measurement. Drawn as a filled mark with a ring.
     Confirmed,
-    /// Refuted by another measurement: a hollow gray mark, crossed out.
+    /// Refuted by another measurement. Drawn as a hollow gray mark, crossed out.
     Refuted,
-    /// Withdrawn because later points do not support it: drawn as refuted.
+    /// Withdrawn, because later points do not support the change. Drawn like a refuted change.
     Withdrawn,
 }
 
@@ -53,7 +54,7 @@ impl TrendState {
         }
     }
 
-    /// Whether the suspected change turned out not to be one.
+    /// Whether the suspicion of a change turned out to be wrong.
     fn is_invalidated(self) -> bool {
         matches!(self, Self::Refuted | Self::Withdrawn)
     }
@@ -64,18 +65,18 @@ impl TrendState {
 pub struct TrendChange {
     /// Name, such as its number; may be empty.
     pub name: String,
-    /// Position of the last point before it.
+    /// Position of the last point before the change.
     pub before: f64,
-    /// Position of the first point after it.
+    /// Position of the first point after the change.
     pub after: f64,
     /// Certainty.
     pub state: TrendState,
-    /// Whether the metric drifts instead of stepping: a dashed mark, and a dashed line from level
-    /// to level.
+    /// Whether the metric drifts instead of stepping. The mark of a drift is dashed, and so is the
+    /// line that connects the two levels.
     pub is_drift: bool,
-    /// Whether it is good or bad.
+    /// Whether the change is good or bad.
     pub mark: VerdictMark,
-    /// Size in a few letters: `+4.8 %`.
+    /// Size in a few characters: `+4.8 %`.
     pub size: String,
     /// Full description, as a sentence.
     pub description: String,
@@ -95,7 +96,8 @@ impl TrendChange {
         }
     }
 
-    /// Label: complete for form 0, without the verdict for 1, without the size for 2.
+    /// Returns the label. Form 0 is the complete label, form 1 lacks the verdict, and form 2 lacks
+    /// the verdict and the size.
     fn change_label(&self, form: usize) -> String {
         let verdict = if form == 0 { self.mark.word() } else { "" };
         let size = if form < 2 { self.size.trim() } else { "" };
@@ -112,7 +114,7 @@ impl TrendChange {
         }
     }
 
-    /// Draws its mark at (`x`, `y`): shape and label repeat what the color shows.
+    /// Draws the mark at (`x`, `y`). Its shape, like the label, repeats what the color shows.
     pub(crate) fn draw_mark(&self, svg: &mut SvgWriter, x: f64, y: f64, radius: f64) {
         let colour = self.colour();
         let shape = self.mark.marker();
@@ -152,7 +154,7 @@ impl TrendChange {
 /// Subject of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrendNoteKind {
-    /// A version name, written below the axis.
+    /// The name of a version, which is written below the axis.
     Tag,
     /// A change of the machine that can affect the metric.
     Environment,
@@ -167,7 +169,7 @@ pub enum TrendNoteKind {
 /// A note at a position of the trend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrendNote {
-    /// Position; between two points for an event between them.
+    /// Position. It lies between two points if the event happened between them.
     pub x: f64,
     /// Subject of the note.
     pub kind: TrendNoteKind,
@@ -190,7 +192,8 @@ impl TrendNote {
     }
 }
 
-/// Placement of a label: its lane above the plot, counted from the plot, and its left end.
+/// A label with its placement: the position that it describes, its lane above the plot (lane 0 is
+/// next to the plot), and its left end.
 #[derive(Clone, Debug)]
 struct PlacedText {
     x: f64,
@@ -257,8 +260,8 @@ impl<'a> TrendMarks<'a> {
     /// Height of a lane.
     pub const LANE_PX: f64 = CHANGE_LANE_PX;
 
-    /// Places labels within `ends`, with changes in at most `max_lanes` lanes; a change without a
-    /// lane keeps its mark.
+    /// Places labels within `ends`, with changes in at most `max_lanes` lanes; a change whose label
+    /// has no lane is shown by its mark only.
     pub fn lay_out(
         (changes, notes): (&'a [TrendChange], &'a [TrendNote]),
         x: &AxisMapping,
@@ -324,7 +327,7 @@ impl<'a> TrendMarks<'a> {
         self.lanes as f64 * CHANGE_LANE_PX + self.note_lanes as f64 * NOTE_LANE_PX + GAP_PX
     }
 
-    /// Draws, behind the data, the range of each change and the lines of the notes.
+    /// Draws what lies behind the data: the range of each change, and the lines of the notes.
     pub fn draw_behind(&self, svg: &mut SvgWriter, plot: PixelRect, x: &AxisMapping) {
         svg.start_group("borders").end_with(|svg| {
             for (change, _) in &self.changes {
@@ -361,12 +364,12 @@ impl<'a> TrendMarks<'a> {
         });
     }
 
-    /// Distance from the plot to the bottom of a note's label.
+    /// Distance from the plot to the top of a note's label.
     fn label_distance(&self, label: &PlacedText) -> f64 {
         GAP_PX + label.lane as f64 * NOTE_LANE_PX + NOTE_LANE_PX
     }
 
-    /// Draws, above the data, borders, marks and labels.
+    /// Draws what lies in front of the data: borders, marks and labels.
     pub fn draw(&self, svg: &mut SvgWriter, plot: PixelRect, x: &AxisMapping) {
         let height = |label: &PlacedText| {
             // A mark without a lane is drawn at the upper edge of the plot.

@@ -1,6 +1,6 @@
-//! A point of a trend and its drawing: a marker that shows its machine, and an interval. More
-//! points than are distinguishable are combined into buckets. The details of a point are in
-//! `trend_detail`.
+//! Draws the points of a trend: for each, a marker that shows its machine, and a bar that shows its
+//! interval. If there are too many points to be distinguished, they are combined into buckets.
+//! `trend_detail` adds tooltips and attributes.
 
 use crate::ChartAxis;
 use crate::color::PAPER;
@@ -40,7 +40,7 @@ impl TrendPoint {
         !self.aside.is_empty()
     }
 
-    /// Whether both axes can show it.
+    /// Whether both axes can show the point.
     pub(crate) fn can_be_shown(&self, y: &ChartAxis) -> bool {
         self.at.x.is_finite() && can_show(y.value_scale(), self.at.y)
     }
@@ -58,8 +58,8 @@ pub enum TrendDetail {
     Nothing,
 }
 
-/// The points behind a mark: one, or neighbors of the same machine between two of the chart's
-/// borders.
+/// The points that one mark represents: a single point, or neighbors of the same machine between
+/// two of the chart's borders.
 pub(crate) struct PointBucket<'a> {
     pub points: Vec<&'a TrendPoint>,
 }
@@ -80,8 +80,8 @@ impl<'a> PointBucket<'a> {
         self.first().map(|point| point.machine)
     }
 
-    /// Position, median, and ends of the bar: the interval of a single point, else minimum and
-    /// maximum.
+    /// Position, value, and ends of the bar. Several points are summarized by the medians of their
+    /// positions and values, and by their minimum and maximum.
     pub fn summary_point(&self) -> ChartPoint {
         if let Some(only) = self.single_point() {
             return only.at;
@@ -105,8 +105,9 @@ impl<'a> PointBucket<'a> {
     }
 }
 
-/// Groups points into one mark each, or into buckets that contain neither points of two machines
-/// nor from both sides of a border. `points` are in ascending order of position.
+/// Groups points into buckets. Unless there are more than `max_marks` points, each bucket has one
+/// point. All points of a bucket are of the same machine and on the same side of each border, and
+/// either all or none of them belong to a level. `points` are in ascending order of position.
 pub(crate) fn make_buckets<'a>(
     points: &[&'a TrendPoint],
     borders: &[f64],
@@ -131,7 +132,8 @@ pub(crate) fn make_buckets<'a>(
         |(segment, machine, is_aside, _): &(usize, usize, bool, _)| (*segment, *machine, *is_aside);
     let mut buckets = Vec::new();
     for group in keyed_points.chunk_by(|one, other| key(one) == key(other)) {
-        // Equal sizes, within one, so that no bucket is a remnant with an atypical median.
+        // The sizes differ by at most one point. Otherwise, the last bucket could be so small that
+        // its median would be atypical.
         let number = group.len().div_ceil(size);
         let bucket = |index: usize| {
             let points = &group[index * group.len() / number..(index + 1) * group.len() / number];
@@ -150,7 +152,8 @@ pub(crate) fn largest_bucket(buckets: &[PointBucket<'_>]) -> usize {
     sizes.max().unwrap_or(0)
 }
 
-/// Style of a machine's marks. The colors of better and worse are reserved for changes.
+/// Style of a machine's marks. It avoids the colors for better and worse, which are reserved for
+/// changes.
 pub(crate) fn style_of_machine(machine: usize) -> SeriesStyle {
     const LOOKS: [usize; 5] = [0, 6, 3, 4, 5];
     let round = machine / LOOKS.len();
@@ -162,7 +165,8 @@ fn shape_id(machine: usize, is_aside: bool) -> String {
     format!("{kind}{machine}")
 }
 
-/// Style of a kind of mark: points aside are hollow.
+/// Style of the marks of one kind. A kind is all regular points of a machine, or all its points
+/// that belong to no level; the latter are hollow.
 struct MarkerLook {
     fill: Cow<'static, str>,
     stroke: Cow<'static, str>,
@@ -197,7 +201,7 @@ impl MarkerLook {
     }
 }
 
-/// Area and common data of the points.
+/// The plot area, and the data that all points share.
 pub(crate) struct PointField<'a> {
     pub plot: PixelRect,
     pub x: &'a AxisMapping,
@@ -244,7 +248,8 @@ impl PointField<'_> {
             if self.detail == TrendDetail::Nothing {
                 for (machine, is_aside) in kinds {
                     let look = MarkerLook::for_kind((*machine, *is_aside), radius);
-                    // In pixels, and not clipped at the edge of the shape.
+                    // These attributes size the marker in pixels, and do not clip it at the edge of
+                    // the shape.
                     svg.start_element("marker")
                         .set_text("id", &shape_id(*machine, *is_aside))
                         .set_text("markerUnits", "userSpaceOnUse")

@@ -1,5 +1,6 @@
-//! A trend as a sparkline, for a row of a table that describes it in words: points as a faint line,
-//! levels on top of it, and the marks of changes.
+//! Draws a trend as a sparkline, for a row of a table that describes the trend in words. A
+//! sparkline shows the points as a faint line, the levels on top of this line, and the marks of
+//! changes.
 
 use crate::axis::ChartAxis;
 use crate::color::{INK, MUTED};
@@ -9,17 +10,18 @@ use crate::svg::{OutputMedium, PixelRect, SvgWriter, format_decimal};
 use crate::trend_chart::{TrendChart, TrendLevel, without_strays};
 use crate::trend_point::{PointBucket, make_buckets};
 
-/// Margin at both ends, so that marks are not cut off; height of the strip of marks; mark radius.
+/// Margin at the left and right end, so that marks are not cut off; height of the strip of marks;
+/// radius of a mark.
 const MARGIN_PX: f64 = 7.0;
 const MARKS_PX: f64 = 13.0;
 const RADIUS_PX: f64 = 3.2;
-/// Minimum width of a point on the line.
+/// Minimum distance between neighboring points of the line.
 const POINT_PX: f64 = 2.0;
 
 impl TrendChart {
     /// Renders the trend as a drawing of `width_px` by `height_px` for a page; see
-    /// [`AnyChart::svg_on_page`](crate::AnyChart::svg_on_page) for its colors. It contains no IDs
-    /// and nothing reachable by keyboard. `None` if there is nothing to show.
+    /// [`AnyChart::svg_on_page`](crate::AnyChart::svg_on_page) for its colors. The drawing contains
+    /// no IDs and nothing reachable by keyboard. `None` if there is nothing to show.
     pub fn render_sparkline(&self, width_px: u32, height_px: u32) -> Option<String> {
         let (width, height) = (f64::from(width_px.max(40)), f64::from(height_px.max(24)));
         let shown = self.shown_points();

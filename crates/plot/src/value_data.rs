@@ -1,5 +1,6 @@
-//! The values of several series along one axis, shared by histograms and their small multiples:
-//! which can be shown, whether as bars or individually, and the extent of the axis.
+//! Draws the values of several series along one axis, for histograms and their small multiples. It
+//! decides which values can be shown, whether they are shown as bars or individually, and how far
+//! the axis extends.
 
 use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::bins::{CountedValue, HistogramBins, total_count};
@@ -17,8 +18,8 @@ use crate::{AxisScale, ChartAxis};
 
 /// Maximum number of series whose bars share a plot.
 const MAX_OVERLAID: usize = 2;
-/// Maximum number of values per series that are drawn individually: bins would contain two or three
-/// each (the rule of H. Sturges, 1926, would make five bins).
+/// If no series has more values than this, all values are drawn individually. Bins would contain
+/// few values each: for 20 values, the rule of H. Sturges (1926) makes five bins.
 const MAX_INDIVIDUAL: u64 = 20;
 const ROW_PX: f64 = 90.0;
 const STRIP_PX: f64 = 70.0;
@@ -36,7 +37,7 @@ pub struct HistogramSeries {
 
 /// A view of the values of a chart.
 pub(crate) struct ValueData<'a> {
-    /// The axis without category names, which values do not have.
+    /// The axis of the values. It is never a category axis, since values have no category names.
     x: ChartAxis,
     series: &'a [HistogramSeries],
 }
@@ -159,7 +160,8 @@ impl<'a> ValueData<'a> {
         HistogramBins::of_series(ScaleProjection::of_scale(self.scale()), &values)
     }
 
-    /// Whether heights are percentages: counts of series of different size are not comparable.
+    /// Whether bar heights are percentages. This is so if the series differ in size, because their
+    /// counts are then not comparable.
     fn as_shares(&self) -> bool {
         let mut sizes = self
             .series
@@ -217,7 +219,7 @@ fn row_label(series: &HistogramSeries, labels: LabelPlacement) -> &str {
     }
 }
 
-/// Each value with its number of occurrences.
+/// Returns each value with its number of occurrences.
 fn counted_values(series: &HistogramSeries) -> impl Iterator<Item = CountedValue> + '_ {
     let count = |index: usize| {
         if series.counts.is_empty() {
@@ -233,12 +235,13 @@ fn counted_values(series: &HistogramSeries) -> impl Iterator<Item = CountedValue
     })
 }
 
-// Few values of each series as dots along one axis: a row per series, with a line at its median.
+// The code below draws series with few values: a row per series, with a dot for each value along
+// one axis and a line at the median.
 
-/// Shares of a row height for the spread of the dots, and for the median line.
+/// Fractions of the row height that the spread of the dots and the median line take up.
 const SPREAD_SHARE: f64 = 0.4;
 const MEDIAN_SHARE: f64 = 0.7;
-/// Maximum radius of a dot, and minimum in a low row.
+/// Maximum radius of a dot, and minimum radius, which applies to low rows.
 const MAX_RADIUS_PX: f64 = 4.4;
 const MIN_RADIUS_PX: f64 = 2.2;
 
@@ -248,11 +251,11 @@ pub(crate) struct ValueStrip<'a> {
     /// Label of its row.
     pub label: &'a str,
     pub style: SeriesStyle,
-    /// In ascending order.
+    /// The values, in ascending order.
     pub values: Vec<f64>,
 }
 
-/// Draws a row for each of `strips`; tooltips name the values by `quantity`.
+/// Draws a row for each of `strips`. `quantity` is what the values are called in tooltips.
 pub(crate) fn draw_strips(
     svg: &mut SvgWriter,
     sheet: PixelRect,

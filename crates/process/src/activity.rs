@@ -1,12 +1,13 @@
-//! Announces work other than measuring, such as a long compilation, for the status line.
+//! Announces work other than measuring, such as a long compilation, so that the status line can
+//! show it.
 //!
-//! Code announces its work whether or not it is shown. Start at [`begin_activity`].
+//! Code always announces its work, even if no status line is shown. Start at [`begin_activity`].
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static RUNNING: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
 
-/// Keeps work announced until this is dropped.
+/// Keeps work announced until the guard is dropped.
 #[derive(Debug)]
 pub struct ActivityGuard(u64);
 

@@ -1,4 +1,5 @@
-//! Private channel between us and a child, apart from its standard streams.
+//! Opens a private channel between us and a child, in addition to the child's standard streams.
+//! Defines the trait for conversations over this channel.
 
 use rustix::io::ioctl_fionbio;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -11,13 +12,13 @@ use std::os::fd::{OwnedFd, RawFd};
 pub enum ChannelKind {
     /// No channel.
     None,
-    /// One end of a stream socket, its descriptor in the variable `NODE_CHANNEL_FD`: Node.js's own
-    /// channel between parent and child.
+    /// A stream socket, as Node.js uses it between parent and child. The variable `NODE_CHANNEL_FD`
+    /// holds the descriptor of the child's end.
     NodeSocket,
-    /// Commands on descriptor 3 and events on 4, named by `SPEEDWELL_FDS`
-    /// (docs/reference/protocol.md).
+    /// Two pipes: the child reads commands on descriptor 3 and writes events on descriptor 4. The
+    /// variable `SPEEDWELL_FDS` holds both numbers (docs/reference/protocol.md).
     Harness,
-    /// One pipe from the child, descriptor 3, which is stored in the named variable.
+    /// One pipe from the child. The child's end is descriptor 3, which the named variable holds.
     Pipe(&'static str),
     /// The child's stdout, which is otherwise captured only in part.
     Stdout,
@@ -26,11 +27,11 @@ pub enum ChannelKind {
 /// What to do after receiving a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStep {
-    /// Continues listening.
+    /// Continue listening.
     Wait,
-    /// Sends these bytes, then continues listening.
+    /// Send these bytes, then continue listening.
     Send(Vec<u8>),
-    /// Expects no more data; the child has this long to end by itself.
+    /// Expect no more data. The child has this long to end by itself.
     Linger(std::time::Duration),
 }
 
@@ -61,8 +62,8 @@ pub trait ChildConversation {
         None
     }
 
-    /// Called when the user interrupts us. Returns what to send to the child and its time to end;
-    /// `None` kills it.
+    /// Called when the user interrupts us. Returns the bytes to send to the child, and how long it
+    /// then has to end by itself; `None` kills the child at once.
     fn stop_request(&mut self) -> Option<(Vec<u8>, std::time::Duration)> {
         None
     }
@@ -89,7 +90,8 @@ pub(super) struct ChannelEnds {
 }
 
 impl ChannelKind {
-    /// Opens both ends, all close-on-exec; the child's are moved into place after the fork.
+    /// Opens our ends and the child's ends, all close-on-exec. After the fork, the child's ends are
+    /// moved to their descriptors.
     pub(super) fn open(self) -> io::Result<ChannelEnds> {
         let mut ends = ChannelEnds::default();
         match self {
@@ -99,7 +101,8 @@ impl ChannelKind {
                 ends.read = Some(ours);
                 ends.child.push((theirs, 3));
                 ends.environment.push(("NODE_CHANNEL_FD", "3".into()));
-                // Node.js accepts only the modes json and advanced; the former is text.
+                // Node.js accepts only the modes json and advanced. Of these, only json is a text
+                // format.
                 ends.environment
                     .push(("NODE_CHANNEL_SERIALIZATION_MODE", "json".into()));
             }

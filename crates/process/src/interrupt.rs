@@ -1,5 +1,5 @@
-//! Interrupts by the user: Ctrl-C, or a signal to end. Start at [`install_handlers`] and
-//! [`is_interrupt_requested`].
+//! Handles interrupts by the user: Ctrl-C, or a signal that asks us to end. Start at
+//! [`install_handlers`] and [`is_interrupt_requested`].
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level;
@@ -7,8 +7,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Signals this close together count as one interrupt: `timeout`, `npm` and `make` forward a Ctrl-C
-/// that the terminal sends to us, too. No user presses the key that fast.
+/// Signals this close together count as one interrupt. On Ctrl-C, the terminal sends a signal to us
+/// and to `timeout`, `npm` or `make`, which forward it, so that we get it twice. No user presses
+/// the key twice that fast.
 const DEBOUNCE_TIME: Duration = Duration::from_millis(100);
 
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -17,8 +18,8 @@ static INTERRUPTED_AT_NS: AtomicU64 = AtomicU64::new(0);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 /// Makes SIGINT, SIGTERM and SIGHUP set [`is_interrupt_requested`] instead of ending us
-/// immediately. A second signal while the first is being handled ends us with status 130. Further
-/// calls have no effect.
+/// immediately. A second signal before the interrupt is cleared ends us with status 130. Calling
+/// this function again has no effect.
 ///
 /// # Errors
 /// Fails if the handlers could not be installed.
@@ -51,8 +52,8 @@ fn handle_signal(start: Instant) {
 #[error("interrupted before anything was measured")]
 pub struct InterruptedEarly;
 
-/// Returns an error if the user has interrupted, for steps before the first run whose result would
-/// be useless.
+/// Returns an error if the user has interrupted us. Steps before the first run call this, because
+/// their result is useless if nothing will be measured.
 ///
 /// # Errors
 /// Fails if the user interrupted.
@@ -69,7 +70,8 @@ pub fn is_interrupt_requested() -> bool {
     IS_INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// The flag behind [`is_interrupt_requested`], for loops that poll it themselves.
+/// Returns the flag behind [`is_interrupt_requested`], which callers can poll in a loop of their
+/// own.
 pub fn interrupt_flag() -> &'static AtomicBool {
     &IS_INTERRUPTED
 }

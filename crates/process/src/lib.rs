@@ -1,9 +1,9 @@
-//! Runs child processes: own process group, time limit, bounded capture, and termination of the
-//! whole process tree.
+//! Runs child processes. Each child gets its own process group, a time limit and a bounded capture
+//! of its output. After each child, its whole process tree is terminated.
 //!
-//! Knows nothing about benchmarks. Starts one program, listens to it until it ends or its time is
-//! up, and leaves no process behind. Start with [`run_child`]; [`ProcessSpec`] describes what to
-//! start and [`ProcessOutcome`] how it ended.
+//! This crate knows nothing about benchmarks. It starts one program, listens to it until it ends or
+//! its time is up, and leaves no process behind. Start with [`run_child`]; [`ProcessSpec`]
+//! describes what to start and [`ProcessOutcome`] how it ended.
 
 mod activity;
 mod channel;
@@ -43,5 +43,5 @@ pub use stopwatch::{ProcessStopwatch, TimedExecution};
 pub use supervise::{run_child, unix_time_ms};
 pub use unsupervised::{run_attached, spawn_detached};
 
-/// Hidden command of this program for its worker processes; a subcommand names the work.
+/// Hidden command of `speedwell` that starts a worker process; its subcommand names the work.
 pub const WORKER_COMMAND: &str = "worker";

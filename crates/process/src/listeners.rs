@@ -1,7 +1,7 @@
-//! Finds out who listens on an address: asks the kernel, or else reads its tables
-//! (proc_pid_net(5)).
+//! Finds out which processes listen on an address. It asks the kernel or, if that fails, reads the
+//! kernel's tables (proc_pid_net(5)).
 //!
-//! Does not decide who should listen. Start at [`sockets_at`], then [`holders_of`].
+//! This module does not decide who should listen. Start at [`sockets_at`], then [`holders_of`].
 
 use crate::sock_diag;
 use std::collections::BTreeSet;
@@ -15,8 +15,8 @@ const TCP_LISTEN: &str = "0A";
 /// Flag of a listening socket in /proc/net/unix (include/uapi/linux/net.h, `__SO_ACCEPTCON`).
 const UNIX_LISTEN_FLAG: u32 = 1 << 16;
 
-/// Returns inodes of the listening sockets that connections to `address` can reach: bound to it, or
-/// to every address of the machine.
+/// Returns inodes of the listening sockets that connections to `address` can reach: those bound to
+/// `address`, or to every address of the machine.
 pub fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
     let port = address.port();
     let listening = sock_diag::query_listening(port).unwrap_or_else(|_| sockets_in_tables(port));
@@ -32,7 +32,8 @@ pub fn sockets_at_path(path: &Path) -> BTreeSet<u64> {
     let wanted_path = path.to_string_lossy();
     text.lines()
         .filter_map(|line| {
-            // Num RefCount Protocol Flags Type St Inode Path; a path may contain spaces.
+            // The fields are: Num RefCount Protocol Flags Type St Inode Path. A path may contain
+            // spaces.
             let flags = line.split_whitespace().nth(3)?;
             let flags = u32::from_str_radix(flags, 16).ok()?;
             let (inode, bound_path) = inode_and_path(line)?;
@@ -41,7 +42,7 @@ pub fn sockets_at_path(path: &Path) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Parses the inode and path of a line; the inode is padded with spaces.
+/// Parses the inode and path of a line of /proc/net/unix, where spaces pad the inode.
 fn inode_and_path(line: &str) -> Option<(u64, &str)> {
     let mut unparsed = line;
     for _ in 0..6 {
@@ -51,7 +52,7 @@ fn inode_and_path(line: &str) -> Option<(u64, &str)> {
     Some((inode.parse().ok()?, path))
 }
 
-/// Returns which of the processes `among` hold one of the sockets.
+/// Returns the processes in `among` that hold one of the sockets.
 pub fn holders_of(sockets: &BTreeSet<u64>, among: impl IntoIterator<Item = i32>) -> Vec<i32> {
     let holds = |pid: &i32| {
         let entries = fs::read_dir(format!("/proc/{pid}/fd"));
@@ -112,7 +113,8 @@ fn receives_connections(bound: IpAddr, wanted: IpAddr) -> bool {
     }
 }
 
-/// Parses an address of the table: hexadecimal 32-bit words in native byte order.
+/// Parses an address as the tables in /proc/net show it: hexadecimal 32-bit words in native byte
+/// order.
 fn parse_table_address(text: &str) -> Option<IpAddr> {
     let bytes_of_word = |index: usize| {
         let digits = text.get(index * 8..index * 8 + 8)?;

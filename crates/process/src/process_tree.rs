@@ -1,9 +1,10 @@
-//! Processes as the kernel shows them: their identity, the tree and resource usage of a child, and
-//! orphans it left behind.
+//! Inspects processes as the kernel shows them: their identity, and the tree and resource usage of
+//! a child. Also kills the orphans that a child left behind.
 //!
-//! A child's process group is killed as a whole, but a descendant may have left the group (a
-//! daemon). As a "subreaper" we become the parent of such orphans and so learn of them. Start at
-//! [`tree_of`], [`kill_leftovers`] and [`ProcessIdentity::current_process`].
+//! A child's process group is killed as a whole, but a descendant, such as a daemon, may have left
+//! the group. If its parent ends, the descendant is an orphan. As a "subreaper", we become the
+//! parent of such orphans, and so learn of them. Start at [`tree_of`], [`kill_leftovers`] and
+//! [`ProcessIdentity::current_process`].
 
 use crate::syscalls::cpu_ns_of_process;
 use rustix::param::clock_ticks_per_second;
@@ -73,8 +74,8 @@ pub fn cpu_ns_of_others() -> BTreeMap<i32, u64> {
         .collect()
 }
 
-/// Returns the processor time of the process alone, with tick resolution if its clock cannot be
-/// read.
+/// Returns the processor time of the process without its children, in nanoseconds. If the clock of
+/// the process cannot be read, the result is only as precise as the ticks in `stat`.
 fn own_cpu_ns(pid: i32, stat: &ProcessStat) -> u64 {
     cpu_ns_of_process(pid).unwrap_or_else(|| ns_of_ticks(stat.cpu_ticks))
 }
@@ -100,7 +101,7 @@ pub fn peak_rss_bytes_of(root: i32) -> Option<u64> {
 /// report it (sched(7), `CONFIG_SCHED_DEBUG`).
 pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
     let mut file = fs::File::open(format!("/proc/{}/sched", pid.as_raw_pid())).ok()?;
-    // A single read of at most one page, since this is done for every run.
+    // This reads one page at most, and only once, because it is done for every run.
     let mut text = [0; 4096];
     let length = file.read(&mut text).ok()?;
     let text = str::from_utf8(&text[..length]).ok()?;
@@ -136,7 +137,7 @@ pub fn name_of(pid: i32) -> Option<String> {
     Some(name.trim_end().to_owned())
 }
 
-/// Describes processes, each once: `'node' (process 7), process 9`.
+/// Describes processes, without duplicates: `'node' (process 7), process 9`.
 pub fn names_of(pids: &[i32]) -> String {
     let pids: BTreeSet<i32> = pids.iter().copied().collect();
     let names: Vec<String> = pids
@@ -188,8 +189,8 @@ fn is_runnable(stat: &str) -> bool {
 
 fn is_descendant(processes: &BTreeMap<i32, ProcessStat>, pid: i32, root: i32) -> bool {
     let mut current = pid;
-    // Bounds the walk, even if the tree changes meanwhile: no process has more ancestors than there
-    // are processes.
+    // The number of steps is limited, because the tree may change in the meantime. No process has more
+    // ancestors than there are processes.
     for _ in 0..processes.len() {
         if current == root {
             return true;
@@ -228,7 +229,8 @@ pub fn adopt_orphans() {
 /// Kills the process group `group` and every adopted orphan. Returns the names of the orphans and
 /// of the given `members` of the group.
 pub(super) fn kill_leftovers(group: Pid, members: &[i32]) -> BTreeSet<String> {
-    // Collected first: processes killed with the group can no longer be seen.
+    // The names are collected first, because the kernel does not show the name of a process after
+    // it was killed.
     let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
         trees_of(&unwatched_children())
     } else {
@@ -236,7 +238,7 @@ pub(super) fn kill_leftovers(group: Pid, members: &[i32]) -> BTreeSet<String> {
     };
     let leftovers = living.iter().chain(members);
     let mut names: BTreeSet<String> = leftovers.map(|pid| name_or_number(*pid)).collect();
-    // The group is usually already gone.
+    // An error is ignored, because the group has usually ended already.
     let _ = kill_process_group(group, Signal::KILL);
     if ADOPTING.load(Ordering::Relaxed) {
         names.extend(kill_repeatedly(unwatched_children));
@@ -244,12 +246,13 @@ pub(super) fn kill_leftovers(group: Pid, members: &[i32]) -> BTreeSet<String> {
     names
 }
 
-/// Kills all processes that `find` returns, repeatedly until it returns none. Returns the names of
-/// the processes that were alive.
+/// Kills the processes that `find` returns. Repeats this until `find` returns none, or until two
+/// seconds have passed. Returns the names of the processes that were alive when they were killed.
 fn kill_repeatedly(find: impl Fn() -> Vec<i32>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let deadline = Instant::now() + Duration::from_secs(2);
-    // Killing an orphan may hand us its children, so look again until none is left.
+    // Killing an orphan may make us the parent of its children, so the search is repeated until no
+    // orphan is left.
     while Instant::now() < deadline {
         let pids = find();
         if pids.is_empty() {
@@ -269,11 +272,12 @@ fn name_or_number(pid: i32) -> String {
     name_of(pid).unwrap_or_else(|| format!("process {pid}"))
 }
 
-/// Tracks processes left behind by commands that no thread waits on. They become children of this
-/// process.
+/// Tracks orphans: processes that commands have left behind, and that no thread waits on. Orphans
+/// become children of this process.
 ///
-/// Ignores orphans that predate the tracking. Those that [`OrphanTracker::keep_new`] spares are
-/// killed when this value is dropped. No other thread may start processes while it exists.
+/// Orphans that predate the tracking are ignored. Orphans that [`OrphanTracker::keep_new`] spares
+/// are killed when the tracker is dropped. No other thread may start processes while a tracker
+/// exists.
 #[derive(Debug)]
 pub struct OrphanTracker {
     preexisting: BTreeSet<i32>,
@@ -376,7 +380,7 @@ fn without_companions(children: impl Iterator<Item = i32>) -> Vec<i32> {
 static COMPANIONS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// A child that runs alongside the measured processes, such as a connection to another machine.
-/// While this value lives, the child is not treated as left over by them.
+/// While this value lives, the child does not count as left behind by a measured process.
 #[derive(Debug)]
 pub struct CompanionProcess {
     pid: i32,
@@ -488,8 +492,8 @@ impl ProcessIdentity {
     }
 }
 
-/// Returns the start time of a living process (proc_pid_stat(5), field 22). Its name, in
-/// parentheses, may contain anything.
+/// Returns the start time of a living process (proc_pid_stat(5), field 22). The name of the process
+/// precedes it in parentheses, and may contain anything.
 fn start_ticks(pid: i32) -> Option<i64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! CPU affinity (`--pin 0,2-4`), time slices and real-time priority of threads.
+//! Sets the CPU affinity (`--pin 0,2-4`), the time slice and the real-time priority of threads.
 //!
 //! Start at [`CpuSet`], [`TimeSlice`] and [`RealTimeGuard`].
 
@@ -19,7 +19,7 @@ pub struct CpuSet(Vec<usize>);
 #[error("cannot parse processor list '{0}': expected for example '0', '0-2' or '0,2-4'")]
 pub struct CpuSetError(String);
 
-/// A processor that this thread may not use, and those it may.
+/// Error: this thread may not use the processor `cpu`. It may use only the processors in `usable`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot use processor '{cpu}': expected one of '{}'", usable.ranges())]
 pub struct UnusableCpu {
@@ -43,13 +43,14 @@ impl CpuSet {
         Ok(all_cpus.filter(|cpu| mask.is_set(*cpu)).collect())
     }
 
-    /// Checks that this thread may use all of them.
+    /// Checks that this thread may use all processors of the set.
     ///
     /// # Errors
     /// Returns an error that names a processor this thread may not use.
     pub fn check_usable(&self) -> Result<(), UnusableCpu> {
         let Ok(usable) = CpuSet::usable_by_thread() else {
-            // A system that does not report them rejects the set in `bind_thread`.
+            // If the system does not report the usable processors, `bind_thread` fails if a
+            // processor of the set is not usable.
             return Ok(());
         };
         let is_unusable = |cpu: &&usize| !usable.0.contains(cpu);
@@ -59,10 +60,11 @@ impl CpuSet {
         }
     }
 
-    /// Binds this thread, and all threads and processes that it starts from now on.
+    /// Binds this thread, and all threads and processes that it starts from now on, to the
+    /// processors of the set.
     ///
     /// # Errors
-    /// Fails if the system does not allow it.
+    /// Fails if the system does not allow this.
     pub fn bind_thread(&self) -> io::Result<()> {
         Ok(thread::sched_setaffinity(None, &self.to_mask())?)
     }
@@ -115,11 +117,12 @@ struct SchedulingAttributes {
 }
 
 impl TimeSlice {
-    /// Applies it to this thread, and to all threads and processes that it starts from now on.
+    /// Applies the time slice to this thread, and to all threads and processes that the thread
+    /// starts from now on.
     ///
     /// # Errors
-    /// Fails if the kernel rejects it. Linux before 6.12 does not support it and may silently
-    /// ignore it.
+    /// Fails if the kernel rejects the time slice. Linux before 6.12 does not support time
+    /// slices and may silently ignore them.
     pub fn apply(self) -> io::Result<()> {
         let mut attributes = SchedulingAttributes::default();
         let size = size_of::<SchedulingAttributes>() as u32;
@@ -181,11 +184,12 @@ impl From<CpuSet> for String {
     }
 }
 
-/// Real-time priority: above ordinary processes, below most kernel threads.
+/// A real-time priority above ordinary processes, but below most kernel threads.
 const REAL_TIME_PRIORITY: i32 = 10;
 
-/// Real-time priority: until this is dropped, the thread that created it, and threads it starts,
-/// run ahead of every process without real-time priority (`SCHED_FIFO`, sched(7)).
+/// Gives a thread real-time priority until the guard is dropped: the thread that created the guard,
+/// and threads that it starts, run ahead of every process without real-time priority (`SCHED_FIFO`,
+/// sched(7)).
 #[derive(Debug)]
 pub struct RealTimeGuard {
     previous: ThreadScheduling,

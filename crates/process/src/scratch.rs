@@ -1,9 +1,9 @@
-//! A folder for temporary files, removed when it is dropped.
+//! Creates a folder for temporary files, and removes it when its [`ScratchFolder`] is dropped.
 //!
-//! All users share the parent folder, so this one is always new and accessible to its owner only:
-//! no other user can place a link or file there first (CWE-377, CWE-59). A lock, which the kernel
-//! releases with the process, marks it as in use; the next process removes leftovers of a killed
-//! one.
+//! All users share the parent folder. So the temporary folder is always a new one that only its
+//! owner can access, and no other user can place a link or file there first (CWE-377, CWE-59). A
+//! lock marks the folder as in use. If a process is killed, the kernel releases its lock, and the
+//! next process that creates a temporary folder removes the abandoned one.
 
 use anyhow::{Context, Result};
 use std::fs::{self, DirBuilder, File};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Common prefix of the folder names.
 const FOLDER_PREFIX: &str = "speedwell-scratch-";
 
-/// A folder younger than this may belong to a process that has not locked it yet.
+/// A folder younger than this is kept, because its process may not have locked it yet.
 const MIN_ABANDONED_AGE: Duration = Duration::from_secs(60);
 
 /// A temporary folder.
@@ -38,13 +38,14 @@ impl ScratchFolder {
     fn create_in(parent: &Path) -> Result<ScratchFolder> {
         let folder = parent.join(format!("{FOLDER_PREFIX}{}", uuid::Uuid::now_v7().simple()));
         let error_context = || format!("cannot create the folder '{}'", folder.display());
-        // Fails if anything of that name exists, including a dangling link (mkdir(2)).
+        // This fails if anything of that name exists, including a dangling link (mkdir(2)).
         DirBuilder::new()
             .mode(0o700)
             .create(&folder)
             .with_context(error_context)?;
         let lock = File::open(&folder).with_context(error_context)?;
-        // Where locks are unsupported, only its young age protects the folder from others.
+        // An error is ignored. Where locks are unsupported, other processes cannot lock the folder
+        // either. They remove only folders that they can lock, so they do not remove this one.
         let _ = lock.try_lock();
         Ok(ScratchFolder {
             folder,
@@ -65,7 +66,7 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // A later process removes what cannot be removed now.
+        // An error is ignored, because a later process removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,6 +1,6 @@
-//! A child that runs until we no longer need it: a server under load.
+//! Runs a child for as long as we need it, such as a server under load.
 //!
-//! It survives Ctrl-C, because its open requests have to be completed first. Start at
+//! The child survives Ctrl-C, because its open requests have to be completed first. Start at
 //! [`ServiceProcess::start`].
 
 use super::{ChildConversation, ProcessOutcome, ProcessSpec, channel};
@@ -12,8 +12,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A process that is still alive this long after losing its connections is not dying. Writing a
-/// large core dump takes a while.
+/// A process that is still alive this long after it lost its connections is not dying. The time is
+/// generous, because a dying process may first write a large core dump.
 const DEATH_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -53,7 +53,8 @@ impl ServiceProcess {
             .name("service".into())
             .spawn(move || {
                 run_until(&spec, &mut conversation, Some(end), |pid| {
-                    // The receiver waits for this, so sending fails only if it panicked.
+                    // The receiver waits for the pid, so sending fails only if the receiver
+                    // panicked.
                     let _ = sender.send(pid);
                 })
             })?;
@@ -83,13 +84,13 @@ impl ServiceProcess {
         self.clock
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the child has ended by itself.
     pub fn has_ended(&self) -> bool {
         self.listener.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Whether it has ended by itself or is about to: a dying process closes its connections before
-    /// its end can be observed.
+    /// Whether the child has ended by itself or is about to end. Waits a while for its end, because
+    /// a dying process closes its connections before its end can be observed.
     pub fn is_dying(&self) -> bool {
         let begin = self.clock.now();
         while !self.has_ended() && self.clock.elapsed_since(begin) < DEATH_TIMEOUT {
@@ -98,7 +99,7 @@ impl ServiceProcess {
         self.has_ended()
     }
 
-    /// Asks it to end, waits, and returns its outcome.
+    /// Asks the child to end, waits for that, and returns the outcome.
     ///
     /// # Errors
     /// Fails if waiting for it to exit fails.

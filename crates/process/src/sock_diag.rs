@@ -1,8 +1,8 @@
 //! Asks the kernel which TCP sockets listen on a port (sock_diag(7)).
 //!
-//! /proc/net/tcp and tcp6 list every connection, and the kernel's hash table behind them scales
-//! with the machine's memory: reading both takes milliseconds, during which a starting server may
-//! have to wait for a processor.
+//! Reading the files /proc/net/tcp and tcp6 instead would take milliseconds, during which a
+//! starting server may have to wait for a processor: these files list every connection, and the
+//! size of the kernel's hash table behind them grows with the machine's memory.
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
@@ -56,7 +56,7 @@ fn build_request(family: AddressFamily, port: u16) -> Vec<u8> {
     let mut message = length.to_ne_bytes().to_vec();
     message.extend(BY_FAMILY.to_ne_bytes());
     message.extend(REQUEST_DUMP.to_ne_bytes());
-    // Sequence number and port id, unused because this socket has no other user.
+    // Sequence number and port id. They are unused, because this socket has no other user.
     message.extend([0; 8]);
     message.extend([family.as_raw() as u8, TCP, 0, 0]);
     message.extend(LISTEN_STATE_MASK.to_ne_bytes());

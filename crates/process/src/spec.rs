@@ -1,4 +1,4 @@
-//! What to start and for how long, how a program is located, and how its process ended.
+//! Describes what to start and for how long, locates programs, and describes how a process ended.
 //!
 //! Start at [`ProcessSpec`] and [`ProcessOutcome`].
 
@@ -28,18 +28,18 @@ pub struct ProcessSpec {
     pub unset: Vec<String>,
     /// Working directory; ours if `None`.
     pub directory: Option<PathBuf>,
-    /// Processors it may use; all if `None`.
+    /// Processors that the process may use; all if `None`.
     pub pin: Option<CpuSet>,
-    /// Time limit after which it is killed.
+    /// Time limit after which the process is killed.
     pub limit: Duration,
     /// Private channel.
     pub channel: ChannelKind,
-    /// How to shut it down before its limit.
+    /// How to shut the process down before its time limit.
     pub shutdown: ShutdownPolicy,
     /// Clock of its time limit and grace period; measured times are always real.
     pub clock: WaitClock,
-    /// Whether it gets only the variables of `environment`, and fixed addresses, so that its
-    /// behavior depends on its program alone.
+    /// Whether the process gets only the variables in `environment`, and no randomized memory
+    /// addresses. Its behavior then depends on its program alone.
     pub is_fixed: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct ProcessSpec {
 pub struct ShutdownPolicy {
     /// Signal that its group gets.
     pub signal: Signal,
-    /// Time it may take to end.
+    /// Time that the child may take to end.
     pub grace: Duration,
 }
 
@@ -62,7 +62,7 @@ impl Default for ShutdownPolicy {
 }
 
 impl ProcessSpec {
-    /// Describes `program` without arguments, with a limit of one minute.
+    /// Creates the specification of `program` without arguments, with a time limit of one minute.
     pub fn new(program: impl AsRef<Path>) -> ProcessSpec {
         ProcessSpec {
             program: program.as_ref().to_owned(),
@@ -121,7 +121,7 @@ pub enum ProcessEnd {
     Interrupted,
 }
 
-/// For a process that we did not end.
+/// Converts to `Exit` or `Signal` only: a status does not tell whether we ended the process.
 impl From<ExitStatus> for ProcessEnd {
     fn from(status: ExitStatus) -> ProcessEnd {
         match status.signal() {
@@ -131,7 +131,7 @@ impl From<ExitStatus> for ProcessEnd {
     }
 }
 
-/// Formats as the end of a sentence about the process.
+/// Formats the predicate of a sentence about the process, such as "was ended".
 impl fmt::Display for ProcessEnd {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -159,7 +159,7 @@ pub struct ProcessOutcome {
     pub stdout: CapturedStream,
     /// Captured stderr.
     pub stderr: CapturedStream,
-    /// Names of processes that it left behind and we killed.
+    /// Names of the processes that it left behind and that we killed.
     pub strays: BTreeSet<String>,
     /// How the shutdown went, if one was requested.
     pub shutdown: Option<ShutdownOutcome>,
@@ -168,7 +168,7 @@ pub struct ProcessOutcome {
 /// How a child ended after a shutdown request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownOutcome {
-    /// By itself with a status, by the signal it was sent, or by being killed.
+    /// How the child ended: with a status, by the signal that it was sent, or because it was killed.
     pub manner: ProcessEnd,
     /// Time from the request to its end.
     pub took_ns: u64,
@@ -203,7 +203,7 @@ impl ProcessOutcome {
 }
 
 /// Returns the absolute path of a program given by path or name, so that every process starts the
-/// same one.
+/// same file.
 ///
 /// # Errors
 /// Fails if there is no such program, or it is not executable.
@@ -229,10 +229,11 @@ pub fn resolve_program(program: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(&candidate).with_context(|| format!("cannot resolve '{displayed}'"))
 }
 
-/// Maximum number of bytes kept from the beginning of a stream, and again from its end.
+/// Maximum number of bytes kept from the beginning of a stream, and maximum number kept from its
+/// end.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
 
-/// Beginning and end of a captured stream. A child may write gigabytes; we keep 128 KiB.
+/// Beginning and end of a captured stream. A child may write gigabytes, of which we keep 128 KiB.
 #[derive(Debug, Default, Clone)]
 pub struct CapturedStream {
     head: Vec<u8>,
@@ -247,7 +248,7 @@ impl CapturedStream {
         let space = MAX_KEPT_BYTES - self.head.len().min(MAX_KEPT_BYTES);
         let (head, remainder) = bytes.split_at(space.min(bytes.len()));
         self.head.extend_from_slice(head);
-        // Only the last MAX_KEPT_BYTES can survive, however large the input.
+        // However large the input is, only its last MAX_KEPT_BYTES can be kept.
         let remainder = &remainder[remainder.len().saturating_sub(MAX_KEPT_BYTES)..];
         let excess = (self.tail.len() + remainder.len()).saturating_sub(MAX_KEPT_BYTES);
         self.tail.drain(..excess);

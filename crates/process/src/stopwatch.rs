@@ -1,7 +1,7 @@
 //! Times one short process from start to end, including its resource usage.
 //!
-//! Nothing reads the output of the process and no other thread waits on it: the result is the time
-//! the operating system takes to start, execute and end it. Start at
+//! Nothing reads the output of the process, and no other thread waits for the process. So the
+//! result is the time that the operating system takes to start, execute and end it. Start at
 //! [`ProcessStopwatch::time_process`].
 
 use crate::spec::ProcessEnd;
@@ -15,7 +15,7 @@ use std::time::Instant;
 /// Cost of one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedExecution {
-    /// From just before its start until its end was known, in nanoseconds.
+    /// Time from just before the process started until we knew that it had ended, in nanoseconds.
     pub wall_ns: u64,
     /// Processor time in user mode, in nanoseconds.
     pub user_ns: u64,
@@ -23,12 +23,12 @@ pub struct TimedExecution {
     pub system_ns: u64,
     /// Peak resident set.
     pub max_rss_bytes: u64,
-    /// How it ended.
+    /// How the process ended.
     pub ended: ProcessEnd,
 }
 
-/// Times processes one after the other. Another thread may kill the running process and every later
-/// one.
+/// Times processes one after the other. Another thread may kill the running process, and every
+/// process that is started later.
 #[derive(Debug, Default)]
 pub struct ProcessStopwatch {
     running: AtomicI32,
@@ -48,7 +48,8 @@ impl ProcessStopwatch {
         if self.is_stopped() {
             kill(pid);
         }
-        // Waits by pid: the process leads a group of its own only if the command says so.
+        // Waits for the pid, not for a process group: the process leads a group only if the command
+        // says so.
         let reaped = reap_child(pid);
         let wall_ns = begin.elapsed().as_nanos() as u64;
         self.running.store(0, Ordering::SeqCst);
@@ -62,7 +63,8 @@ impl ProcessStopwatch {
         })
     }
 
-    /// Kills the running process, and every one started later.
+    /// Kills the running process, and every process that is started before
+    /// [`ProcessStopwatch::resume`] is called.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         if let Some(pid) = Pid::from_raw(self.running.load(Ordering::SeqCst)) {
@@ -81,8 +83,8 @@ impl ProcessStopwatch {
     }
 }
 
-/// Kills the process and the group it leads. Our child has not been reaped, or only just; its pid
-/// cannot be reused that quickly.
+/// Kills the process and the group that it leads. The process was not yet reaped, or it was reaped
+/// only a moment ago. The kernel does not give its pid to another process that quickly.
 fn kill(pid: Pid) {
     let _ = kill_process_group(pid, Signal::KILL);
     let _ = kill_process(pid, Signal::KILL);

@@ -1,5 +1,5 @@
 //! Runs one child from start to end: sets up descriptors, process group and death signal, then
-//! listens and decides when to end it. Start at [`run_child`].
+//! listens and decides when to end the child. Start at [`run_child`].
 
 use crate::channel::{self, ChannelEnds, ChildConversation, NextStep};
 use crate::syscalls::{disable_address_randomization, reap_child};
@@ -38,8 +38,9 @@ pub fn run_child(
     run_until(spec, conversation, None, |_| ())
 }
 
-/// Like [`run_child`], but passes the pid to `started`. With `end`, the child lives until that pipe
-/// closes, despite interrupts; it is then asked to end, and killed if it does not.
+/// Like [`run_child`], but passes the pid to `started`. If `end` is given, interrupts do not end
+/// the child. Instead, when the other end of that pipe is closed, the child is asked to end, and is
+/// killed if it does not.
 pub(super) fn run_until(
     spec: &ProcessSpec,
     conversation: &mut dyn ChildConversation,
@@ -59,7 +60,7 @@ pub(super) fn run_until(
     };
     let forced_end = listener.listen();
     let wall_ns = begin.elapsed().as_nanos() as u64;
-    // The last moment at which an ended process still has entries in /proc.
+    // This is read before the process is reaped, because reaping removes its entries in /proc.
     let migrations = process_tree::migrations_of(group);
     let (status, usage) = reap_child(group)?;
     process_tree::unregister(group);
@@ -70,8 +71,8 @@ pub(super) fn run_until(
         was_killed: listener.was_killed,
     });
     listener.read_remaining();
-    // Only for children held by a pipe: scanning all processes takes time that would distort runs
-    // of microseconds.
+    // The tree is read only for children held by a pipe. Scanning all processes takes time, which
+    // would distort runs of microseconds.
     let held_tree = if is_held {
         tree_of(group.as_raw_pid())
     } else {
@@ -106,7 +107,7 @@ enum StopSource {
     User,
     /// The holder of the other end of this pipe, by closing it.
     Pipe(OwnedFd),
-    /// Nobody any more: the end is decided, and the child has until the deadline.
+    /// No one, because the end of the child is already decided: it has time until the deadline.
     Decided,
 }
 
@@ -114,7 +115,7 @@ struct ChildListener<'a> {
     child: RunningChild,
     conversation: &'a mut dyn ChildConversation,
     clock: WaitClock,
-    /// In terms of `clock`.
+    /// Latest end of the child, as a time of `clock`.
     deadline: Instant,
     stop_source: StopSource,
     shutdown: ShutdownPolicy,
@@ -176,8 +177,8 @@ impl<'a> ChildListener<'a> {
         }
     }
 
-    /// Returns why the child must be killed, if its time is up. First requests a shutdown if the
-    /// child supports that.
+    /// Returns why the child must be killed, if its time is up. A child that supports shutdown
+    /// requests first gets such a request, and a new deadline.
     fn check_overdue(&mut self) -> Option<ProcessEnd> {
         let grace = match &self.stop_source {
             StopSource::User if is_interrupt_requested() => {
@@ -268,7 +269,7 @@ impl<'a> ChildListener<'a> {
         let Some(fd) = stream else { return false };
         let count = match read(&*fd, &mut buffer[..]) {
             Ok(0) => {
-                // Closed: polling a closed stream would return immediately forever.
+                // The stream is closed. Polling it again would always return immediately.
                 *stream = None;
                 return false;
             }
@@ -292,7 +293,7 @@ impl<'a> ChildListener<'a> {
         true
     }
 
-    /// Splits channel data into lines and handles each.
+    /// Splits channel data into lines and handles each line.
     fn handle_channel_bytes(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte != b'\n' {
@@ -329,8 +330,8 @@ impl<'a> ChildListener<'a> {
         }
     }
 
-    /// Reads what the ended process left in the pipes. Surviving children may keep them open, so
-    /// stop at "nothing available" instead of "closed".
+    /// Reads what the ended process left in the pipes. Its surviving children may keep the pipes
+    /// open, so reading stops when no data is available, even if a pipe is not closed.
     fn read_remaining(&mut self) {
         for stream_index in 0..3 {
             while self.read_stream(stream_index) {}
@@ -417,7 +418,7 @@ pub(super) fn start_child(spec: &ProcessSpec) -> io::Result<RunningChild> {
         });
     }
     let pid = Pid::from_child(&process_tree::spawn_watched(&mut command)?);
-    // Closes the child's ends of its streams, which the command still holds.
+    // The command still holds the child's ends of the streams, so dropping it closes them.
     drop(command);
     Ok(RunningChild {
         pid,
@@ -429,7 +430,8 @@ pub(super) fn start_child(spec: &ProcessSpec) -> io::Result<RunningChild> {
     })
 }
 
-/// Moves descriptors above the numbers they will get in the child, so that none overwrites another.
+/// Moves descriptors above the numbers that they will get in the child. Otherwise, a descriptor
+/// that gets its number could overwrite another descriptor.
 fn move_above_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
     child
         .into_iter()
@@ -440,11 +442,13 @@ fn move_above_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, 
         .collect()
 }
 
-/// Runs in the child before exec: only system calls, which rustix makes without the C library.
+/// Runs in the child before exec. It makes only system calls, which rustix makes without the C
+/// library.
 fn prepare_child(moves: &[(OwnedFd, RawFd)], mask: Option<&thread::CpuSet>) -> io::Result<()> {
     for (from, to) in moves {
-        // SAFETY: the number belongs to this descriptor from now on, or to one that is unused until
-        // exec. ManuallyDrop keeps it open.
+        // SAFETY: from now on, the number belongs to the new descriptor. If an old descriptor had
+        // this number, nothing uses the old one between here and exec. ManuallyDrop keeps the
+        // number open.
         let mut to = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(*to) });
         dup2(from, &mut to)?;
     }

@@ -1,5 +1,5 @@
-//! System calls that rustix lacks: reaping a child with its resource usage, the processor time of
-//! another process, and real-time priority.
+//! Makes system calls that rustix lacks: reaping a child with its resource usage, the processor
+//! time of another process, and real-time priority.
 //!
 //! The unsafe calls of this crate are here, except those between fork and exec (`supervise.rs`,
 //! `unsupervised.rs`) and in a signal handler (`interrupt.rs`).
@@ -41,7 +41,7 @@ pub fn reap_child(child: Pid) -> io::Result<(ExitStatus, ResourceUsage)> {
 }
 
 /// Disables address randomization for programs that this process executes from now on
-/// (personality(2)). A sandbox may forbid it; then it has no effect.
+/// (personality(2)). If a sandbox forbids this, the function has no effect.
 pub fn disable_address_randomization() {
     // SAFETY: the call changes a number in the kernel and nothing in memory.
     unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
@@ -70,15 +70,16 @@ pub struct ThreadScheduling {
     parameters: SchedulingParameters,
 }
 
-/// Argument of sched_setscheduler(2). The system calls are made directly: musl's functions of these
-/// names only return ENOSYS, because POSIX defines them for processes and Linux for threads.
+/// Argument of sched_setscheduler(2). The system calls are made directly, because the functions of
+/// the same names in musl only return ENOSYS: POSIX defines them for processes, but Linux
+/// implements them for threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 struct SchedulingParameters {
     priority: libc::c_int,
 }
 
-/// Denotes the calling thread in these system calls.
+/// This number denotes the calling thread in the system calls about scheduling.
 const CALLING_THREAD: libc::c_long = 0;
 
 impl ThreadScheduling {
@@ -110,7 +111,7 @@ impl ThreadScheduling {
         Ok(ThreadScheduling { policy, parameters })
     }
 
-    /// Applies it to the calling thread.
+    /// Applies the scheduling to the calling thread.
     pub fn apply(self) -> io::Result<()> {
         // SAFETY: the call reads the given structure, which outlives it.
         let result = unsafe {

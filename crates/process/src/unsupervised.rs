@@ -1,9 +1,8 @@
-//! Children that run outside our supervision: one that talks to the user itself, and one that
-//! outlives us.
+//! Starts children that run outside our supervision: [`run_attached`] starts one that talks to the
+//! user itself, and [`spawn_detached`] one that outlives us.
 //!
-//! The first has our streams and process group, so that the terminal treats it as part of this
-//! process. The second has its own session and another parent. Neither has a time limit. Start at
-//! [`run_attached`] and [`spawn_detached`].
+//! An attached child has our streams and process group, so that the terminal treats it as part of
+//! this process. A detached child has its own session and another parent. Neither has a time limit.
 
 use crate::interrupt::is_interrupt_requested;
 use crate::process_tree;
@@ -58,7 +57,7 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     let mut terminated_at: Option<Instant> = None;
     loop {
-        // Check the child whatever poll returns.
+        // The result is ignored: the child is checked whatever poll returns.
         let _ = poll(
             &mut [PollFd::new(&pidfd, PollFlags::IN)],
             Some(&POLL_INTERVAL),
@@ -71,8 +70,8 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
             });
         }
         match terminated_at {
-            // Sent only once: the child would take a second signal for a second interrupt and end
-            // immediately.
+            // The signal is sent only once: the child would take a second one for a second
+            // interrupt, and end immediately.
             None if is_interrupt_requested() => {
                 terminated_at = Some(Instant::now());
                 let _ = kill_process(pid, Signal::TERM);

@@ -1,6 +1,6 @@
 //! Sends requests to the server, with the token, and reports whether a retry may help.
 //!
-//! Rejects redirects, since following one would pass the token on. Start at
+//! A redirect counts as a rejection, since following one would pass the token on. Start at
 //! [`UploadClient::upload_session`].
 
 use crate::lines::SessionLines;
@@ -15,11 +15,12 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout of a whole request: 8 MiB take four minutes at 32 kB/s.
+/// Timeout of a whole request. It is enough for 8 MiB at 32 kB/s, which take more than four
+/// minutes.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum size of a session that is sent in one request.
 const MAX_SINGLE_REQUEST_BYTES: usize = 8 << 20;
-/// How many times the server may ask for a line other than the next one.
+/// How many times the server may ask to continue at a line other than the next one.
 const MAX_POSITION_CHANGES: u32 = 100;
 /// Maximum size of a response.
 const MAX_RESPONSE_BYTES: u64 = 1 << 20;
@@ -85,7 +86,8 @@ pub struct UploadClient {
     token: Option<UploadToken>,
 }
 
-/// A response that is not a failure, or that says where to continue.
+/// Meaning of a response that reports no failure: the server has accepted the request, it asks to
+/// continue at a line, or it knows nothing of this upload.
 enum ServerReply {
     Done(StatusCode, Value),
     ContinueAt(u64),
@@ -195,7 +197,8 @@ impl UploadClient {
                     return Ok(upload_outcome(status));
                 }
                 ServerReply::Done(status, _) => return Ok(upload_outcome(status)),
-                // Another process sends the same session, or the server dropped its partial upload.
+                // Either another process sends the same session, or the server dropped the partial
+                // upload.
                 ServerReply::ContinueAt(0) | ServerReply::NotStarted => {
                     return Err(UploadError::retryable(
                         "the server asked to restart the upload",
@@ -244,7 +247,7 @@ impl UploadClient {
 /// Parses the certificate authorities in a PEM file.
 ///
 /// # Errors
-/// Fails if there is none, or one cannot be parsed.
+/// Fails if the file contains no certificate, or one that cannot be parsed.
 pub fn parse_authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
     let items = ureq::tls::parse_pem(pem).map(|item| item.map_err(|error| error.to_string()));
     let mut certificates = Vec::new();
@@ -290,7 +293,7 @@ fn upload_outcome(status: StatusCode) -> UploadOutcome {
     }
 }
 
-/// Accepts a session that the server already has, if it is the same.
+/// Checks that the session that the server already has is the same as ours.
 fn check_same_session(
     body: &Value,
     lines: &SessionLines<'_>,
@@ -320,7 +323,7 @@ fn interpret_response(mut response: Response<Body>) -> Result<ServerReply, Uploa
         .map_err(|error| UploadError::retryable(format!("the response ended early: {error}")))?;
     let body: Value = serde_json::from_str(&text).unwrap_or_default();
     if status.is_success() {
-        // Any other response comes from an intermediary.
+        // A successful response without `state` comes from an intermediary, such as a proxy.
         return if body["state"].is_string() {
             Ok(ServerReply::Done(status, body))
         } else {
@@ -370,13 +373,13 @@ fn refusal_message(status: StatusCode, body: &Value) -> String {
     message
 }
 
-/// Compresses text with gzip and returns whether it did. Text that compresses too well would be
-/// taken for a zip bomb, so it is sent as is.
+/// Returns text compressed with gzip, and whether it is compressed. Text that compresses too well
+/// is returned unchanged, because the server would take it for a zip bomb.
 pub(crate) fn compress_text(text: &[u8]) -> (Vec<u8>, bool) {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let result = encoder.write_all(text).and_then(|()| encoder.finish());
     match result {
-        // The server's limit is a ratio of 100.
+        // The server accepts a compression ratio of up to 100; 80 leaves a margin.
         Ok(compressed) if compressed.len() < text.len() && compressed.len() * 80 > text.len() => {
             (compressed, true)
         }

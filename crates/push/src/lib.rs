@@ -1,9 +1,10 @@
 //! Sends sessions to a Speedwell server, exactly once even if responses are lost.
 //!
 //! [`UploadTarget`] is a project on a server; [`UploadClient::upload_session`] sends the lines of a
-//! session there: small sessions in one request, others in parts, resuming where the server says. A
-//! failure says whether a retry may help; when to retry, and what to keep until then, is decided
-//! elsewhere. This crate handles only the lines of a session and their digest.
+//! session there. A small session is sent in one request, a larger one in parts, and an upload that
+//! was cut off resumes where the server says. An error tells whether a retry may help; the caller
+//! decides when to retry, and what to keep until then. This crate handles only the lines of a
+//! session and their digest.
 //!
 //! ```no_run
 //! use speedwell_push::{UploadClient, UploadError, SessionLines, UploadTarget, UploadOutcome, LineSource};

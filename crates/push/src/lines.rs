@@ -1,14 +1,14 @@
-//! The lines of a session, held in memory or, if there are many, in a file, and read in parts that
-//! each fit into one request. Start at [`SessionLines`].
+//! Holds the lines of a session, in memory or, if there are many, in a file, and reads them in
+//! parts that each fit into one request. Start at [`SessionLines`].
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 
-/// Bytes per part, unless a single line is longer.
+/// Maximum number of bytes per part. A longer line is a part by itself.
 const PART_BYTES: usize = 1 << 20;
-/// Number of lines per recorded offset in a file.
+/// Number of lines from one recorded offset in a file to the next.
 const LINES_PER_OFFSET: u64 = 1024;
 
 /// The lines of a session.
@@ -57,8 +57,8 @@ impl<'a> LineSource<'a> {
         }
     }
 
-    /// Returns as many lines as fit into one part, starting with line `from`; empty at the end. The
-    /// header is a part by itself.
+    /// Returns as many lines as fit into one part, starting with line `from`. The result is empty
+    /// after the last line. The header is a part by itself.
     ///
     /// # Errors
     /// Fails if the file cannot be read.

@@ -1,4 +1,4 @@
-//! The destination of sessions: a project on a server.
+//! Parses the destination of sessions: the address of a project on a server.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// A project on a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UploadTarget {
-    /// Base URL, without the project and a trailing slash.
+    /// Base URL, without the project and without a trailing slash.
     server: String,
     project: String,
 }
@@ -32,7 +32,7 @@ pub enum ParseTargetError {
 }
 
 impl UploadTarget {
-    /// Address of a session of the project in the API.
+    /// Address of a session of the project, in the server's API.
     pub(crate) fn session_url(&self, id: &str) -> String {
         format!("{}/api/v1/{}/sessions/{id}", self.server, self.project)
     }

@@ -1,5 +1,5 @@
-//! The report of `backfill`: which revisions of a line now have data in the history. Start at
-//! [`report_backfill`].
+//! Builds the report of `backfill`, which says which revisions of a line now have data in the
+//! history. Start at [`report_backfill`].
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
@@ -13,7 +13,7 @@ pub struct BackfillLine {
     pub revision: Revision,
     /// The outcome.
     pub outcome: BackfillOutcome,
-    /// The session that was measured, or the one that recorded an earlier failure.
+    /// The number of the session that measured the revision, or that recorded an earlier failure.
     pub session: Option<i64>,
     /// The number of cases that failed.
     pub failures: usize,
@@ -26,7 +26,7 @@ pub enum BackfillOutcome {
     Measured,
     /// The history already had data for it.
     Known,
-    /// It could not be built or described.
+    /// It could not be built, or its benchmarks could not be listed.
     Failed,
     /// It failed before and was not tried again.
     FailedBefore,
@@ -47,8 +47,8 @@ impl BackfillOutcome {
     }
 }
 
-/// Builds the report: the number of points, and each revision examined. `total` is the number of
-/// revisions on the line.
+/// Builds the report: how many of the `total` revisions on the line have data, and the outcome of
+/// each examined revision.
 pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     let mut document = Document::new("backfill");
     let count = |is_wanted: &dyn Fn(BackfillOutcome) -> bool| {

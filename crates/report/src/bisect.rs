@@ -1,4 +1,5 @@
-//! The report of a bisection: the revision that introduced the change, or the remaining candidates.
+//! Builds the report of a bisection: the revision that introduced the change, or the revisions that
+//! may have done so.
 
 use super::output::OutputOptions;
 use crate::document::{Document, ReportBlock};
@@ -17,7 +18,7 @@ use speedwell_model::{
     IntervalEstimate, LineRevision, Metric, MetricDirection, StepFailure, median,
 };
 
-/// Longer lists of revisions are collapsed.
+/// Maximum length of a list of revisions that is not collapsed.
 const MAX_LISTED_REVISIONS: usize = 20;
 
 /// Builds the report.
@@ -122,7 +123,7 @@ fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
     }
 }
 
-/// `abc made it slower: +4.8 % [+4.1, +5.5]`
+/// Says what a revision did: `abc made it slower: +4.8 % [+4.1, +5.5]`.
 fn effect_text(found: &BisectFindings, part: &BisectedChange, subject: &str) -> String {
     match part.confirmed {
         ChangeConfirmation::Hangs => format!(
@@ -144,7 +145,8 @@ fn effect_text(found: &BisectFindings, part: &BisectedChange, subject: &str) -> 
     }
 }
 
-/// `+2.2 % [-1.0, +5.4]`, or the levels of both revisions for a change from zero: `0 -> 1`.
+/// Formats a change: `+2.2 % [-1.0, +5.4]`, or the levels of both revisions for a change from zero:
+/// `0 -> 1`.
 fn change_text(found: &BisectFindings, revisions: [usize; 2], change: &IntervalEstimate) -> String {
     if change.value.is_finite() {
         return format_change_interval(change);
@@ -157,7 +159,7 @@ fn change_text(found: &BisectFindings, revisions: [usize; 2], change: &IntervalE
     levels.join(" -> ")
 }
 
-/// `slower`
+/// A word for the direction of the change: `slower`.
 fn direction_word(found: &BisectFindings, change: &IntervalEstimate) -> &'static str {
     let Some(metric) = &found.metric else {
         return "different";
@@ -167,7 +169,7 @@ fn direction_word(found: &BisectFindings, change: &IntervalEstimate) -> &'static
     if is_better { good } else { bad }
 }
 
-/// `cpu_time +2.2 % [-1.0, +5.4] (lower is better)`
+/// Formats a change with its metric: `cpu_time +2.2 % [-1.0, +5.4] (lower is better)`.
 fn metric_change(found: &BisectFindings, change: &IntervalEstimate) -> String {
     let size = change_text(found, found.ends(), change);
     match &found.metric {
@@ -278,7 +280,8 @@ fn add_revision_columns<T>(
     );
 }
 
-/// The revisions that may contain the change, where no single one was found.
+/// Lists the revisions that may contain the change, if the search could not narrow them down to
+/// one.
 fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     let is_found = found.answer.as_ref().is_some_and(BisectAnswer::is_found);
     let is_search = !matches!(
@@ -315,7 +318,8 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     }]
 }
 
-/// The difference between the ends, unless it is the answer itself.
+/// A note on the difference between the ends. There is none if the ends do not clearly differ,
+/// because the headline then says so.
 fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
     let Some(EndsComparison::Differ(change)) = found.standing.ends else {
         return None;

@@ -1,7 +1,7 @@
 //! Lists what a store holds: projects, benchmarks, cases, machines, calibrations.
 //!
-//! Decides on wording and columns; callers decide where a row links to. Start with
-//! [`list_benchmarks`].
+//! This module decides on wording and columns; its callers decide which page a row links to. Start
+//! with [`list_benchmarks`].
 
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_count, format_moment, format_number, format_share};

@@ -1,8 +1,9 @@
 //! Adds to a comparison what only the store knows: calibrations of machines and cases, and which
 //! sessions are still running.
 //!
-//! Decides which comparisons are marked. In the analysis crate, `calibration` decides how a machine
-//! is calibrated, and `builds` what builds of the same source show.
+//! This module decides which comparisons get a warning or lose their verdict. In the analysis
+//! crate, `calibration` decides how a machine is calibrated, and `builds` decides what can be
+//! learned from several builds of the same source.
 
 use speedwell_analysis::{self as analysis, AnalysisFindings, WithheldReason};
 use speedwell_model::{Session, SessionState};

@@ -1,10 +1,10 @@
-//! Names of cases: short names for the cases of one table, and the columns by which programs
-//! identify a case.
+//! Finds short names for the cases of one table, and adds the columns by which programs identify a
+//! case.
 //!
-//! What all cases share is stated once above the table, what the cases of one benchmark share in
-//! that benchmark's heading; rows show only what differs. So everything dropped from a row is
-//! visible further up; machine-readable columns keep full ids. The short form of a name omits the
-//! names of parameters, which are then in the heading.
+//! The caption of a table states once what all cases share. The heading of a benchmark states what
+//! its cases share. Rows show only what differs, so everything that a row omits is visible further
+//! up. The short form of a name also omits the names of parameters, which the short form of the
+//! heading then lists. Machine-readable columns contain full ids.
 
 use crate::table::{ColumnSet, ReportRow, RowName, json_number};
 use indexmap::{IndexMap, IndexSet};
@@ -42,7 +42,8 @@ pub enum LabelLine {
 type ParameterPair<'a> = (&'a str, &'a ParameterValue);
 
 impl CaseLabels {
-    /// Creates labels for `cases`. Groups the cases of one benchmark; otherwise keeps their order.
+    /// Creates labels for `cases`. The cases of one benchmark are grouped; apart from that, the
+    /// order of `cases` is kept.
     pub fn new(cases: &[Arc<Case>]) -> CaseLabels {
         let all_cases: Vec<&Case> = cases.iter().map(|case| &**case).collect();
         let shared = if cases.len() > 1 {
@@ -80,7 +81,7 @@ impl CaseLabels {
                 } else {
                     heading
                 };
-                // The only case of a benchmark is identified by the benchmark.
+                // The name of a benchmark identifies its only case.
                 let short = if short.is_empty() {
                     full.clone()
                 } else {
@@ -95,7 +96,8 @@ impl CaseLabels {
         labels
     }
 
-    /// Adds the only case of a benchmark, once for each of its `members`.
+    /// Adds a line for each of `members`. All members are the same case, and their benchmark has no
+    /// other case.
     fn add_single(&mut self, members: &[usize], name: &RowName) {
         if self.is_open {
             self.lines.push(LabelLine::Group(RowName::default()));
@@ -182,7 +184,7 @@ fn join_label(name: &str, pairs: &[ParameterPair<'_>]) -> String {
     parts.join(" ")
 }
 
-/// The parameters that differ between cases.
+/// The names of the parameters that differ between cases.
 fn varying_parameters<'a>(cases: &[&'a Case], constant: &[ParameterPair<'_>]) -> Vec<&'a str> {
     let names = cases
         .iter()
@@ -196,7 +198,7 @@ fn format_pair(name: &str, value: &ParameterValue) -> String {
     format!("{name}={value}")
 }
 
-/// Formats a parameter below a heading that names it.
+/// Formats only the value of a parameter, for rows below a heading that names the parameter.
 fn format_value(_: &str, value: &ParameterValue) -> String {
     value.to_string()
 }

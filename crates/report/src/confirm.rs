@@ -1,4 +1,4 @@
-//! The report of measuring suspected changes again.
+//! Builds the report of a confirmation, in which suspected changes were measured again.
 
 use super::output::OutputOptions;
 use crate::comparison::{report_comparison, size};
@@ -16,14 +16,14 @@ struct ConfirmLine {
     case: String,
     metric: String,
     outcome: Option<ConfirmationResult>,
-    /// `+4.8 % [+4.1, +5.5]`, `0 -> 1`
+    /// Size of the change: `+4.8 % [+4.1, +5.5]`, or `0 -> 1` for a change from zero.
     size: String,
-    /// `slower`
+    /// A word for the direction of the change: `slower`.
     direction: &'static str,
     runs: usize,
 }
 
-/// Builds the report; `is_more` is the suspected direction, if there was one.
+/// Builds the report; `is_more` tells in which direction a case was suspected to have changed.
 pub fn report_confirmation(
     findings: &AnalysisFindings,
     is_more: IsMore<'_>,
@@ -73,7 +73,7 @@ fn direction_word(metric: &Metric, outcome: Option<ConfirmationResult>) -> &'sta
     }
 }
 
-/// The report for two sides that are the same program.
+/// Builds the report for two sides that are the same program.
 pub fn report_identical() -> Document {
     let mut document = Document::new("confirmation");
     document.push(ReportBlock::Headline(

@@ -1,7 +1,7 @@
-//! The machine-readable value of a cell, with every digit.
+//! Defines the machine-readable value of a table cell, with every digit.
 //!
-//! Equivalent to a JSON value, in less memory: a table of ten thousand rows has hundreds of
-//! thousands of them. Start at [`Datum`].
+//! A [`Datum`] is equivalent to a JSON value but needs less memory, because a table of ten thousand
+//! rows has hundreds of thousands of cells.
 
 use serde_json::{Number, Value};
 
@@ -26,7 +26,7 @@ impl Datum {
         }
     }
 
-    /// The number, if it is one.
+    /// Returns the number, if the value is one.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Datum::Number(number) => number.as_f64(),
@@ -34,7 +34,7 @@ impl Datum {
         }
     }
 
-    /// The string, if it is one.
+    /// Returns the string, if the value is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Datum::Text(text) => Some(text),
@@ -42,7 +42,7 @@ impl Datum {
         }
     }
 
-    /// Whether it is an array or an object.
+    /// Whether the value is an array or an object.
     pub fn is_nested(&self) -> bool {
         matches!(self, Datum::Other(value) if value.is_array() || value.is_object())
     }

@@ -1,6 +1,7 @@
-//! The reports of `doctor`: sources of noise on this machine with their remedies; and, for `doctor
-//! --calibrate`, whether the machine gives the expected rate of false alarms when a program is
-//! compared with itself, and how noisy each case is.
+//! Builds the reports of `doctor`. The report of the checks lists sources of noise on this machine
+//! with their remedies. The report of `doctor --calibrate` says whether the machine gives the
+//! expected rate of false alarms when a program is compared with itself, and how noisy each case
+//! is.
 //!
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
 
@@ -34,7 +35,7 @@ pub struct CheckLine {
     pub remedy: String,
 }
 
-/// Builds the report of the checks; remedies follow the checks that need one.
+/// Builds the report of the checks. A remedy follows the check that needs it.
 pub fn report_checks(checks: &[CheckLine]) -> Document {
     let columns = check_columns();
     let mut rows = Vec::new();
@@ -49,7 +50,8 @@ pub fn report_checks(checks: &[CheckLine]) -> Document {
     document
 }
 
-/// Spreads below this share are negligible: the default `same` threshold is larger.
+/// A spread below this fraction is negligible, because changes of this size count as `same` by
+/// default.
 const NEGLIGIBLE_SPREAD: f64 = 0.02;
 
 /// Reports whether the layout of builds matters, one line per case.
@@ -228,7 +230,7 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     }
 }
 
-/// Whether there is less noise or more, as far as the interval shows.
+/// Says whether the noise decreased or increased, if the interval shows that it changed.
 fn spread_word(spread: &SpreadChange) -> &'static str {
     match spread.change {
         Some(change) if change.high < 0.0 => "less",

@@ -1,4 +1,4 @@
-//! The content of a report, independent of its format.
+//! Defines the content of a report, independent of its format.
 //!
 //! Reports build documents and formats render them, so that adding a format does not touch reports.
 //! This file is independent of the format: it contains no escape sequence, no markup and no width.
@@ -38,7 +38,7 @@ pub enum ReportBlock {
     Paragraph(String),
     /// Figures.
     Table(ReportTable),
-    /// Names with their values, for people: programs get the same as data.
+    /// Names with their values, for people. Programs get the same facts as data.
     Facts(Vec<Fact>),
     /// A picture, for formats that can show one.
     Chart(Box<ReportChart>),
@@ -83,8 +83,8 @@ pub enum ReportBlock {
         /// The contents.
         blocks: Vec<ReportBlock>,
     },
-    /// What `-q` shortens on standard output; files always include all of it. Made by
-    /// [`OutputOptions::add_detail`](crate::OutputOptions::add_detail) and resolved by
+    /// A part that `-q` shortens on standard output, and that files always contain in full. It is
+    /// made by [`OutputOptions::add_detail`](crate::OutputOptions::add_detail) and resolved by
     /// [`Document::shortened`] and [`Document::whole`] before a format sees it.
     Shortened {
         /// Replacement on standard output.
@@ -137,7 +137,7 @@ pub struct CaseAnswer {
     pub emphasis: TextEmphasis,
 }
 
-/// A chart with a title that replaces it where it cannot be shown.
+/// A chart. Where it cannot be shown, its title replaces it.
 #[derive(Debug, Clone)]
 pub struct ReportChart {
     /// A description, for captions and screen readers.
@@ -230,16 +230,16 @@ impl Document {
         Cow::Owned(document)
     }
 
-    /// The blocks with the answer first: a single headline moves before the warnings. For pages,
-    /// which are read from the top; a terminal keeps the warnings first and the headline close to
-    /// the figures.
+    /// The blocks in the order for pages, which are read from the top: if there is a single
+    /// headline, it comes before the warnings, so that the answer is first. A terminal keeps the
+    /// warnings first, and the headline close to the figures.
     pub fn answer_first(&self) -> Vec<&ReportBlock> {
         let headlines = self
             .blocks
             .iter()
             .filter(|block| matches!(block, ReportBlock::Headline(_)));
         let mut blocks: Vec<&ReportBlock> = self.blocks.iter().collect();
-        // A leading question stays above its answer.
+        // If a report begins with a question, the question stays above its answer.
         let has_question = matches!(
             self.blocks.first(),
             Some(ReportBlock::Heading { level: 1, .. })
@@ -284,8 +284,8 @@ impl Document {
     }
 }
 
-/// Groups blocks for output: adjacent blocks of one kind together if they pass `is_gathered`, all
-/// others alone.
+/// Groups blocks for output. Adjacent blocks of one kind form a group if they pass `is_gathered`;
+/// every other block is a group of its own.
 pub fn group_blocks<'a, 'b>(
     blocks: &'a [&'b ReportBlock],
     is_gathered: impl Fn(&ReportBlock) -> bool,

@@ -1,5 +1,5 @@
-//! Failures, each with its cause, its stderr and a command that reproduces it; and the benchmarks
-//! that reported that they cannot run here.
+//! Reports failures, each with its cause, its stderr and a command that reproduces it. Also lists
+//! the benchmarks that reported that they cannot run here.
 
 use super::output::Verbosity;
 use crate::document::{Document, ReportBlock};
@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// Number of distinct failures that are shown by default.
 const MAX_SHOWN_FAILURES: usize = 3;
 
-/// Reports the failures and skipped benchmarks. Machine-readable output lists all of them; people
-/// see equal ones once.
+/// Reports the failures and skipped benchmarks. Machine-readable output lists every failure; for
+/// people, identical failures are combined into one.
 pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Document {
     let mut document = Document::new("failures");
     document.attach_data("failures", failures.iter().map(failure_data).collect());
@@ -24,11 +24,12 @@ pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Docume
 }
 
 fn failure_data(failure: &StepFailure) -> Value {
-    // The format is the model's own serialization, which contains no value that JSON lacks.
+    // The model serializes itself. This cannot fail, because the model contains no value that JSON
+    // cannot represent.
     serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
 }
 
-/// Failures reported together: they differ only in the slot, or belong to different cases that
+/// Failures reported together. They differ only in the slot, or they belong to different cases that
 /// failed with the same message.
 struct FailureGroup<'a> {
     first: &'a StepFailure,
@@ -84,7 +85,7 @@ fn failed_blocks(failures: &[&StepFailure], verbosity: Verbosity) -> Vec<ReportB
         });
     }
     let summary = format!("{} failed", format_count(failures.len(), "step", "steps"));
-    // Failures must not be overlooked.
+    // The block is open at first, because failures must not be overlooked.
     vec![ReportBlock::Aside {
         summary,
         open: true,
@@ -114,8 +115,8 @@ fn failure_blocks(group: &FailureGroup<'_>) -> Vec<ReportBlock> {
             text: failure.stderr_tail.clone(),
         },
     ];
-    // Not every failure can be reproduced by one command: a report that contradicts an earlier one,
-    // for example.
+    // Some failures cannot be reproduced by one command, such as a report that contradicts an
+    // earlier one.
     if !failure.replay.is_empty() {
         blocks.push(ReportBlock::Command {
             label: "to repeat it".into(),

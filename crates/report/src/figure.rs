@@ -1,10 +1,12 @@
-//! Formats figures for people: `1.23 M/s`, `+8.2 %`, `[+6.9, +9.6]`, `p < 0.001`; decides how many
-//! digits the data support; formats counted nouns, durations and timestamps.
+//! Formats figures for people: `1.23 M/s`, `+8.2 %`, `[+6.9, +9.6]`, `p < 0.001`. This module
+//! decides how many digits the data support. It also formats counted nouns, durations and
+//! timestamps.
 //!
 //! Digits follow the rule of the Particle Data Group (Review of Particle Physics, introduction,
-//! section "Rounding"): the uncertainty keeps two digits if its leading digits are 100 to 354, one
-//! digit if they are 355 to 949, and 950 to 999 round up; the figure ends at the same place.
-//! `unit.rs` chooses the units.
+//! section "Rounding"): the first three digits of the uncertainty decide how many digits it keeps.
+//! It keeps two digits if they are 100 to 354, and one if they are 355 to 949. If they are 950 to
+//! 999, the uncertainty is rounded up to 1000 and keeps two digits. The figure is rounded at the
+//! same decimal place. `unit.rs` chooses the units.
 
 use crate::unit::{FigureScale, UnitChoice, UnitDimension, dimension_of, in_base_units};
 use jiff::Timestamp;
@@ -18,8 +20,8 @@ const NORMAL_QUANTILE_95: f64 = 1.96;
 /// 1818.
 const MEDIAN_OVER_MEAN: f64 = 1.2533;
 
-/// Estimates the uncertainty of a median from the spread of `runs` runs, before any interval is
-/// known, in the unit of `median`.
+/// Estimates the uncertainty of a median from the spread of `runs` runs, in the unit of `median`.
+/// This is for medians whose interval is not known.
 pub fn uncertainty_of_median(median: f64, variation: Option<f64>, runs: usize) -> Uncertainty {
     match variation {
         Some(0.0) => Uncertainty::Exact,
@@ -54,8 +56,9 @@ impl FigureScale {
         }
     }
 
-    /// Returns a scale in bytes if `figures` are exact sizes that would lose digits on this one (`9,304 B` instead of
-    /// `9.086 KiB`), otherwise this scale. A `choice` that fits takes precedence.
+    /// Returns a scale in bytes if `figures` are exact sizes that would lose digits on this scale
+    /// (`9,304 B` instead of `9.086 KiB`), otherwise this scale. A `choice` that fits takes
+    /// precedence.
     #[must_use]
     pub fn keeping_counts(
         self,
@@ -125,7 +128,7 @@ pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> Str
         scale.keeping_counts(unit, [(figure, uncertainty)], None)
     };
     let scale = fit_scale(stored);
-    // Round before choosing the unit: 999.99 µs is 1.00 ms.
+    // The figure is rounded before its unit is chosen, so that 999.99 µs becomes 1.00 ms.
     let shown = round_figure(
         scale.to_shown(stored),
         scale.rounding_place(stored, uncertainty),
@@ -142,10 +145,11 @@ const MAX_PERCENT_PLACES: i32 = 3;
 /// +1000 %.
 const PLAIN_CHANGE: f64 = 10.0;
 
-/// The last decimal place of a change in percent that its interval supports, at most three. Whole
-/// percents are always kept: a bound rounded to tens could not be distinguished from the threshold
-/// of a few percent that decides the verdict. For the same reason a bound next to zero keeps its
-/// first digit: `[-8, 0]` would contradict a verdict that there is a change.
+/// The last decimal place of a percentage that the interval of a change supports; at most three.
+/// Whole percents are always kept: the verdict depends on which side of a threshold of a few
+/// percent a bound is, and readers could not tell this from a bound rounded to tens. A bound next
+/// to zero keeps its first digit for the same reason: `[-8, 0]` would contradict a verdict that
+/// there is a change.
 fn percent_place(change: &IntervalEstimate) -> i32 {
     if has_no_width(change) {
         return i32::from(change.value.abs() < PLAIN_CHANGE);
@@ -194,10 +198,10 @@ pub fn format_change_interval(estimate: &IntervalEstimate) -> String {
         .to_owned()
 }
 
-/// Percentages below this one are printed as `<0.001 %`.
+/// A percentage below this is printed as `<0.001 %`.
 const MIN_PERCENT: f64 = 0.001;
 
-/// Formats a share as a percentage with two significant digits, without sign: `1.2 %`.
+/// Formats a fraction as a percentage with two significant digits, without sign: `1.2 %`.
 pub fn format_share(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < MIN_PERCENT {
@@ -232,7 +236,7 @@ pub fn format_probability(p: f64) -> String {
 /// The known uncertainty of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Uncertainty {
-    /// Half the width of its interval, in the figure's own unit.
+    /// Half the width of the figure's interval, in the unit of the figure.
     Half(f64),
     /// Exact, for example because all runs gave the same value.
     Exact,
@@ -240,12 +244,12 @@ pub enum Uncertainty {
     Unknown,
 }
 
-/// Digits shown of a figure of unknown uncertainty.
+/// Number of significant digits of a figure whose uncertainty is unknown.
 const DEFAULT_DIGITS: i32 = 3;
 /// Maximum number of significant digits of any figure: the seventh digit never matters.
 const MAX_DIGITS: i32 = 6;
-/// Digits of an exact fractional figure: exact figures count as different if they differ by 0.1 %
-/// or more (`analysis::exact`).
+/// Maximum number of significant digits of an exact figure with a fraction. Four are enough,
+/// because exact figures count as different if they differ by 0.1 % or more (`analysis::exact`).
 const EXACT_DIGITS: i32 = 4;
 
 /// The last decimal place that an uncertainty of `half_width` supports; negative places are left of
@@ -280,7 +284,7 @@ pub fn decimal_place(figure: f64, uncertainty: Uncertainty) -> i32 {
     }
 }
 
-/// The last decimal place of an exact figure.
+/// The last decimal place at which an exact figure is rounded.
 fn last_exact_place(figure: f64) -> i32 {
     first_place(figure).unwrap_or(0) + EXACT_DIGITS - 1
 }
@@ -291,7 +295,7 @@ fn shortest_place(figure: f64, last: i32) -> i32 {
     (0..last.max(0)).find(is_exact).unwrap_or(last.max(0))
 }
 
-/// Whether only zeros would follow `place`.
+/// Whether only zeros would follow the digit at `place`.
 fn is_exact_at(figure: f64, place: i32) -> bool {
     let power = 10f64.powi(place);
     let tail = figure * power - (figure * power).round();
@@ -328,8 +332,8 @@ pub fn format_number(figure: f64, place: i32) -> String {
     insert_separators(number)
 }
 
-/// Formats like [`format_number`], with a sign also for positive figures. A figure that rounds to
-/// zero has no sign.
+/// Formats like [`format_number`], but puts a sign in front of positive figures, too. A figure that
+/// rounds to zero has no sign.
 pub fn format_signed(figure: f64, place: i32) -> String {
     let formatted = format_number(figure, place);
     if figure > 0.0 && !is_zero(&formatted) {

@@ -1,5 +1,6 @@
-//! Writes the files requested with `-o`: the extension decides the kind, several charts are
-//! numbered, and it is an error if any file cannot be written.
+//! Writes the files requested with `-o`. The extension of a file decides what is written to it. A
+//! document with several charts yields several picture files, with numbers in their names. If any
+//! file cannot be written, writing fails.
 
 use super::format::ReportFormat;
 use crate::document::{Document, ReportChart};
@@ -13,9 +14,9 @@ const PNG_SCALE: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputFileKind {
     Text(ReportFormat),
-    /// The chart at this index.
+    /// The chart with this index in the document.
     Svg(usize),
-    /// The chart at this index.
+    /// The chart with this index in the document.
     Png(usize),
 }
 
@@ -85,10 +86,11 @@ fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
     )
 }
 
-/// Checks that the files can be written, before measuring for them.
+/// Checks that the files can be written. Commands call this before they measure, so that a wrong
+/// path costs no measuring time.
 ///
 /// # Errors
-/// Fails if a name has no known extension, and as [`check_writable`] does.
+/// Fails if a name has no known extension, or if [`check_writable`] fails.
 pub fn check_files(paths: &[PathBuf]) -> anyhow::Result<()> {
     for path in paths {
         file_kind(path)?;
@@ -100,7 +102,7 @@ pub fn check_files(paths: &[PathBuf]) -> anyhow::Result<()> {
 /// Checks that a file can be written, by opening it; existing contents are kept.
 ///
 /// # Errors
-/// Fails if its folder does not exist, or it cannot be written.
+/// Fails if the folder of the file does not exist, or if the file cannot be written.
 pub fn check_writable(path: &Path) -> anyhow::Result<()> {
     let metadata = std::fs::metadata(path).ok();
     // Opening a pipe would block until it has a reader.
@@ -114,13 +116,14 @@ pub fn check_writable(path: &Path) -> anyhow::Result<()> {
     let opened = options.append(true).create(true).open(path);
     opened.with_context(|| format!("cannot write '{}'", path.display()))?;
     if metadata.is_none() {
-        // This check created it.
+        // The file exists only because this check opened it.
         let _ = std::fs::remove_file(path);
     }
     Ok(())
 }
 
-/// The path of the chart at `position`: the first one keeps the given name.
+/// The path of the chart at `position`, from 0. The first chart keeps the path `path`; the others
+/// have a number in their name, as in `report-2.svg`.
 fn numbered_path(path: &Path, position: usize) -> PathBuf {
     if position == 0 {
         return path.to_owned();
@@ -134,9 +137,9 @@ fn numbered_path(path: &Path, position: usize) -> PathBuf {
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// What a picture shows, if it is one.
+    /// The title of the chart in the file; `None` for a text file.
     pub shows: Option<String>,
 }
 
@@ -181,8 +184,8 @@ fn render_text(
     Ok(bytes)
 }
 
-/// The relative names of the pictures that accompany the text file `path`, one per chart. Where a
-/// chart is written as both SVG and PNG, the one requested first is used.
+/// The names of the picture files in the same folder as the text file `path`, one per chart. If a
+/// chart is written both as SVG and as PNG, the file that was requested first is used.
 fn picture_names(plan: &[PlannedFile], path: &Path) -> Vec<String> {
     let siblings = plan
         .iter()

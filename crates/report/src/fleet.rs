@@ -1,4 +1,5 @@
-//! The reports of `fleet`: the machines and their fitness. Start at [`list_fleet_machines`].
+//! Reports the machines of a fleet and whether they are fit for measuring. Start at
+//! [`list_fleet_machines`].
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{Uncertainty, format_quantity};
@@ -9,26 +10,28 @@ use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, T
 pub struct FleetLine {
     /// Its name.
     pub name: String,
-    /// Its availability: `free`, `busy`, `unfit`; after a check `fit`, with any warning.
+    /// Its state. The list of machines says `free`, `busy` or `unfit`; a check says `fit`,
+    /// `warning` or `unfit`.
     pub state: String,
-    /// Labels that it shares with other machines.
+    /// The labels that the machine has; other machines can have the same ones.
     pub labels: Vec<String>,
-    /// Its facts, once it has been queried.
+    /// What the machine reported about itself; `None` if it was not asked.
     pub known: Option<FleetFacts>,
-    /// Remarks, as whole lines.
+    /// Remarks, each of which becomes a line below the row.
     pub notes: Vec<String>,
 }
 
 /// The facts that a machine reports about itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetFacts {
-    /// Its identity.
+    /// The id of the machine.
     pub id: String,
-    /// Processor, processors, memory, architecture.
+    /// The processor model, the number of processors, the memory and the architecture.
     pub class: String,
-    /// The offset to add to its clock to get ours, and its uncertainty, in nanoseconds.
+    /// What to add to a time of the machine's clock to get the time of our clock, and the
+    /// uncertainty of this offset; both in nanoseconds.
     pub offset_ns: (i64, u64),
-    /// The times that a fixed workload takes, in nanoseconds: integer arithmetic, memory access.
+    /// The times of two fixed workloads in nanoseconds: integer arithmetic, then memory access.
     pub speed_probe_ns: [u64; 2],
 }
 
@@ -113,13 +116,14 @@ fn add_facts(columns: &mut ColumnSet<FleetLine>) {
     });
 }
 
-/// `3.20 ms`
+/// Formats a time as in `3.200 ms`. Its uncertainty is taken to be 0.5 %.
 fn format_time(ns: u64) -> String {
     let uncertainty = Uncertainty::Half(0.005 * ns as f64);
     format_quantity(ns as f64, "ns", uncertainty)
 }
 
-/// `3.2 ms ahead`, or that no difference was detected.
+/// Formats the offset of a machine's clock as in `3.200 ms ahead`. An offset that does not exceed
+/// its uncertainty is formatted as in `within 50.00 µs`.
 fn format_clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
     let size = offset_ns.unsigned_abs();
     let word = if offset_ns < 0 { "ahead" } else { "behind" };

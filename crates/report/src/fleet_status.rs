@@ -1,5 +1,5 @@
-//! The reports of `fleet status` and `fleet clean`: the progress of a session's shards, the machine
-//! of each role of an experiment, and the files removed from machines. Start at
+//! Builds the reports of `fleet status` and `fleet clean`: the progress of a session's shards, the
+//! machine of each role of an experiment, and the files removed from machines. Start at
 //! [`list_fleet_shards`].
 
 use crate::document::{Document, ReportBlock};
@@ -18,9 +18,9 @@ pub struct ShardRow {
     pub cases: usize,
     /// The number of its blocks in the store.
     pub blocks: usize,
-    /// The number of the latest attempt, from 0.
+    /// The number of the latest attempt, counted from 0.
     pub attempt: u32,
-    /// The status reported by the engine.
+    /// The status that the engine reports for the shard.
     pub said: String,
 }
 
@@ -67,11 +67,11 @@ pub struct RoleRow {
     pub role: String,
     /// Its machine.
     pub machine: String,
-    /// The address at which other machines reach it.
+    /// The address at which other machines reach this machine.
     pub address: String,
     /// `running`, `interrupted` or `done`.
     pub state: String,
-    /// The status of the machine, reported by the engine.
+    /// The status that the engine reports for the machine.
     pub said: String,
 }
 
@@ -104,7 +104,8 @@ pub fn list_fleet_roles(rows: &[RoleRow]) -> Document {
     document
 }
 
-/// Lists the cleaned machines: name, number of sessions removed, and their size in bytes.
+/// Lists the cleaned machines. Each row has the name of the machine, the number of sessions removed
+/// from it, and the size of these sessions in bytes.
 pub fn list_fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
     let mut columns = ColumnSet::new();
     columns.add_column(

@@ -1,5 +1,5 @@
-//! Builds galleries of individual cases: the findings about each case, and its runs or its trend.
-//! For formats that can hold thousands of pictures; see `format/html`.
+//! Builds galleries: every case with the findings about it and a chart of its runs or its trend.
+//! Galleries are for formats that can hold thousands of pictures; see `format/html`.
 
 use super::output::OutputOptions;
 use crate::ReportFormat;
@@ -17,7 +17,8 @@ use speedwell_analysis::{
 use speedwell_model::{Metric, RecordedChange};
 use std::collections::HashMap;
 
-/// Builds a gallery of the cases in `findings`, in order of first appearance; `None` without cases.
+/// Builds a gallery of the cases in `findings`, in order of first appearance; `None` if there are
+/// no cases.
 pub fn findings_gallery(
     findings: &AnalysisFindings,
     output: &OutputOptions,
@@ -44,11 +45,11 @@ pub fn findings_gallery(
     }))
 }
 
-/// Trends along a line of revisions.
+/// The input for a gallery of trends along a line of revisions.
 pub struct TrendGallery<'a> {
-    /// Their history.
+    /// The history that contains the series.
     pub history: &'a ProjectHistory,
-    /// Their bottom axis.
+    /// The horizontal axis of the charts.
     pub axis: TrendXAxis,
     /// The output options.
     pub output: &'a OutputOptions,
@@ -56,14 +57,15 @@ pub struct TrendGallery<'a> {
 
 impl TrendGallery<'_> {
     /// Builds a gallery of the series that pass `is_selected`, with a sentence for each change that
-    /// passes `is_shown`. Adds the charts once more by themselves, for chart files (SVG, PNG),
-    /// which hold nothing else.
+    /// passes `is_shown`. After the gallery, each of its charts follows again as a block of its
+    /// own, because chart files (SVG, PNG) are made only of such blocks.
     pub fn trend_blocks(
         &self,
         is_selected: &dyn Fn(&SeriesTrend) -> bool,
         is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
     ) -> Vec<ReportBlock> {
-        // Hundreds of trend charts take a while, and terminals show none.
+        // Drawing hundreds of trend charts takes a while, and would be useless on a terminal, which
+        // shows no charts.
         if self.output.files.is_empty() && self.output.format != Some(ReportFormat::Html) {
             return Vec::new();
         }
@@ -100,7 +102,7 @@ impl TrendGallery<'_> {
     }
 }
 
-/// The cases found so far, with their indexes.
+/// The cases found so far, and the index of each by its id.
 #[derive(Default)]
 struct GatheredCases<'a> {
     cases: Vec<GatheredCase<'a>>,
@@ -111,6 +113,7 @@ struct GatheredCases<'a> {
 struct GatheredCase<'a> {
     id: String,
     answers: Vec<CaseAnswer>,
+    /// One chart per metric, with the runs of each variant.
     panels: Vec<(&'a Metric, Vec<VariantLane<'a>>)>,
     /// Additional charts.
     extra_charts: Vec<ReportChart>,
@@ -158,7 +161,8 @@ impl<'a> GatheredCases<'a> {
 }
 
 impl<'a> GatheredCase<'a> {
-    /// Adds the runs of a variant once: the baseline is part of every comparison.
+    /// Adds the runs of a variant to the chart of `metric`, unless the chart already has them: the
+    /// baseline is part of every comparison.
     fn add_lane(&mut self, metric: &'a Metric, lane: VariantLane<'a>) {
         let existing = self.panels.iter().position(|(other, _)| *other == metric);
         let index = existing.unwrap_or_else(|| {

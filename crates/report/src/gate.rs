@@ -1,6 +1,6 @@
-//! The result line of a gate.
+//! Reports the result of a gate in one line.
 //!
-//! Decides where a report shows it; `analysis::gate` computes it. Start at [`report_gate`].
+//! `analysis::gate` computes the result. Start at [`report_gate`].
 
 use crate::document::{Document, ReportBlock};
 use serde_json::json;

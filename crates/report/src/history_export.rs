@@ -1,8 +1,8 @@
-//! Exports a history for other programs: the table of points over time for Otava, and the `data.js`
-//! for the pages of github-action-benchmark.
+//! Exports a history for other programs: a table of points over time for Otava, and the file
+//! `data.js` for the pages of github-action-benchmark.
 //!
-//! Decides on columns, keys and the points exported. Speedwell's own tools read the JSON of `trend`
-//! instead. Start at [`export_otava`] and [`export_data_js`].
+//! This module decides which points are exported, and in which columns and keys. Speedwell's own
+//! tools read the JSON of `trend` instead. Start at [`export_otava`] and [`export_data_js`].
 
 use crate::changes::text::series_title;
 use crate::format::quote_field;
@@ -16,15 +16,16 @@ use std::collections::BTreeMap;
 /// A file for another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedHistory {
-    /// Its contents: the header line, then a line per session.
+    /// The contents of the file: a header line, then a line per session.
     pub text: String,
-    /// Sessions omitted because they lack a series: Otava has no notation for a gap, and reports no
-    /// changes at all in a series that contains even one NaN.
+    /// Number of sessions omitted because some series has no point in them. Otava has no notation
+    /// for such a gap, and reports no changes at all in a series that contains even one NaN.
     pub left_out: usize,
 }
 
-/// Exports comma-separated values: a row per session with points searched for changes, with `time`
-/// (of the commit if known, else of the measurement), `commit`, `machine`, and a column per series.
+/// Exports comma-separated values with a row per session. Only points that were searched for
+/// changes are exported. The columns are `time` (of the commit if known, otherwise of the
+/// measurement), `commit`, `machine`, and one column per series.
 pub fn export_otava(history: &ProjectHistory) -> ExportedHistory {
     let names = history
         .series
@@ -46,9 +47,9 @@ pub fn export_otava(history: &ProjectHistory) -> ExportedHistory {
     ExportedHistory { text, left_out }
 }
 
-/// Exports `window.BENCHMARK_DATA` with the sessions that have points searched for changes: one
-/// suite for metrics where less is better and one where more is better, as an entry has a single
-/// direction.
+/// Exports `window.BENCHMARK_DATA`, which contains every session with a point that was searched for
+/// changes. Metrics where less is better and metrics where more is better are two suites, because
+/// an entry of the format has a single direction.
 pub fn export_data_js(history: &ProjectHistory) -> String {
     let mut entries = serde_json::Map::new();
     let directions = [
@@ -78,7 +79,8 @@ pub fn export_data_js(history: &ProjectHistory) -> String {
     format!("window.BENCHMARK_DATA = {data:#}")
 }
 
-/// The figures of one session for metrics of one direction.
+/// The entry of one session with all metrics whose direction is `better`; `None` if the session has
+/// no such metric.
 fn session_entry(
     row: &[Option<&TrendPoint>],
     history: &ProjectHistory,
@@ -126,7 +128,8 @@ fn session_entry(
     }))
 }
 
-/// The points searched for changes, by session in the order of revisions; each row has one entry per series.
+/// The points that were searched for changes: a row per session, in the order of revisions, and in
+/// each row an entry per series, which is `None` if the session has no such point.
 fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> {
     let mut rows: BTreeMap<(u32, i64, i64), Vec<Option<&TrendPoint>>> = BTreeMap::new();
     for (index, series) in history.series.iter().enumerate() {
@@ -140,7 +143,7 @@ fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> 
     rows.into_values().collect()
 }
 
-/// Formats `2026-01-31T12:00:00Z`; empty for times outside the calendar.
+/// Formats a time as in `2026-01-31T12:00:00Z`; empty for times outside the calendar.
 fn format_timestamp(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms).map_or_else(|_| String::new(), |time| time.to_string())
 }

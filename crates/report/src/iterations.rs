@@ -1,4 +1,5 @@
-//! The report of `iterations`: the number of iterations that benchmark files need.
+//! Builds the report of `speedwell iterations`: the number of iterations that each benchmark file
+//! needs.
 
 use super::output::OutputOptions;
 use crate::document::{Document, ReportBlock};
@@ -9,11 +10,11 @@ use speedwell_analysis::iterations::IterationLevel;
 /// The outcome of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IterationsOutcome {
-    /// The number is enough.
+    /// A number of iterations was found that is enough.
     Steady,
-    /// The number is the steadiest one tried, but not enough.
+    /// No number that was tried is enough; the report shows the steadiest of them.
     Unsteady,
-    /// Samples are too short even with the largest number.
+    /// Samples are too short even with the largest number of iterations.
     TooShort,
     /// Runs failed.
     Failed,
@@ -38,11 +39,12 @@ pub struct IterationsOfFile {
     pub file: String,
     /// The outcome of the search.
     pub outcome: IterationsOutcome,
-    /// The number with its variation: the one that is enough, or the steadiest one.
+    /// The number of iterations that is enough, or else the steadiest one, with the variation of
+    /// the results.
     pub level: Option<IterationLevel>,
 }
 
-/// Builds the report; `parameter` counts the iterations.
+/// Builds the report. `parameter` is the name of the parameter that sets the number of iterations.
 pub fn report_iterations(
     files: &[IterationsOfFile],
     parameter: &str,

@@ -119,7 +119,8 @@ use speedwell_analysis::AnalysisFindings;
 /// warnings, failures and charts.
 ///
 /// # Errors
-/// Fails if the unit fits none of the metrics, or these findings lack the requested chart.
+/// Fails if the requested unit fits none of the metrics, or if the findings lack the requested
+/// chart.
 pub fn report_findings(
     findings: &AnalysisFindings,
     output: &OutputOptions,
@@ -167,7 +168,8 @@ fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Re
     let summarized = findings.summaries.iter().map(|summary| &summary.metric);
     let compared = findings.comparisons.iter().map(|found| &found.metric);
     let metrics: Vec<_> = summarized.chain(compared).collect();
-    // Times per iteration are shown with throughput and can be requested in any unit of time.
+    // Without a comparison, the time per iteration is shown next to throughput, so a unit of time
+    // fits throughput, too.
     let with_time = findings.comparisons.is_empty() && unit.fits("ns");
     let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
     if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {
@@ -216,7 +218,7 @@ pub enum ReportSubject {
     Backfill,
 }
 
-/// Whether a report's charts follow from its subject, so that none can be chosen.
+/// Whether the subject of a report determines its charts, so that `--chart` cannot choose one.
 fn has_own_charts(measured: ReportSubject) -> bool {
     use ReportSubject::*;
     matches!(
@@ -232,10 +234,11 @@ fn has_own_charts(measured: ReportSubject) -> bool {
     )
 }
 
-/// Checks the output options of a report before measuring for it.
+/// Checks the output options of a report before anything is measured for it.
 ///
 /// # Errors
-/// Fails if a sort column is unknown, or a file cannot be written.
+/// Fails if the sort column is unknown, if the chart does not suit the subject, or if a file cannot
+/// be written.
 pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::Result<()> {
     files::check_files(&output.files)?;
     let is_course = matches!(measured, ReportSubject::Trend | ReportSubject::Changes);

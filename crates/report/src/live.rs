@@ -1,6 +1,6 @@
-//! The state of a running session: its progress and preliminary results.
+//! Reports the state of a running session: its progress and preliminary results.
 //!
-//! Decides on wording; callers decide which cases may already have a verdict. Start at
+//! This module decides on wording; callers decide which cases may already have a verdict. Start at
 //! [`report_live`].
 
 use crate::document::{Document, ReportBlock, ReportChart};
@@ -17,23 +17,25 @@ use std::time::Duration;
 /// The progress of a session.
 #[derive(Debug, Clone, Default)]
 pub struct LiveState {
-    /// Its number.
+    /// The number of the session.
     pub number: i64,
-    /// Whether its process has died.
+    /// Whether the measuring process has died.
     pub is_killed: bool,
-    /// The number of completed slots.
+    /// The number of completed slots, which are the places for runs in the plan.
     pub done: usize,
-    /// The maximum number of planned slots; 0 if unknown.
+    /// The number of planned slots, including completed ones. It does not count slots that are no
+    /// longer needed because the verdict on their case is decided. Further decisions can reduce it.
+    /// 0 if unknown.
     pub planned: usize,
-    /// When it started, in milliseconds since the Unix epoch.
+    /// When the session started, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
-    /// When it last showed activity, in milliseconds since the Unix epoch.
+    /// When the session last showed activity, in milliseconds since the Unix epoch.
     pub last_sign_unix_ms: i64,
     /// The current time, in milliseconds since the Unix epoch.
     pub now_unix_ms: i64,
     /// The time limit of a run, in milliseconds; 0 if unknown.
     pub timeout_ms: u64,
-    /// Its cases so far.
+    /// The cases measured so far.
     pub cases: Vec<LiveCase>,
 }
 
@@ -53,7 +55,7 @@ impl LiveState {
         self.now_unix_ms.saturating_sub(unix_ms).max(0) as u64
     }
 
-    /// Extrapolates the remaining time in milliseconds. Only an estimate, not a bound: the
+    /// Extrapolates the remaining time in milliseconds. This is an estimate, not a bound: the
     /// remaining cases may take longer than the completed ones.
     fn remaining_ms(&self) -> Option<u64> {
         let remaining_slots = self.planned.checked_sub(self.done)? as u64;
@@ -88,7 +90,7 @@ impl LiveState {
     }
 }
 
-/// Builds the report.
+/// Builds the report of a running session.
 pub fn report_live(state: &LiveState) -> Document {
     let mut document = Document::new("live");
     document.push(ReportBlock::Headline(state.live_headline()));
@@ -194,7 +196,7 @@ fn load_title(load: &LiveLoad) -> String {
     format!("speedwell {}", arguments.join(" "))
 }
 
-/// `load 2: 12.0 s of 30.0 s (40 %), 18.0 s left; 10.0 k/s`.
+/// Formats the progress of a load, as in `load 2: 12.0 s of 30.0 s (40 %), 18.0 s left; 10.0 k/s`.
 fn load_headline(progress: &LoadProgress) -> String {
     let rate = progress.rates.last().map_or_else(String::new, |rate| {
         format!("; {}", format_quantity(*rate, "1/s", Uncertainty::Unknown))

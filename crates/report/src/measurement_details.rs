@@ -1,5 +1,5 @@
-//! How, and on which machine, the figures were obtained: the facts needed to judge or reproduce
-//! them. Every report about sessions contains them as reference material.
+//! Reports how and on which machine the figures were measured. Readers need these facts to judge or
+//! reproduce the figures. Every report about sessions contains the facts as reference material.
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
@@ -14,8 +14,9 @@ use speedwell_model::{
     StoppingDesign, Variant,
 };
 
-/// Describes how `findings` were measured, which come from these sessions. Where there are
-/// several, each has the name that the user gave. Machine-readable output: `sources`.
+/// Describes how the sessions behind `findings` were measured. If there are several sessions, each
+/// is called by the name with which the user referred to it. Programs find the same details in the
+/// list `sources`.
 pub fn report_measurement_details(
     sources: &[(Option<&str>, &Session)],
     findings: &AnalysisFindings,
@@ -27,8 +28,8 @@ pub fn report_measurement_details(
     report_measurement_details_of(&run_counts, findings)
 }
 
-/// Like [`report_measurement_details`], for sessions whose runs need not be in memory: their number
-/// is passed in.
+/// Like [`report_measurement_details`], but gets the number of runs of each session as a parameter,
+/// so that the runs need not be in memory.
 pub(crate) fn report_measurement_details_of(
     sources: &[(Option<&str>, &Session, usize)],
     findings: &AnalysisFindings,
@@ -64,7 +65,8 @@ fn new_fact(name: &str, value: impl Into<String>) -> Fact {
     (name.to_owned(), value.into())
 }
 
-/// How the results were computed. All comparisons of one report use the same method.
+/// Describes how the results were computed. All comparisons of one report use the same method, so
+/// one of them suffices.
 fn comparison_facts(comparison: &CandidateComparison, findings: &AnalysisFindings) -> Vec<Fact> {
     let others = findings.comparisons.iter();
     let candidates = distinct(others.map(|other| other.candidate.as_str()));
@@ -113,7 +115,8 @@ fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
     facts
 }
 
-/// Describes what defines a variant, unless its name says it all.
+/// Describes the environment, the program and the arguments of a variant; `None` if it has nothing
+/// but a name.
 fn variant_fact(variant: &Variant) -> Option<Fact> {
     let mut arguments: Vec<String> = variant
         .environment
@@ -219,7 +222,8 @@ fn runs_text(session: &Session, done: usize) -> String {
     text
 }
 
-/// The format is the model's own serialization, which contains no value that JSON lacks.
+/// Describes a session for programs. The model serializes itself, which cannot fail: the model
+/// contains no value that JSON cannot represent, such as NaN.
 fn source_data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
     let mut data = json!({
         "source": name,
@@ -238,8 +242,8 @@ fn source_data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
     data
 }
 
-/// Describes the environment, with the name of its source if there are several. Machine-readable
-/// output has all of it, as stored.
+/// Describes the environment. If there are several sessions, `source` is the name of the one
+/// measured in this environment. Programs get the whole environment as stored.
 pub fn report_environment(environment: &Environment, source: Option<&str>) -> Document {
     let mut document = Document::new("environment");
     let facts = environment_facts(environment);
@@ -254,7 +258,8 @@ pub fn report_environment(environment: &Environment, source: Option<&str>) -> Do
             blocks: vec![ReportBlock::Facts(facts)],
         });
     }
-    // The format is the model's own serialization, which contains no value that JSON lacks.
+    // The model serializes itself, which cannot fail: the model contains no value that JSON cannot
+    // represent, such as NaN.
     let data = serde_json::to_value(environment).unwrap_or_else(|_| json!({}));
     document.attach_data("environments", json!([data]));
     document
@@ -295,8 +300,9 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
     facts
 }
 
-/// Describes an additional fact: `now_cpu_pressure_percent` 1.25 is "cpu pressure before" 1.25 %.
-/// `now_` marks values taken when the session began.
+/// Describes an additional fact: `now_cpu_pressure_percent` with the value 1.25 becomes "cpu
+/// pressure before" with the value 1.25 %. The prefix `now_` marks values taken when the session
+/// began.
 fn named_fact(name: &str, value: &str) -> Fact {
     let (name, suffix) = match name.strip_prefix("now_") {
         Some(name) => (name, " before"),

@@ -1,4 +1,4 @@
-//! Reports the upload queue and the state of its entries.
+//! Reports the outbox, which is the queue of sessions to upload, and the state of its entries.
 
 use crate::doctor::CheckLine;
 use crate::document::{Document, ReportBlock};
@@ -6,7 +6,7 @@ use crate::figure::format_moment;
 use crate::table::{ColumnSet, ReportCell, ReportColumn, TextEmphasis};
 use speedwell_results::store::{OutboxEntry, UploadState};
 
-/// Lists the queue.
+/// Lists the entries of the outbox.
 pub fn report_outbox(items: &[OutboxEntry]) -> Document {
     let mut document = Document::new("outbox");
     if items.is_empty() {

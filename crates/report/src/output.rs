@@ -1,4 +1,5 @@
-//! Output destinations: standard output in one format, and files whose names select their format.
+//! Writes documents to standard output in one format, and to files. The name of a file selects its
+//! format.
 
 use super::files::{self, WrittenFile};
 use super::format::{RenderDocument, ReportFormat, TextFormat};
@@ -28,8 +29,8 @@ pub struct OutputOptions {
     pub chart: Option<ChartKind>,
     /// Whether to draw flame graphs in addition to the charts.
     pub flames: bool,
-    /// The machine-readable key of the column to sort tables by, largest first; smallest first with
-    /// a leading `-`. Tables without that column keep their order.
+    /// The machine-readable key of the column by which tables are sorted, largest value first; a
+    /// leading `-` puts the smallest value first. Tables without that column keep their order.
     pub sort: Option<String>,
     /// The level of detail.
     pub verbosity: Verbosity,
@@ -54,8 +55,8 @@ impl OutputOptions {
         self.format == Some(ReportFormat::Html) || self.files.iter().any(is_page)
     }
 
-    /// The audience of the output, if there is only one. Columns for other audiences need not be
-    /// built then; they take much memory in large reports.
+    /// The audience of the output; `None` if there are several. If there is only one, the columns
+    /// for other audiences need not be built, which saves much memory in large reports.
     pub(crate) fn only_audience(&self) -> Option<ColumnAudience> {
         match self.format.unwrap_or(ReportFormat::Text) {
             _ if !self.files.is_empty() || self.sort.is_some() => None,
@@ -103,7 +104,8 @@ impl OutputOptions {
         }
     }
 
-    /// The document with its tables sorted as requested; tables without the sort column are unchanged.
+    /// Returns the document with its tables sorted as requested; tables without the sort column are
+    /// unchanged.
     fn sort_document<'d>(&self, document: Cow<'d, Document>) -> Cow<'d, Document> {
         let Some(sort) = &self.sort else {
             return document;
@@ -177,7 +179,7 @@ fn check_sort(document: &Document, output: &OutputOptions) -> anyhow::Result<()>
 /// Checks that the requested sort column exists.
 ///
 /// # Errors
-/// Fails if it does not exist; the error lists the valid ones.
+/// Fails if no column has this key; the error lists the valid keys.
 pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     let Some(sort) = sort else {
         return Ok(());
@@ -201,7 +203,8 @@ mod tests {
     use crate::table::ReportTable;
     use std::io;
 
-    /// A reader that closes its end, or a full disk.
+    /// A destination where every write fails with this error, as with a reader that closed its end,
+    /// or with a full disk.
     struct Broken(ErrorKind);
 
     impl Write for Broken {

@@ -1,7 +1,7 @@
-//! Reports plans before they are measured: every case (`--list`), and the result of a trial
+//! Reports plans before anything is measured: every case (`--list`), and the result of a trial
 //! (`--test`).
 //!
-//! The list shortens nothing, so that ids can be copied and piped.
+//! The list of cases shortens no id, so that ids can be copied and piped.
 
 use crate::OutputOptions;
 use crate::case_labels::parameters_json;
@@ -17,12 +17,13 @@ use std::time::Duration;
 pub struct CaseLine {
     /// The case.
     pub case: Case,
-    /// Number of planned runs, over all variants; an upper bound if the number is determined while
-    /// measuring.
+    /// Number of planned runs over all variants. It is an upper bound if the session itself
+    /// decides, while it measures, how many runs are needed.
     pub runs: u64,
 }
 
-/// Lists the cases with totals: runs, possibly an upper bound, and measuring time if known.
+/// Lists the cases, and below them the total number of runs, which may be an upper bound, and the
+/// measuring time if it is known.
 pub fn list_planned_cases(
     cases: &[CaseLine],
     is_upper_bound: bool,
@@ -69,7 +70,8 @@ pub struct TrialOutcome {
     pub files: usize,
     /// Number of files whose cases all worked.
     pub working_files: usize,
-    /// Number of cases that worked; in an experiment, under each of their variants.
+    /// Number of cases that worked. In an experiment, a case counts once for each variant under
+    /// which it worked.
     pub cases: usize,
     /// Whether an experiment was tried.
     pub is_experiment: bool,
@@ -105,7 +107,7 @@ pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
     document
 }
 
-/// Machine-readable only: people have the headline.
+/// The columns of a trial, which are for programs only: people read the headline.
 fn trial_columns(failed: usize, skipped: usize) -> ColumnSet<TrialOutcome> {
     let mut columns = ColumnSet::new();
     columns.add_value("files", |trial: &TrialOutcome| trial.files);

@@ -1,8 +1,9 @@
-//! Reports where throughput stops growing: the answer in words, the figures of a level, the fitted law, the chart. A
-//! visit is one measurement at a level.
+//! Reports at which concurrency throughput stops growing. The report consists of the answer in
+//! words, the figures of each level, the fitted law, and the chart. A visit is one measurement at a
+//! level.
 //!
-//! Shared by load tests and snippets: knows nothing about what a worker does. Start at
-//! [`scaling_headline`].
+//! Load tests and snippets share this module, so it knows nothing about what a worker does. Start
+//! at [`scaling_headline`].
 
 use crate::charts::point_series;
 use crate::document::ReportChart;
@@ -19,8 +20,9 @@ use speedwell_analysis::scaling::{
 use speedwell_model::IntervalEstimate;
 use speedwell_plot as plot;
 
-/// Visits of one level that differ by more than this share hide where throughput stops growing:
-/// in the simulations of crates/stats/DERIVATIONS.md, it is then found less than nine times in ten.
+/// Maximum fraction by which the visits of one level may differ. Visits that differ more hide where
+/// throughput stops growing: in the simulations of crates/stats/DERIVATIONS.md, this point is then
+/// found less than nine times in ten.
 const MAX_NOISE: f64 = 0.15;
 
 /// Formats a throughput with as many digits as its interval supports.
@@ -30,12 +32,12 @@ pub fn format_throughput(standing: &LevelState) -> String {
     format_quantity(standing.throughput, "1/s", half_width)
 }
 
-/// `91.2 k/s ± 1.1 %`.
+/// Formats a throughput with its relative uncertainty, as in `91.2 k/s ± 1.1 %`.
 pub fn format_throughput_error(standing: &LevelState) -> String {
     let interval = standing.interval.filter(|_| standing.throughput > 0.0);
     match interval {
-        // Throughput cannot be negative: with such an interval, it is unknown how exact the mean
-        // is.
+        // Throughput cannot be negative. If the interval of a mean includes negative values, it
+        // does not tell how exact the mean is.
         Some(interval) if interval.low < 0.0 => {
             format!("{} (uncertainty unknown)", format_throughput(standing))
         }
@@ -48,7 +50,7 @@ pub fn format_throughput_error(standing: &LevelState) -> String {
     }
 }
 
-/// The answer in a sentence. `spoilt` is the level, if any, at which the work failed.
+/// The answer in a sentence. `spoilt` is the level at which the work failed, if there is one.
 pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u32>) -> String {
     let SaturationAnswer {
         standings, is_open, ..
@@ -68,7 +70,7 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
              {figure}."
         ),
         (false, _) => {
-            // The next level up, unless the best level is more informative.
+            // The sentence mentions the next level up, unless the best level is more informative.
             let above = standings
                 .iter()
                 .find(|standing| standing.concurrency > knee.concurrency);
@@ -98,7 +100,7 @@ pub fn is_too_noisy(scaling: &ScalingFindings) -> bool {
     scaling.answer.noise.spread > MAX_NOISE
 }
 
-/// Warns if visits differ too much to trust the answer; `visits` is the noun for them.
+/// Warns if visits differ too much to trust the answer. `visits` is what the report calls visits.
 pub fn noise_warning(label: &str, scaling: &ScalingFindings, visits: &str) -> Option<String> {
     is_too_noisy(scaling).then(|| {
         format!(
@@ -110,7 +112,7 @@ pub fn noise_warning(label: &str, scaling: &ScalingFindings, visits: &str) -> Op
     })
 }
 
-/// The change from the best lower level to this one.
+/// The cell with the change of throughput from the best of the lower levels to this level.
 pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
     let change = standing.and_then(|standing| standing.change);
     let formatted = change.map(|change| {
@@ -125,7 +127,8 @@ pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
         .with_text(formatted.unwrap_or_default())
 }
 
-/// The status of a level, with a mark on the answer; a level without a status failed.
+/// The cell with the status of a level. For the level that is the answer, a mark replaces the
+/// status. A level without a status failed.
 pub fn standing_cell(standing: Option<&LevelState>, is_knee: bool) -> ReportCell {
     let name = standing.map_or("failed", |standing| status_name(standing.status));
     ReportCell::value(name).with_text(if is_knee { "◀ here" } else { name })
@@ -140,7 +143,8 @@ fn status_name(status: LevelStatus) -> &'static str {
     }
 }
 
-/// All figures with every digit; `key` names the measured item.
+/// All figures with every digit, for programs. `key` is the name of the member that holds `label`,
+/// which names what was measured.
 pub fn scaling_data(key: &str, label: &str, scaling: Option<&ScalingFindings>) -> Value {
     let answer = scaling.map(|scaling| &scaling.answer);
     json!({
@@ -185,8 +189,9 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
     )
 }
 
-/// Warns of a curve that misses the intervals of many levels, however much variance it explains:
-/// 95 % intervals may miss one level in twenty.
+/// Warns if the curve is outside the intervals of more than a quarter of the levels, even if it
+/// explains much of the variance. By chance alone, a curve is outside the 95 % interval at one
+/// level in twenty.
 fn misfit_note(scaling: &ScalingFindings) -> String {
     let standings = &scaling.answer.standings;
     let is_missed = |standing: &&LevelState| {
@@ -206,7 +211,7 @@ fn misfit_note(scaling: &ScalingFindings) -> String {
     }
 }
 
-/// Warns of a peak outside the data, where a curve says little.
+/// Warns of a peak beyond the measured levels, where the curve says little.
 fn extrapolation_note(scaling: &ScalingFindings, peak: f64) -> &'static str {
     let highest = scaling.answer.standings.last();
     let is_beyond = highest.is_some_and(|highest| peak > f64::from(highest.concurrency));
@@ -241,7 +246,8 @@ fn half_width(error: Option<f64>) -> Uncertainty {
     error.map_or(Uncertainty::Unknown, Uncertainty::Half)
 }
 
-/// Formats `0.0268 ± 0.0033`, with the standard error; a parameter at its bound is 0.
+/// Formats a parameter with its standard error, as in `0.0268 ± 0.0033`. A parameter without an
+/// error is at its lower bound, 0.
 fn format_parameter(parameter: &UslParameter) -> String {
     match parameter.error {
         None => "0".to_owned(),
@@ -256,7 +262,7 @@ fn format_parameter(parameter: &UslParameter) -> String {
     }
 }
 
-/// The law with every digit.
+/// The fitted law with every digit, for programs.
 pub fn law_data(scaling: &ScalingFindings) -> Value {
     let with_error =
         |parameter: &UslParameter| json!({"value": parameter.value, "error": parameter.error});
@@ -272,7 +278,7 @@ pub fn law_data(scaling: &ScalingFindings) -> Value {
     }
 }
 
-/// Points of the fitted curve, enough to look smooth.
+/// Number of points of the fitted curve, enough for it to look smooth.
 const CURVE_POINTS: u32 = 96;
 
 /// Every visit of every level.
@@ -283,7 +289,7 @@ fn visit_points(scaling: &ScalingFindings) -> Vec<plot::ChartPoint> {
         .collect()
 }
 
-/// Draws the chart of `label`; `y` names the counted quantity.
+/// Draws throughput over concurrency for the item `label`. `y` is the title of the vertical axis.
 pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> ReportChart {
     let standings = &scaling.answer.standings;
     let measured = standings.iter().map(|standing| plot::ChartPoint {
@@ -324,7 +330,7 @@ mod tests {
     use super::*;
     use speedwell_analysis::scaling::{ConcurrencyLevel, evaluate_scaling};
 
-    /// Two visits of one level that are so far apart that the interval of their mean reaches below zero.
+    /// Two levels whose visits are so far apart that the interval of the mean reaches below zero.
     fn wild() -> ScalingFindings {
         let level = |concurrency, throughputs: [f64; 2]| ConcurrencyLevel {
             concurrency,

@@ -1,6 +1,6 @@
-//! The report of one session of any kind, for `speedwell report @N` and a server's page.
+//! Builds the report of one session of any kind, for `speedwell report @N` and a server's page.
 //!
-//! Decides which kind of report suits a session. Start at [`report_session`].
+//! This module decides which kind of report suits a session. Start at [`report_session`].
 
 use crate::charts::ChartKind;
 use crate::document::Document;
@@ -21,14 +21,14 @@ mod by_cases_tests;
 pub struct StudyChoice {
     /// The parameter on the x axis.
     pub x_axis: Option<String>,
-    /// The parameter with one line per value.
+    /// The parameter that divides the chart into lines: each of its values is a line.
     pub by: Option<String>,
     /// Whether the x axis is logarithmic.
     pub log: bool,
 }
 
-/// Builds the full report of a single session, and how it was measured; `mark` adds to the findings
-/// what only the store knows. The measurement details show a name, if there is one.
+/// Builds the full report of a single session, with the details of its measurement. `mark` adds to
+/// the findings what only the store knows. If the session has a name, the details show it.
 ///
 /// # Errors
 /// Fails if the session lacks a requested parameter or metric, if a chart or unit does not fit, or
@@ -40,7 +40,8 @@ pub fn report_session(
     output: &OutputOptions,
     mark: impl FnOnce(&mut AnalysisFindings),
 ) -> anyhow::Result<Document> {
-    // Options about metrics, studies or certain charts ask for the report of the runs.
+    // A user who chooses metrics, a study or a chart wants the report of the runs, not the report
+    // of the loads.
     let asks_for_runs =
         study.x_axis.is_some() || !settings.metrics.is_empty() || output.chart.is_some();
     let settings = &widen_metrics(settings, session);
@@ -61,9 +62,9 @@ pub fn report_session(
     Ok(document)
 }
 
-/// Like [`report_session`], for a session too large to hold all runs in memory: `header` is the
-/// session without its runs, `runs` their number, and `parts` supplies them as
-/// [`analysis::analyze_in_parts`] requires. Studies are not supported.
+/// Like [`report_session`], for a session with too many runs to hold them all in memory. `header`
+/// is the session without its runs, `runs` is the number of runs, and `parts` supplies the runs as
+/// [`analysis::analyze_in_parts`] requires. Parameter studies are not supported.
 ///
 /// # Errors
 /// Fails if the session lacks a requested metric, if a chart or unit does not fit, or if `parts`
@@ -86,8 +87,8 @@ pub fn report_session_in_parts(
     Ok(document)
 }
 
-/// Widens the settings to all metrics for a single load test of another tool: its times matter as
-/// much as its rate.
+/// Returns settings that include all metrics if the session is a single load test of another tool
+/// and no metric was chosen: the times of such a test matter as much as its rate.
 fn widen_metrics(settings: &AnalysisSettings, session: &Session) -> AnalysisSettings {
     let is_load = session.metric("latency_p50").is_some();
     let is_alone = session.design.stopping == StoppingDesign::Fixed { runs: 1 };
@@ -101,7 +102,8 @@ fn widen_metrics(settings: &AnalysisSettings, session: &Session) -> AnalysisSett
     }
 }
 
-/// Builds the requested report: a study with `--x-axis`, otherwise whatever suits the findings.
+/// Builds the requested report: a parameter study with `--x-axis`, otherwise the report that suits
+/// the session and its findings.
 ///
 /// # Errors
 /// Fails if a parameter is unknown, or a chart or unit does not fit.
@@ -183,9 +185,10 @@ fn report_snippet_session(
     Ok(document)
 }
 
-/// Reports a session whose runs were these HTTP loads. A single load gets its own report, which has
-/// more to say than medians of one value each. Repeated loads are reported like any other runs,
-/// followed by their details.
+/// Reports a session whose runs were HTTP loads, `loads`. A search for a level or a rate gets the
+/// report of a search. Loads that were sent once get their own report, because it says more than a
+/// table of medians that are over one value each. Repeated loads are reported like any other runs,
+/// and their details follow.
 ///
 /// # Errors
 /// Fails if a unit or chart does not fit.
@@ -212,7 +215,8 @@ pub fn report_load_session(
     Ok(document)
 }
 
-/// The limits that were set for the session; a search for a rate used them.
+/// The limits that the user set for the session with `--fail-on`. A search for the highest rate
+/// depends on them.
 fn session_conditions(session: &Session) -> Vec<LoadCondition> {
     let parsed = |text: &String| text.parse().ok();
     if !session.design.conditions.is_empty() {
@@ -223,7 +227,7 @@ fn session_conditions(session: &Session) -> Vec<LoadCondition> {
             .filter_map(parsed)
             .collect();
     }
-    // Older sessions have them only in the command line.
+    // Older sessions have the limits only in the command line.
     let mut arguments = session.command.iter();
     let mut conditions = Vec::new();
     while let Some(argument) = arguments.next() {

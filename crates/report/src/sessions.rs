@@ -15,7 +15,7 @@ pub struct SessionsPage<'a> {
     pub number: u32,
     /// The total number of sessions.
     pub all: usize,
-    /// Whether the list is filtered, so that there may be other sessions.
+    /// Whether the list is filtered, so that more sessions may be stored than it shows.
     pub is_chosen: bool,
 }
 
@@ -97,7 +97,7 @@ fn session_columns() -> ColumnSet<SessionOverview> {
         } else {
             state_word(session.state)
         };
-        // Show nothing for the normal state, so that the others stand out.
+        // The normal state is not shown, so that the other states stand out.
         let is_complete = session.state == SessionState::Complete;
         ReportCell::value(word)
             .with_text(if is_complete { "" } else { word })
@@ -128,7 +128,8 @@ fn session_columns() -> ColumnSet<SessionOverview> {
     columns
 }
 
-/// Adds the columns that identify the measured code; `+` marks a checkout with uncommitted changes.
+/// Adds the columns that identify the measured code. A `+` after a revision marks a checkout with
+/// uncommitted changes.
 fn add_origin_columns(columns: &mut ColumnSet<SessionOverview>) {
     columns.add_column(
         ReportColumn::words("revision", "revision").expendable(4),
@@ -154,8 +155,8 @@ fn add_origin_columns(columns: &mut ColumnSet<SessionOverview>) {
     );
 }
 
-/// The names of the variants. Load tests that compare nothing have a single variant,
-/// "default"; they are listed by address, as in other reports.
+/// The names of the variants. A load test that compares nothing has a single variant, "default";
+/// the list then shows the addresses of its loads, as other reports do.
 fn variant_names(session: &SessionOverview) -> String {
     match &*session.variants {
         [only] if only == "default" && !session.loads.is_empty() => session.loads.join(" "),

@@ -1,5 +1,5 @@
 //! Reports the configuration of a server: its projects, its tokens and the audit log. The command
-//! line and the page show the same.
+//! line and the server's settings page show the same report.
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{Uncertainty, format_count, format_moment, format_number, format_quantity};
@@ -15,9 +15,9 @@ pub struct ServedProject {
     pub is_public: bool,
     /// The number of its sessions.
     pub sessions: usize,
-    /// The size of its file, if it has one.
+    /// The size in bytes of the file in which the project is stored, if there is one.
     pub bytes: Option<u64>,
-    /// The forge on whose pull requests the server comments.
+    /// The repository on whose pull requests the server comments, if any.
     pub forge: Option<String>,
 }
 
@@ -151,7 +151,8 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
         move |token| time_cell(token.expires_unix_ms),
     );
     columns.add_column(
-        // Stored by the hour, so it may predate the token.
+        // The time is stored as the beginning of an hour, so it may be earlier than the creation of
+        // the token.
         ReportColumn::words("used_unix_ms", "last used (UTC, by the hour)"),
         move |token| time_cell(token.used_unix_ms.map(|ms| ms.max(token.created_unix_ms))),
     );
@@ -215,7 +216,8 @@ mod tests {
     use crate::format::{RenderDocument as _, TextFormat};
     use speedwell_results::store::TokenScope;
 
-    /// Times of use are stored by the hour, but never precede the token's creation.
+    /// Times of use are stored as the beginning of an hour. If this is before the creation of the
+    /// token, it is not shown.
     #[test]
     fn a_token_is_not_used_before_it_was_made() {
         const HOUR_MS: i64 = 3_600_000;

@@ -1,7 +1,8 @@
-//! The report of snippets: the comparison if there are several, and the figures of each; or where
-//! throughput stops growing as workers are added.
+//! Reports snippets: the figures of each snippet and, if there are several, their comparison. After
+//! a search, reports where throughput stops growing as workers are added.
 //!
-//! Decides on wording and order; `analysis` interprets the figures. Start at [`report_snippets`].
+//! This module decides on wording and order; `analysis` interprets the figures. Start at
+//! [`report_snippets`].
 
 use super::output::{OutputOptions, Verbosity};
 use super::{Uncertainty, report_failures};
@@ -20,7 +21,7 @@ const FIGURES_NOTE: &str = "median, p5: time per iteration and worker, in the me
     the batch at the 5th percentile; mean: the same over the whole time; disturbance: mean divided \
     by median.";
 
-/// Added if commands were run by a shell.
+/// The sentence that follows [`FIGURES_NOTE`] if commands were run by a shell.
 const SHELL_NOTE: &str = " shell: time of a shell that does nothing, which is part of all times, \
     user and system included; own cpu: user and system time less the shell's, where that is more \
     than noise.";
@@ -30,7 +31,8 @@ const SEARCH_NOTE: &str = "The answer is the lowest concurrency whose throughput
     indistinguishable from the highest. ± and [ ] are 95 % intervals from the visits of all levels \
     together, all in one process.";
 
-/// Reports snippets measured individually or compared; `compared` is the comparison's document.
+/// Reports snippets that were measured individually or compared. `compared` is the document of the
+/// comparison, if there is one.
 pub fn report_snippets(
     figures: &[SnippetFigures],
     warnings: &[String],
@@ -42,7 +44,7 @@ pub fn report_snippets(
     let is_quiet = output.verbosity == Verbosity::Quiet;
     let mut warning_blocks: Vec<ReportBlock> =
         warnings.iter().cloned().map(ReportBlock::Warning).collect();
-    // Snippets of pairs that share a processor have no times of their own.
+    // Snippets measured in pairs, two at once on one processor, have no times of their own.
     let has_times = figures.iter().any(|figures| figures.time_ns.is_some());
     let mut figures_blocks = vec![ReportBlock::Table(figures_table(figures))];
     match compared {
@@ -82,7 +84,8 @@ pub fn report_snippets(
     document
 }
 
-/// In quiet mode, moves blocks other than the answer to an appendix; files still contain them.
+/// In quiet mode, moves these blocks to an appendix, because they are not part of the answer.
+/// Terminals omit the appendix, and files contain it.
 fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> {
     if is_quiet && !blocks.is_empty() {
         vec![ReportBlock::Appendix {
@@ -164,7 +167,7 @@ pub fn report_search(
 pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (with a lock-counting \
     emulator: erl -emu_type lcnt, then lcnt:collect() and lcnt:conflicts())";
 
-/// Says that workers hinder each other, and which tool finds the cause.
+/// Says that workers hinder each other, and which tool finds the cause; `None` if they do not.
 pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<String> {
     let hindered = scaling.hindered_level()?;
     let tool = match language {
@@ -179,8 +182,9 @@ pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<Strin
     ))
 }
 
-/// `sum(range(10)): 231 ns [228, 236] an iteration (6 runs).` This time is not the inverse of the
-/// throughput in the table, which is computed from the mean.
+/// The answer for one snippet: `sum(range(10)): 231 ns [228, 236] an iteration (6 runs).` The time
+/// is a median, so it is not the inverse of the throughput in the table, which is computed from the
+/// mean.
 fn snippet_sentence(snippet: &SnippetFigures) -> String {
     let label = &snippet.label;
     let runs = crate::figure::format_count(snippet.runs, "run", "runs");
@@ -198,7 +202,8 @@ fn snippet_sentence(snippet: &SnippetFigures) -> String {
     format!("{label}: too few iterations for a median{rate} ({runs}).")
 }
 
-/// Formats as in `231 ns [228, 236]`; without brackets if the interval is empty.
+/// Formats a time with its interval, as in `231 ns [228, 236]`; without brackets if the interval is
+/// empty.
 fn format_with_interval(time_ns: &IntervalEstimate) -> String {
     let scale = FigureScale::fit_scale("ns", &[time_ns.value], None);
     let place = scale.rounding_place(time_ns.value, uncertainty_of(time_ns));
@@ -313,7 +318,7 @@ fn add_figures(columns: &mut ColumnSet<SnippetFigures>) {
     );
 }
 
-/// A level with its standing, and whether it is the answer.
+/// The figures of a level, how it compares with the best level, and whether it is the answer.
 type SnippetLevelRow = (SnippetFigures, Option<LevelState>, bool);
 
 fn levels_table(levels: &SnippetLevels) -> ReportTable {

@@ -1,7 +1,7 @@
-//! Compares existing results of one session or several: what `speedwell compare` prints for stored
-//! sessions and files, and what a server's page shows.
+//! Compares the stored results of one or more sessions. `speedwell compare` prints the result for
+//! sessions and files, and a server shows it on a page.
 //!
-//! Decides on the pairs to compare and the measurement details to show. Start at
+//! This module decides which pairs are compared and which measurement details are shown. Start at
 //! [`compare_sources`].
 
 use crate::document::Document;
@@ -12,14 +12,16 @@ use anyhow::bail;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_model::{ParameterValue, Session, StepFailure};
 
-/// A label, a session, and which of its variants is compared.
+/// A label, a session, and the name of the variant to compare; `None` stands for the session's
+/// baseline.
 pub type LabelledSession<'a> = (String, &'a Session, Option<String>);
 
-/// Compares several sources, the first being the baseline, or the variants of a single one.
+/// Compares several sources, of which the first is the baseline. If there is only one source,
+/// compares its variants.
 ///
 /// # Errors
-/// Fails if the only source has a single variant, or if only some sources are searches: a rate that
-/// a search tried on its way would pass for a load of that rate.
+/// Fails if the only source has a single variant. Also fails if only some sources are searches: a
+/// search tries many rates, and each tried rate would be mistaken for a load of that rate.
 pub fn compare_sources(
     sources: &[LabelledSession<'_>],
     settings: &AnalysisSettings,
@@ -85,7 +87,7 @@ pub fn check_rows(
     Ok(())
 }
 
-/// Whether the session is a load that searched for its rate or its concurrency.
+/// Whether the session is a load test that searched for the best rate or concurrency (`max`).
 fn is_search(session: &Session) -> bool {
     let arguments = &session.command;
     let is_max = |pair: &[String]| {
@@ -99,6 +101,7 @@ fn is_search(session: &Session) -> bool {
 }
 
 /// Explains why loads share no case: for example, one had a fixed rate and the other was a search.
+/// `None` unless all sources are loads, and some of them differ in kind.
 fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
     let load_sessions = sources
         .iter()
@@ -171,7 +174,8 @@ fn session_paces(session: &Session) -> Option<LoadPaces> {
     })
 }
 
-/// The failure, how it occurred and how to repeat it; `None` if nothing failed.
+/// Describes the first failure and how to repeat it, with the number of other failures; `None` if
+/// nothing failed.
 fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
     let relevant = || failures.iter().filter(|failure| !failure.cause.is_skip());
     let first = relevant().next()?;
@@ -189,7 +193,7 @@ fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
     ))
 }
 
-/// The sessions behind the sources, each once, with names if there are several.
+/// The sessions behind the sources, without duplicates. They have names only if there are several.
 fn distinct_sessions<'a>(
     sources: &'a [LabelledSession<'_>],
 ) -> Vec<(Option<&'a str>, &'a Session)> {

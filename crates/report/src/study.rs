@@ -1,5 +1,5 @@
-//! Parameter studies as tables: one group of rows per line, one row per x value, with the step from
-//! the previous value and the scaling exponents.
+//! Reports parameter studies as tables. Each line of the study is a group of rows with its scaling
+//! exponent; each x value is a row, with the step from the previous x value.
 
 use super::output::OutputOptions;
 use super::unit::FigureScale;
@@ -58,7 +58,7 @@ struct PointLine<'a> {
 }
 
 impl PointLine<'_> {
-    /// Formats `stored` with the digits of the mean, without the unit.
+    /// Formats the stored figure `stored` with the precision of the point's mean, without the unit.
     fn format_shown(&self, stored: f64) -> String {
         let mean = &self.point.mean;
         let place = self.scale.rounding_place(mean.value, uncertainty_of(mean));
@@ -154,7 +154,8 @@ fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
         ReportColumn::figure("cases", "cases").expendable(3),
         |line| {
             let cell = ReportCell::count(line.point.cases as u64);
-            // If nothing is averaged over, every point is one case.
+            // If the study averages over no parameter, every point is one case, so the number of
+            // cases tells nothing.
             if line.study.aggregated.is_empty() {
                 cell.with_text("")
             } else {
@@ -242,7 +243,7 @@ fn study_note(study: &ParameterStudy) -> String {
         "step: mean divided by the mean at the previous {x}; p: Mann-Whitney U test of that step; \
          exponent e: the metric scales with {x}^e{}.",
         exponent_of(study, "")
-            .map(|e| format!(", over all points {}", format_number(e, 2)))
+            .map(|e| format!("; e over all points is {}", format_number(e, 2)))
             .unwrap_or_default()
     )
 }

@@ -1,4 +1,4 @@
-//! Reports results without a comparison: one row per case (and variant) of each metric.
+//! Reports results without a comparison: a table per metric, with a row per case and variant.
 //!
 //! A single case with several metrics (a load test, a one-liner) gets one table with the metrics as
 //! rows. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
@@ -48,7 +48,7 @@ pub fn sort_keys() -> Vec<&'static str> {
     summary_columns("", Verbosity::Normal).sort_keys()
 }
 
-/// The summaries of one table.
+/// The summaries that become the rows of one table.
 type SummarySection<'a> = Vec<&'a CaseSummary>;
 
 fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
@@ -201,8 +201,8 @@ fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLi
     columns
 }
 
-/// Adds columns on disturbed runs: for people their share, if it is notable; for programs the
-/// kernel's figures.
+/// Adds columns about disturbed runs. People see the fraction of these runs if it is notable;
+/// programs get this fraction and the figures of the kernel.
 fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
     let disturbed = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
     columns.add_column(disturbed.expendable(5), |line| {
@@ -316,7 +316,9 @@ const SUMMARY_FIGURES: [SummaryFigure; 10] = [
     ("outliers", |summary| Some(summary.outliers.len() as f64)),
 ];
 
-/// A bound of the interval; with fewer than 6 runs there is none, and both bounds equal the median.
+/// Returns a bound of the interval, or `None` if there is no interval. With fewer than 6 runs there
+/// is none, and both bounds are set to the median. If the runs do not vary at all, however, bounds
+/// that equal the median are a real interval.
 fn known_bound(summary: &CaseSummary, end: f64) -> Option<f64> {
     (summary.center.low < summary.center.high || summary.variation == Some(0.0)).then_some(end)
 }
@@ -327,7 +329,7 @@ pub struct SummaryLine<'a> {
     pub summary: &'a CaseSummary,
     /// Its name in the table.
     pub name: RowName,
-    /// How its figures are shown.
+    /// The scale in which its figures are shown.
     pub scale: FigureScale,
     /// The last decimal place of its figures.
     pub place: i32,
@@ -344,13 +346,14 @@ pub struct SummaryLine<'a> {
 }
 
 impl SummaryLine<'_> {
-    /// Formats `stored` with the digits of the line, without the unit.
+    /// Formats the stored figure `stored` with the precision of the row, without the unit.
     fn format_shown(&self, stored: f64) -> String {
         self.scale.format_bare(stored, self.place)
     }
 }
 
-/// Prepares the lines of one table, in the order given; with a common unit if they are `alike`.
+/// Prepares the rows of one table, in the order of `section`. If the rows are `alike`, that is,
+/// about one metric, they get a common unit where possible.
 pub fn prepare_lines<'a>(
     section: &[&'a CaseSummary],
     alike: bool,
@@ -419,8 +422,9 @@ fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<
     Some(scale.keeping_counts(unit, figures, choice))
 }
 
-/// Time per iteration and worker. The parameter `concurrency` is the number of workers that share a
-/// throughput; without it there is one.
+/// Returns the time per iteration and worker; `None` unless the metric is throughput. The parameter
+/// `concurrency` of a case is the number of workers that share the throughput; without this
+/// parameter, there is one worker.
 fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Option<(f64, String)> {
     let metric = &summary.metric;
     if metric.name != Metric::THROUGHPUT || metric.better != MetricDirection::Higher {

@@ -1,8 +1,9 @@
-//! Tables of figures, for both people and programs.
+//! Holds tables of figures, for both people and programs.
 //!
-//! A cell has text, rounded to what the data support, and a value with every digit. A column has
-//! an audience: people see `+8.2 % [+6.9, +9.6]` in two columns where programs get `change`,
-//! `change_low` and `change_high`. Page widths are unknown here; see `format/`.
+//! A cell has text, rounded to what the data support, and a value with every digit. A column has an
+//! audience: people see `+8.2 % [+6.9, +9.6]` in two columns where programs get `change`,
+//! `change_low` and `change_high`. A table does not know the width of the page; the formats in
+//! `format/` do.
 
 use crate::datum::Datum;
 use serde_json::Value;
@@ -25,7 +26,7 @@ pub struct ReportTable {
     pub rows: Vec<ReportRow>,
     /// Notes below the table, referenced by marks in cells; the first is number 1.
     pub footnotes: Vec<String>,
-    /// The shaded range behind drawn cells: changes within it count as none.
+    /// The shaded range behind drawn cells. Changes within this range count as no change.
     pub band: Option<(f64, f64)>,
 }
 
@@ -40,7 +41,8 @@ pub struct ReportColumn {
     pub kind: ColumnKind,
     /// Its audience.
     pub audience: ColumnAudience,
-    /// When a narrow page omits it: the columns with the highest number first, those with 0 never.
+    /// The order in which a narrow page omits columns: the columns with the highest number go
+    /// first, and those with 0 always stay.
     pub expendable: u8,
     /// Whether its few distinct values classify the rows, so that a page can filter by them.
     pub facet: bool,
@@ -57,8 +59,8 @@ pub enum ColumnKind {
     Words,
     /// Figures, right-aligned.
     Figure,
-    /// Drawings on an axis common to the whole column, for formats that can place them; other
-    /// columns say the same in words.
+    /// Drawings that share one axis over the whole column, for formats that can place them. Other
+    /// columns state the same in words.
     Drawn,
 }
 
@@ -197,8 +199,8 @@ impl ReportCell {
         }
     }
 
-    /// Creates a cell with a figure for programs, if there is one. Numbers without a JSON form
-    /// become "not known".
+    /// Creates a cell with a figure for programs, if there is one. Infinities and NaN, which JSON
+    /// lacks, become "not known".
     pub fn figure(figure: Option<f64>) -> ReportCell {
         ReportCell {
             value: figure.and_then(json_number).map(Datum::from),
@@ -206,7 +208,8 @@ impl ReportCell {
         }
     }
 
-    /// Creates a cell with a figure, if there is one, and its `format` for people.
+    /// Creates a cell with a figure, if there is one. Programs get the figure, people the text that
+    /// `format` makes of it.
     pub fn shown_figure(figure: Option<f64>, format: impl FnOnce(f64) -> String) -> ReportCell {
         ReportCell::figure(figure).with_text(figure.map(format).unwrap_or_default())
     }
@@ -281,9 +284,9 @@ impl ReportCell {
     }
 }
 
-/// Converts a figure to JSON: integers without a fraction; `None` for infinities and NaN.
+/// Converts a figure to JSON. Whole numbers get no fraction. Infinities and NaN become `None`.
 pub fn json_number(figure: f64) -> Option<Value> {
-    // 2^53: below it, every integral f64 is exact.
+    // This is 2^53. Below it, an `f64` represents every whole number exactly.
     const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
     if figure.fract() == 0.0 && figure.abs() < MAX_EXACT_INTEGER {
         return Some(Value::from(figure as i64));
@@ -367,7 +370,7 @@ impl ReportTable {
         self.cell_rows().map(emphasis).collect()
     }
 
-    /// Indexes of the columns that people see: those with text in some row.
+    /// Indexes of the columns that people see, which are the columns with text in some row.
     pub fn for_people(&self) -> Vec<usize> {
         let is_filled =
             |column: usize| self.cell_rows().any(|cells| !cells[column].text.is_empty());
@@ -378,7 +381,7 @@ impl ReportTable {
             .collect()
     }
 
-    /// Indexes of the columns that a page shows: those for people, and drawings.
+    /// Indexes of the columns that a page shows: the columns that people see, and the drawings.
     pub fn for_pages(&self) -> Vec<usize> {
         let is_drawn = |column: usize| {
             self.cell_rows()
@@ -391,16 +394,17 @@ impl ReportTable {
         shown
     }
 
-    /// Indexes of the machine-readable columns, including empty ones: their number must not depend
-    /// on the data.
+    /// Indexes of the machine-readable columns. Columns without any value are included, because the
+    /// number of columns must not depend on the data.
     pub fn for_machines(&self) -> Vec<usize> {
         (0..self.columns.len())
             .filter(|&column| self.columns[column].audience != ColumnAudience::People)
             .collect()
     }
 
-    /// Sorts the rows by a column, largest first if `descending`. Rows stay in their group, remarks
-    /// with their row; unknown values come last. Returns `false` if there is no such column.
+    /// Sorts the rows by a column, largest value first if `descending`. Rows stay in their group,
+    /// and remarks stay with their row; unknown values come last in either order. Returns `false`
+    /// if there is no such column.
     pub fn sort_by(&mut self, key: &str, descending: bool) -> bool {
         let Some(column) = self.columns.iter().position(|column| column.key == key) else {
             return false;
@@ -458,8 +462,8 @@ fn compare_values(a: Option<&Datum>, b: Option<&Datum>, descending: bool) -> Ord
     if descending { order.reverse() } else { order }
 }
 
-/// The columns of a table with rows made from `T`, each with the function that fills it, so that
-/// the two cannot get out of sync.
+/// The columns of a table whose rows are made from values of type `T`. Each column comes with the
+/// function that fills it, so that the two cannot get out of step.
 pub struct ColumnSet<T> {
     columns: Vec<(ReportColumn, BuildCell<T>)>,
 }
@@ -590,7 +594,8 @@ pub fn superscript_number(number: usize) -> String {
         .collect()
 }
 
-/// Removes and returns the text of a field if all `lines` share it, so that they do not repeat it.
+/// If all `lines` have the same text in `field`, clears the field in every line and returns the
+/// text, so that a caption can state it once.
 pub fn take_common_text<T>(
     lines: &mut [T],
     field: for<'l> fn(&'l mut T) -> &'l mut String,

@@ -1,6 +1,6 @@
-//! The report of `history trend`: series along a line of revisions.
+//! Builds the report of `history trend`: series along a line of revisions.
 //!
-//! Decides on wording and columns. Start at [`report_trend`].
+//! This module decides on wording and columns. Start at [`report_trend`].
 
 use crate::changes;
 use crate::changes::text::{cause_text, series_title};
@@ -66,7 +66,7 @@ pub fn sort_keys() -> Vec<&'static str> {
     trend_columns().sort_keys()
 }
 
-/// `1.03 ms since 4a5b6c7; 40 points, 2 changes`.
+/// The headline of a series, as in `1.03 ms since 4a5b6c7; 40 points, 2 changes`.
 fn trend_headline(series: &SeriesTrend) -> String {
     let trend = &series.trend;
     let points = format_count(trend.points.len(), "point", "points");
@@ -151,7 +151,8 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     notes
 }
 
-/// Compares the spread between sessions with the spread within one, and advises what reduces it.
+/// Compares the spread between sessions with the spread within a session, and advises what reduces
+/// the larger one.
 fn spread_note(between: f64, within: f64) -> String {
     let advice = if between > 2.0 * within {
         "more runs will not help; a quieter machine, or '--builds', may"
@@ -260,7 +261,8 @@ fn trend_columns() -> ColumnSet<TrendPointLine> {
     columns
 }
 
-/// A series for programs. Its points and changes are tables.
+/// Describes a series for programs. Its points and changes are left out, because they are tables of
+/// the document.
 fn series_data(series: &SeriesTrend) -> Value {
     let trend = &series.trend;
     let level = |level: &SeriesLevel| {

@@ -1,5 +1,5 @@
-//! The reports of `tune`: the effect of each knob, the current changes, and the restored settings.
-//! Start at [`report_knobs`], [`report_tuned`] and [`report_restored`].
+//! Builds the reports of `tune`: the effect of each knob, the current changes, and the restored
+//! settings. Start at [`report_knobs`], [`report_tuned`] and [`report_restored`].
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_duration};
@@ -32,18 +32,18 @@ pub struct SettingLine {
     pub state: String,
     /// The value before the change.
     pub before: String,
-    /// The value after the change: in a plan the desired one, else the current one.
+    /// The value after the change: in a plan the desired value, otherwise the current value.
     pub after: String,
 }
 
 /// A machine with changed settings.
 #[derive(Debug, Clone)]
 pub struct TunedMachine {
-    /// The holder of the changes, in words.
+    /// Who changed the settings, in words.
     pub holder: String,
-    /// Time until the settings are restored at the latest, in milliseconds.
+    /// Maximum time until the settings are restored, in milliseconds.
     pub left_ms: Option<u64>,
-    /// The knobs in their desired state.
+    /// The names of the knobs that are in their desired state.
     pub knobs: Vec<String>,
     /// The changed settings.
     pub settings: Vec<SettingLine>,
@@ -207,7 +207,8 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
     document
 }
 
-/// Reports a restore: the number of settings restored, and each one that was not.
+/// Reports which settings were restored: the number of restored settings, `done`, and each setting
+/// in `others`, which was not restored.
 pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
     document.push(ReportBlock::Headline(format!(

@@ -1,12 +1,13 @@
-//! Units of stored figures, the units that they are shown in, and the choice between them.
+//! Chooses the units in which figures are shown, from the units in which they are stored and the
+//! unit that the user requested.
 //!
-//! A metric's unit is free text (`1/s`, `ns`, `B`); figures in known units are scaled to stay
-//! short, all others are shown unchanged. `figure.rs` decides on the number of digits.
+//! A metric's unit is free text (`1/s`, `ns`, `B`). Figures in known units are scaled to stay
+//! short; all others are shown unchanged. `figure.rs` decides on the number of digits.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The quantity that a unit measures; figures can only be shown in units of the same dimension.
+/// The quantity that a unit measures. A figure can only be shown in units of the same dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitDimension {
     /// Things per second.
@@ -25,7 +26,7 @@ struct ShownUnit {
     symbol: &'static str,
     base_units: f64,
     dimension: UnitDimension,
-    /// Whether figures are scaled to it by default.
+    /// Whether figures are scaled to this unit unless another one is requested.
     is_default: bool,
 }
 
@@ -69,10 +70,11 @@ const KNOWN_UNITS: &[ShownUnit] = &[
     new_unit("GiB/s", 1_073_741_824.0, UnitDimension::Bandwidth, true),
 ];
 
-/// Minimum rate that is shown in k/s: below it, `1,234/s` reads better than `1.23 k/s`.
+/// Minimum rate that is shown in k/s. Smaller rates read better in full: `1,234/s` instead of
+/// `1.23 k/s`.
 const MIN_SCALED_RATE: f64 = 10_000.0;
 
-/// Maximum ratio between figures of a table that share one unit.
+/// Maximum ratio of the largest figure of a table to the smallest, if all are shown in one unit.
 const MAX_COMMON_UNIT_RATIO: f64 = 1e3;
 
 /// The unit requested with `--unit`.
@@ -103,7 +105,7 @@ fn normalize_symbol(symbol: &str) -> &str {
     }
 }
 
-/// Symbol of a unit that is not scaled. Micro is always written `µ`.
+/// The symbol of a unit whose figures are not scaled. Micro is always written `µ`.
 fn unscaled_symbol(unit: &str) -> String {
     match unit.strip_prefix("us/") {
         _ if unit == "1" => String::new(),
@@ -150,7 +152,7 @@ impl PartialEq for UnitChoice {
 }
 
 impl UnitChoice {
-    /// Whether figures with unit `symbol` can be shown in this one.
+    /// Whether figures with the unit `symbol` can be shown in the requested unit.
     pub fn fits(self, symbol: &str) -> bool {
         dimension_of(symbol) == Some(self.0.dimension)
     }
@@ -168,8 +170,9 @@ pub struct FigureScale {
 }
 
 impl FigureScale {
-    /// The scale that keeps all `figures` in `stored_unit` short: the largest unit in which the
-    /// smallest figure is at least 1. A `choice` that fits takes precedence.
+    /// The scale that keeps all `figures`, which are in `stored_unit`, short: the largest unit in
+    /// which the smallest figure is at least 1. A requested unit, `choice`, takes precedence if it
+    /// fits.
     pub fn fit_scale(
         stored_unit: &str,
         figures: &[f64],
@@ -205,8 +208,8 @@ impl FigureScale {
         FigureScale::fit_scale(stored_unit, median.as_slice(), choice)
     }
 
-    /// The typical scale of `figures` of similar size, which can share a unit; `None` if their
-    /// sizes differ too much or all are zero.
+    /// The typical scale of `figures` if they can share a unit; `None` if their sizes differ too
+    /// much or all are zero.
     pub fn common_scale(
         stored_unit: &str,
         figures: impl IntoIterator<Item = f64>,
@@ -239,7 +242,8 @@ fn largest_below(stored: &ShownUnit, figures: &[f64]) -> &'static ShownUnit {
     let fits = |unit: &&ShownUnit| {
         unit.base_units <= smallest && (unit.symbol != "k/s" || smallest >= MIN_SCALED_RATE)
     };
-    // The first unit of a dimension serves figures smaller than every unit.
+    // Figures that are smaller than every unit are shown in the first one, the smallest of the
+    // dimension.
     let first = default_units.next().unwrap_or(&KNOWN_UNITS[0]);
     default_units.rfind(fits).unwrap_or(first)
 }

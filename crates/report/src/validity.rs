@@ -1,7 +1,7 @@
-//! Reports figures that cannot be right: the findings, and how to deal with them.
+//! Reports findings about figures that cannot be right, each with an explanation and a remedy.
 //!
-//! Decides on presentation; `analysis/validity/` computes the findings. Start at
-//! [`report_validity`].
+//! This module decides only how findings are presented; `analysis/validity/` computes them. Start
+//! at [`report_validity`].
 
 use crate::document::{Document, ReportBlock};
 use crate::table::{
@@ -13,7 +13,8 @@ use speedwell_analysis::validity::{FindingSeverity, ValidityFinding, join_names}
 /// The machine-readable name of the table.
 const VALIDITY_TABLE: &str = "validity";
 
-/// Builds a table with a row per finding, its explanation and its remedy; empty without findings.
+/// Builds a table that has a row, an explanation and a remedy for each finding. Without findings,
+/// the document is empty.
 pub fn report_validity(findings: &[ValidityFinding]) -> Document {
     let mut document = Document::new(VALIDITY_TABLE);
     if findings.is_empty() {
@@ -25,7 +26,8 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
         rows.push(columns.build_row(finding));
         rows.push(ReportRow::Remark(finding.says.clone()));
         let next = findings.get(index + 1).map(|next| &next.remedy);
-        // One remedy serves consecutive findings of the same kind.
+        // Consecutive findings with the same remedy share it, so print it only after the last of
+        // them.
         if next != Some(&finding.remedy) {
             rows.push(ReportRow::Remark(format!("→ {}", finding.remedy)));
         }
@@ -68,7 +70,8 @@ fn validity_columns() -> ColumnSet<ValidityFinding> {
     columns
 }
 
-/// `hapi, green`; the number of cases if there are several.
+/// Names the case and the variants of a finding: `hapi, green`. For several cases, the text gives
+/// their number instead: `3 cases, green`.
 fn finding_place(finding: &ValidityFinding) -> String {
     let cases = match finding.names.as_slice() {
         [] => None,

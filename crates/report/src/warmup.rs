@@ -1,4 +1,5 @@
-//! The report of `warmup`: which processes reach a steady state, when, and at what cost.
+//! Reports the findings of `speedwell warmup`: which processes reach a steady state, when, and at
+//! what cost.
 //!
 //! Decides on wording, tables and charts; `analysis::warmup` decides when a process is steady.
 //! Start at [`report_warmup`].
@@ -70,7 +71,7 @@ pub fn report_warmup(
     document
 }
 
-/// The sort keys of the tables.
+/// Returns the keys by which the rows of the tables can be sorted.
 pub fn sort_keys() -> Vec<&'static str> {
     [
         case_columns(ComparedClock::Wall).sort_keys(),
@@ -79,7 +80,8 @@ pub fn sort_keys() -> Vec<&'static str> {
     .concat()
 }
 
-/// The name of each entry: whatever distinguishes the case, and the variant if there are several.
+/// Returns the name of each entry. The name says what distinguishes its case from the other cases;
+/// if there are several variants, it contains the variant as well.
 fn entry_names(found: &WarmupFindings) -> Vec<String> {
     let cases: Vec<_> = found
         .cases
@@ -120,7 +122,8 @@ fn warmup_headline(found: &WarmupFindings) -> String {
     }
 }
 
-/// `warm-up: steady after 1.2 s (iteration 80), then 1.03 ms an iteration; 10 processes`.
+/// Describes a case under a variant: `warm-up: steady after 1.2 s (iteration 80), then 1.03 ms an
+/// iteration; 10 processes`.
 fn entry_sentence(warmup: &CaseWarmup) -> String {
     let agreement = warmup.agreement();
     let processes = format_count(warmup.processes.len(), "process", "processes");
@@ -150,7 +153,7 @@ fn entry_sentence(warmup: &CaseWarmup) -> String {
     }
 }
 
-/// `8 warm-up, 2 flat`.
+/// Lists how many processes belong to each class: `8 warm-up, 2 flat`.
 fn class_counts(warmup: &CaseWarmup) -> String {
     let counts = warmup
         .count_classes()
@@ -159,7 +162,9 @@ fn class_counts(warmup: &CaseWarmup) -> String {
     counts.collect::<Vec<_>>().join(", ")
 }
 
-/// The three verdicts for every case and candidate, and the break-even iteration of two variants.
+/// Returns a sentence per case and candidate with three verdicts: on the steady time, on the start
+/// and on the total time. If one variant starts faster and the other one is faster when steady, a
+/// second sentence names the number of iterations at which their total times are equal.
 fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String> {
     let candidates = distinct(
         found
@@ -213,7 +218,7 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
     sentences
 }
 
-/// `start: worse by 18 %`.
+/// Describes one verdict: `start: worse by 18 %`.
 fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else {
         return format!("{name}: not reached in every process");
@@ -229,7 +234,8 @@ fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     }
 }
 
-/// What else the machine did, and the result of the reference loop.
+/// Says how busy the machine was, and whether the time of the reference loop changed together with
+/// a level. Such a change means that the machine changed.
 fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
     let mut parts = Vec::new();
     if let Some([minute, ..]) = machine.load {
@@ -446,7 +452,8 @@ fn process_columns() -> ColumnSet<ProcessLine> {
     columns
 }
 
-/// Adds columns for the findings about a process's times, except its class.
+/// Adds columns for the findings about the times of a process: levels, spikes, noise, period,
+/// changes of the machine, and the class that `warmup_stats` would give.
 fn add_search_columns(columns: &mut ColumnSet<ProcessLine>) {
     columns.add_column(
         ReportColumn::figure("levels", "levels"),
@@ -485,10 +492,12 @@ fn add_search_columns(columns: &mut ColumnSet<ProcessLine>) {
     });
 }
 
-/// Minimum number of processes for a histogram of where the steady part begins.
+/// Minimum number of processes with a steady part. A case with fewer such processes is left out of
+/// the histogram that shows where steady parts begin.
 const MIN_HISTOGRAM_PROCESSES: usize = 5;
 
-/// Draws every process in order, case by case, and where steady parts begin.
+/// Draws a chart per case, which shows every process from its first iteration on, and a histogram
+/// of the iterations at which steady parts begin.
 fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
     let mut charts: Vec<ReportChart> = names
         .iter()

@@ -1,8 +1,8 @@
-//! Formats lines that follow a running measurement: throughput, the language's gauges, machine
-//! activity.
+//! Formats the lines that show the state of a running measurement: throughput, gauges that the
+//! language runtime reports, and activity of the machine.
 //!
-//! Text repeats its header, CSV has one, JSON is an object per line. Start at
-//! [`WatchLines::format_line`].
+//! Text repeats its header from time to time, CSV has one header, and JSON has one object per line.
+//! Start at [`WatchLines::format_line`].
 
 use super::format::ReportFormat;
 use super::unit::FigureScale;
@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 use speedwell_model::{ActivitySnapshot, SnippetTiming};
 use std::collections::BTreeMap;
 
-/// Number of lines after which text repeats its header.
+/// Number of lines after which text output repeats its header.
 const LINES_PER_HEADER: usize = 30;
 
-/// Minimum width of a column of text.
+/// Minimum width of a column in text output.
 const MIN_COLUMN_WIDTH: usize = 8;
 
 /// The figures at one moment.
@@ -23,13 +23,13 @@ const MIN_COLUMN_WIDTH: usize = 8;
 pub struct WatchLine {
     /// Iterations per second and the number of workers of each snippet, in snippet order.
     pub snippets: Vec<(f64, u32)>,
-    /// Gauges reported by the language, by name.
+    /// Gauges reported by the language runtime, by name.
     pub gauges: BTreeMap<String, String>,
     /// The activity of the processes and the machine.
     pub machine: ActivitySnapshot,
 }
 
-/// Formats lines.
+/// Formats lines, and counts them to know when a header is due.
 #[derive(Debug)]
 pub struct WatchLines {
     format: ReportFormat,
@@ -39,7 +39,8 @@ pub struct WatchLines {
     written: usize,
 }
 
-/// A column: its key for programs, its header, its figure, and the figure as formatted for people.
+/// A column of a line. JSON and CSV contain `key` and `value`; text contains `header` and
+/// `formatted`.
 struct WatchFigure {
     key: String,
     header: String,
@@ -135,7 +136,8 @@ impl WatchLines {
         figures
     }
 
-    /// Summarizes a snippet when it ends; `None` for programs, which can compute it.
+    /// Summarizes a snippet when it ends. Returns `None` for JSON and CSV, because the programs
+    /// that read these formats can compute a summary themselves.
     pub fn format_conclusion(&self, name: &str, timing: Option<&SnippetTiming>) -> Option<String> {
         if matches!(self.format, ReportFormat::Json | ReportFormat::Csv) {
             return None;
@@ -224,7 +226,7 @@ fn format_text(figures: &[WatchFigure], now: Timestamp, line_index: usize) -> St
     text + &format!("{time}  {}\n", cells.collect::<Vec<_>>().join("  "))
 }
 
-/// The start of a snippet, which may be long.
+/// Returns the first line of a snippet, shortened to at most 24 characters.
 fn shorten_snippet(name: &str) -> String {
     let line = name.lines().next().unwrap_or_default();
     match line.chars().count() {

@@ -11,12 +11,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of symbolic links to follow to a file that does not exist yet, as in the kernel.
+/// Maximum number of symbolic links to follow to a file that does not exist yet. The kernel has the
+/// same limit.
 const MAX_LINKS: usize = 40;
 
-/// Maximum length, in bytes, of a word in which file names are searched for, and maximum number of
-/// positions in it where a name may begin, and where it may end.
+/// Words with more bytes than this are not searched for file names.
 const MAX_WORD_BYTES: usize = 4096;
+/// In each part of a word, at most this many positions are tried as the start of a name, and at
+/// most this many as its end.
 const MAX_POSITIONS: usize = 16;
 
 /// Identity of a file.
@@ -35,13 +37,13 @@ pub struct OutputFile {
     option: String,
     path: PathBuf,
     identity: FileIdentity,
-    /// Whether the command may write further, numbered files: `a.svg`, `a-2.svg`.
+    /// Whether the command may write additional, numbered files: `a.svg`, `a-2.svg`.
     is_numbered: bool,
 }
 
 impl FileIdentity {
-    /// Returns the identity of a regular file, or of one that could be created; `None` for devices
-    /// and pipes, where a write replaces nothing.
+    /// Returns the identity of a regular file, or of a file that could be created; `None` for
+    /// devices and pipes, where a write replaces nothing.
     fn of(path: &Path) -> Option<FileIdentity> {
         match fs::metadata(path) {
             Ok(data) => (data.is_file()).then(|| FileIdentity::Existing(data.dev(), data.ino())),
@@ -93,7 +95,7 @@ impl OutputFile {
         identity.is_some_and(|other| other == self.identity) || self.has_numbered(other)
     }
 
-    /// Returns whether `other` is named like a further file of this output: `a-2.svg` for `a.svg`.
+    /// Returns whether `other` is named like a numbered file of this output: `a-2.svg` for `a.svg`.
     fn has_numbered(&self, other: &Path) -> bool {
         if !self.is_numbered {
             return false;
@@ -141,8 +143,8 @@ pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rejects a word naming an existing file that an output would replace. Names are relative to
-/// `folder`.
+/// Rejects a word of a command line if it names an existing file that an output would replace.
+/// Names in the word are relative to `folder`.
 ///
 /// # Errors
 /// Fails like [`refuse_file`].
@@ -156,8 +158,8 @@ pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow:
     Ok(())
 }
 
-/// Rejects an input that an output would replace. In a definition file, checks the files it names
-/// as well.
+/// Rejects an input that an output would replace. If the input is a definition file (`.toml`),
+/// checks the files it names as well.
 ///
 /// # Errors
 /// Fails if an output would replace an input (the message names both), or the definition file

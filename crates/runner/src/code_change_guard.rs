@@ -1,9 +1,9 @@
-//! Rejects runs of code that changed during a session: otherwise one verdict would cover two
-//! programs.
+//! Rejects a run if its code changed during the session: otherwise one verdict would cover two
+//! different programs.
 //!
-//! Compares files with their state before the first run: small ones by content, large ones by size,
-//! modification time and inode. `harness::code_files` decides which files count. Start at
-//! [`CodeChangeGuard::check_files`].
+//! Compares each file with its state before the first run: a small file by its content, a large
+//! file by its size, modification time and inode. `harness::code_files` decides which files count.
+//! Start at [`CodeChangeGuard::check_files`].
 
 use speedwell_harness::{self as harness, BenchmarkJob};
 use speedwell_model::{FailureCause, Variant};
@@ -13,8 +13,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Files up to this size are compared by content if their metadata changed, so that rewriting
-/// identical content does not count as a change.
+/// If the metadata of a file changed, a file up to this size is compared by content, so that a file
+/// rewritten with the same content does not count as changed.
 const MAX_READ_BYTES: u64 = 1 << 20;
 
 /// Metadata that distinguishes two states of a file.
@@ -33,14 +33,15 @@ struct CodeFile {
     content: Option<u64>,
 }
 
-/// Files of all runs so far, by source file and variant name.
+/// Remembers the code files of all runs so far. The key is the source file of the benchmark and a
+/// name from [`variant_key`].
 #[derive(Debug, Default)]
 pub(super) struct CodeChangeGuard {
     files: HashMap<(PathBuf, String), Vec<CodeFile>>,
 }
 
 impl CodeChangeGuard {
-    /// Returns a failure if the next run would execute different code from the runs before it.
+    /// Returns a failure if the next run would execute other code than the runs before.
     pub fn check_files(&mut self, job: &BenchmarkJob, variant: &Variant) -> Option<FailureCause> {
         let key = (job.source.file.clone(), variant_key(job, variant));
         let files = self.files.entry(key).or_insert_with(|| {
@@ -60,7 +61,8 @@ impl CodeChangeGuard {
     }
 }
 
-/// Variant name; includes the label for jobs with snippets, which have files of their own.
+/// Returns the name of the variant. For a snippet, adds the label of the job, because each job with
+/// a snippet has files of its own.
 fn variant_key(job: &BenchmarkJob, variant: &Variant) -> String {
     match &job.snippet {
         Some(_) => format!("{}\n{}", variant.name, job.label),
@@ -101,7 +103,7 @@ impl FileStamp {
     }
 }
 
-/// Hashes the content of a small file.
+/// Hashes the content of a small file; returns `None` for a large one or one that cannot be read.
 fn hash_content(path: &Path) -> Option<u64> {
     let size = fs::metadata(path).ok()?.len();
     if size > MAX_READ_BYTES {

@@ -1,4 +1,5 @@
-//! Executes the slots of a plan in order and decides after each block which cases are settled.
+//! Executes the slots of a plan in order. After each block, decides which cases are settled, that
+//! is, need no more runs.
 //!
 //! Knows nothing about the store and the terminal: all results are reported as [`SessionEvent`]s.
 //! Start at [`execute`].
@@ -27,49 +28,49 @@ pub trait StoppingRule {
     /// Returns, for each open case, whether it is settled. Each element of `cases` holds all
     /// finished runs of one case, in execution order.
     ///
-    /// Rules keep state between calls: multiple-testing correction makes the cases depend on each
-    /// other.
+    /// A rule keeps state between calls, because the correction for multiple tests makes the
+    /// decision about one case depend on the others.
     fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool>;
 
-    /// Whether the rule inspects runs. If not, [`StoppingRule::settled_cases`] is never called and
-    /// runs are dropped when their block closes.
+    /// Whether the rule inspects runs. If it does not, [`StoppingRule::settled_cases`] is never
+    /// called, and runs are dropped when their block closes.
     fn inspects_runs(&self) -> bool {
         true
     }
 
-    /// Adds metrics that are derived from the ones that a run reported.
+    /// Adds metrics that can be computed from those that a run reported.
     fn derive_metrics(&self, _result: &mut RunResult) {}
 }
 
 /// Options for [`execute`], most of which describe the state of a resumed session.
 #[derive(Default)]
 pub struct ExecuteOptions {
-    /// Slots that are done already.
+    /// Slots that were completed before the session was resumed.
     pub completed_slots: BTreeSet<u32>,
     /// Runs of the session that is being resumed.
     pub previous_runs: Vec<Run>,
     /// Completed slots that yielded neither a run nor a failure.
     ///
-    /// `None` if they can be derived from `previous_runs`, which then holds all runs. For a rule
-    /// that does not inspect runs, `previous_runs` holds only those of
+    /// `None` if `previous_runs` holds all runs, because these slots can then be derived from it.
+    /// If the stopping rule does not inspect runs, `previous_runs` holds only the runs of
     /// [`SessionPlan::begun_slots`].
     pub empty_slots: Option<BTreeSet<u32>>,
-    /// Slots that failed already.
+    /// Completed slots that failed.
     pub failed_slots: BTreeSet<u32>,
-    /// Stops at the first failure.
+    /// Whether execution stops at the first failure.
     pub fail_fast: bool,
-    /// Stops after the first block that completes past this time.
+    /// Once more than this time has passed, execution stops at the end of the current block.
     pub time_budget: Option<Duration>,
 }
 
 /// How the execution of a plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEnd {
-    /// Every slot was executed or unnecessary.
+    /// Every slot was executed or needed no run, or the time budget was used up.
     Complete,
-    /// The user interrupted it.
+    /// The user interrupted the session.
     Interrupted,
-    /// A failure ended it because of `fail_fast`.
+    /// A failure ended the session because of `fail_fast`.
     Failed,
 }
 
@@ -121,7 +122,8 @@ pub fn execute(
                 outcome.session_end(options.fail_fast)
             });
         }
-        // When a session is resumed, the last case of a block may be done while others are not.
+        // `has_news` covers all cases of the block, not only the last one. When a session is
+        // resumed, the last case may already be complete although other cases have just run.
         let ends_round = later.first().is_none_or(|next| next.block != slot.block);
         if session_end == SessionEnd::Complete && has_news && ends_round {
             has_news = false;
@@ -144,16 +146,17 @@ pub fn execute(
     Ok(session_end)
 }
 
-/// Consecutive failures after which a variant of a case is abandoned: a benchmark that always fails
-/// needs no more evidence, and one that hangs costs its full timeout on every attempt.
+/// Number of consecutive failures after which a variant of a case is abandoned. Further attempts at
+/// a benchmark that always fails reveal nothing new, and a benchmark that hangs takes its full
+/// timeout on every attempt.
 const MAX_CONSECUTIVE_FAILURES: u32 = 2;
 
-/// Minimum number of runs to report a snippet alone when the others failed: with fewer runs there
-/// is no interval.
+/// If one variant of a snippet is abandoned, the other variants still run until each of them has
+/// this number of runs. With fewer runs, there would be no interval for them.
 const MIN_RUNS_ALONE: usize = 6;
 
-/// Maximum number of retries of a disturbed run; after them, its block is lost: a machine that
-/// disturbs three runs in a row will disturb the fourth.
+/// Maximum number of retries of a disturbed run. After the last retry, the block of the run is
+/// lost, because a machine that disturbs three runs in a row will also disturb the fourth.
 const MAX_DISTURBED_RETRIES: u32 = 2;
 
 /// Outcome of one slot.
@@ -165,7 +168,7 @@ pub(super) enum SlotOutcome {
 }
 
 impl SlotOutcome {
-    /// How the session ends because of this outcome; `Complete` if it continues.
+    /// Returns how the session ends because of this outcome; `Complete` means that it continues.
     fn session_end(self, fail_fast: bool) -> SessionEnd {
         match self {
             SlotOutcome::Interrupted => SessionEnd::Interrupted,
@@ -181,7 +184,7 @@ pub(super) struct SessionExecution<'a, 'o> {
     observers: &'a mut [&'o mut dyn SessionObserver],
     checksums: ChecksumLedger,
     unchanged: CodeChangeGuard,
-    /// Runs by job; without `keeps_closed_blocks`, only the runs of the open block.
+    /// Runs by job. If `keeps_closed_blocks` is false, only the runs of the open block.
     runs: HashMap<usize, Vec<Run>>,
     /// Whether runs are kept after their block closes.
     keeps_closed_blocks: bool,
@@ -228,8 +231,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(())
     }
 
-    /// Takes over the runs of a resumed session, retries disturbed runs of its last block, and
-    /// settles its cases again.
+    /// Takes over the runs of a resumed session, retries the disturbed runs of its last block, and
+    /// decides again which cases are settled.
     fn resume(
         &mut self,
         options: &ExecuteOptions,
@@ -242,7 +245,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             None => had_run.contains(&slot),
         };
         for run in previous_runs {
-            // Slots of a shard keep the numbers that they have in the whole plan.
+            // Search by number: the slots of a shard keep the numbers that they have in the whole
+            // plan.
             if let Ok(index) = slots.binary_search_by_key(&run.slot, |slot| slot.index) {
                 self.runs.entry(slots[index].job).or_default().push(run);
             }
@@ -290,7 +294,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     /// Runs slots with [`SessionExecution::run_slots`] and, at the end of a block, retries its
-    /// disturbed runs. `started_slots` are all slots up to and including these.
+    /// disturbed runs. `started_slots` are all slots of the plan up to the end of `group`.
     fn run_and_retry(
         &mut self,
         group: &[PlanSlot],
@@ -336,8 +340,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(outcome)
     }
 
-    /// Executes slots unless their case is settled, and closes their block. If the session ends
-    /// here, the block stays open.
+    /// Executes slots unless their case is settled. If they are the last slots of their block,
+    /// closes the block. If the session ends because of these slots, the block stays open.
     ///
     /// Returns `None` if the slots were skipped.
     fn run_unsettled_slots(
@@ -370,8 +374,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(outcome)
     }
 
-    /// Records notes and a failure from stopping services. These belong to no run; `slot` is the
-    /// last one that used the services.
+    /// Records the notes and the failure that arose when services were stopped. They belong to no
+    /// run; `slot` is the last slot that used the services.
     fn record_service_end(&mut self, slot: &PlanSlot, report: StageReport) -> anyhow::Result<()> {
         for note in &report.notes {
             self.emit(&SessionEvent::Note(note))?;
@@ -437,7 +441,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         })
     }
 
-    /// Fails slots if the code of one has changed since its first run. Returns whether it has.
+    /// If the code of a slot in `group` has changed since its first run, reports a failure and
+    /// marks all slots in `group` as done instead of running them. Returns whether the slots were
+    /// rejected in this way.
     fn reject_changed_code(&mut self, group: &[PlanSlot]) -> anyhow::Result<bool> {
         let plan = self.plan;
         let unchanged = &mut self.unchanged;
@@ -507,8 +513,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                 continue;
             }
             self.declare_metrics(&result)?;
-            // If a process failed after a valid report, its sample is kept; a faulty report has no
-            // sample.
+            // If the process failed only after a valid report, the reported samples are kept. A
+            // faulty report has no samples.
             let valid_result = match &failure {
                 None => Some(result),
                 Some(failure) => note_late_failure(result, &failure.cause),
@@ -550,7 +556,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
-            // Only a run with a process of its own can be disturbed.
+            // Kernel figures are recorded only for a run with a process of its own, so only such a
+            // run can be disturbed.
             kernel_stats: (attempt.usage).map(|_| attempt.kernel_stats.unwrap_or(kernel_stats)),
             rejected_by: None,
             machine: target_machine(self.plan),
@@ -579,8 +586,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(())
     }
 
-    /// Open jobs whose cases are all settled. The job of a file that starts its cases itself has
-    /// several cases.
+    /// Returns the jobs that were open so far and whose cases are now all settled. A job has
+    /// several cases if its file starts the cases itself.
     fn settled_jobs(&mut self) -> Vec<usize> {
         if !self.stopping_rule.inspects_runs() {
             return Vec::new();
@@ -622,7 +629,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         }
     }
 
-    /// Finishes the cases that are settled once a block of every case is complete.
+    /// Finishes the cases that are settled. Called when a block of every case is complete.
     pub fn settle_cases(&mut self, later: &[PlanSlot]) -> anyhow::Result<()> {
         for job in self.settled_jobs() {
             self.finish_case(job, later)?;
@@ -630,7 +637,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(())
     }
 
-    /// Finishes a case after one of its blocks if a variant of it is abandoned.
+    /// Finishes the case of `slot` if one of its variants is abandoned. Called when a block of the
+    /// case is complete.
     pub fn abandon_failing_case(
         &mut self,
         slot: &PlanSlot,
@@ -664,9 +672,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         })
     }
 
-    /// Whether more runs of a case are useless: a variant fails every time, so nothing can be
-    /// compared with it. For a snippet, the other variants are still worth reporting, given enough
-    /// runs.
+    /// Whether more runs of a case are useless, because one variant fails every time and cannot be
+    /// compared. The other variants of a snippet are worth reporting even then, so a snippet is
+    /// abandoned only when each of them has [`MIN_RUNS_ALONE`] runs.
     fn is_case_abandoned(&self, job: usize, runs: &[Run]) -> bool {
         let variants = 0..self.plan.variants.len();
         let (abandoned, others): (Vec<usize>, Vec<usize>) =
@@ -686,7 +694,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 }
 
-/// Index in the session of the machine that runs the target, if the target has its own.
+/// Returns the machine that runs the target, as an index into the machines of the session. Returns
+/// `None` if the target has no machine of its own.
 fn target_machine(plan: &SessionPlan) -> Option<u32> {
     let placement = plan.design.experiment.as_ref()?.placement.as_ref()?;
     u32::try_from(placement.target).ok()
@@ -746,7 +755,8 @@ fn group_by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
     cases.into_values().map(Cow::Owned).collect()
 }
 
-/// Returns the observation with a note if its process failed only after reporting it.
+/// If the process failed only after it had reported the result, returns the result with a note.
+/// Otherwise, returns `None`.
 fn note_late_failure(mut result: RunResult, cause: &FailureCause) -> Option<RunResult> {
     use FailureCause::{CleanupFailed, Exit, Signal};
     let is_after = match cause {
@@ -763,12 +773,14 @@ fn note_late_failure(mut result: RunResult, cause: &FailureCause) -> Option<RunR
     Some(result)
 }
 
-/// First checksum of every case, compared with later ones.
+/// Remembers the first checksum of every case and the variant that computed it, to compare later
+/// checksums with it.
 #[derive(Debug, Default)]
 pub(super) struct ChecksumLedger(HashMap<String, (String, String)>);
 
 impl ChecksumLedger {
-    /// Records a checksum. Returns the mismatch if it differs from the first.
+    /// Records the checksum of a result. Returns a failure if it differs from the first checksum of
+    /// the case.
     pub fn record_checksum(&mut self, result: &RunResult, variant: &str) -> Option<FailureCause> {
         let checksum = result.check.as_ref()?;
         let (first, first_variant) = self

@@ -1,4 +1,5 @@
-//! Executes plans and reports to observers; independent of the store, statistics and the terminal.
+//! Executes the plans of sessions and reports to observers. Does not depend on the store, the
+//! statistics or the terminal.
 
 mod code_change_guard;
 mod execute;

@@ -1,6 +1,7 @@
-//! Simulates random histories of a session on several machines: attempts die, are duplicated or
-//! torn, and are merged repeatedly in any order. The store must always hold what one machine would
-//! have written.
+//! Tests how the results of several machines are merged, by simulating random histories of a
+//! session. In these histories, attempts at a shard die, their output is damaged or read
+//! repeatedly, and blocks arrive in any order. In the end, the store must hold the same data as if
+//! a single machine had executed the session.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -26,8 +27,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// Cases that succeed, gain a second metric from some run on, fail occasionally, fail always, and
-/// report nothing.
+/// Cases of a fake benchmark. Some of their runs report additional metrics, fail, report nothing,
+/// or are disturbed; one variant of `n=3` always fails.
 const CASES: &str = "\
 case n=1
 old 100 101 102 103 104 105
@@ -130,7 +131,7 @@ fn test_session(plan: &SessionPlan, number: u64, machines: u32) -> Session {
     }
 }
 
-/// Everything the store holds about a session, except machines, times and its identity.
+/// Returns as text what the store holds about a session, except its id, machines and times.
 fn stored_text(store: &Store, number: i64) -> String {
     let mut session = store.load_session(number).unwrap();
     session.id = String::new();
@@ -149,7 +150,7 @@ fn stored_text(store: &Store, number: i64) -> String {
     )
 }
 
-/// Kills a worker after this many events.
+/// Simulates that a worker is killed after this many events.
 struct KillAfter(u64);
 
 impl SessionObserver for KillAfter {
@@ -167,14 +168,16 @@ impl RandomSource {
     }
 }
 
-/// One attempt: its spool, and how much of it has been read.
+/// One attempt at a shard. Holds the spool that the attempt wrote, and how much of the spool has
+/// been read.
 struct SpoolAttempt {
     shard: usize,
     origin: BlockOrigin,
     spool: Vec<u8>,
     read: usize,
     reader: SpoolReader,
-    /// Decisions about blocks that another attempt had delivered.
+    /// Decisions that this attempt made about blocks that another attempt had already delivered.
+    /// They are recorded when this attempt has ended.
     decisions: Vec<(u32, usize)>,
 }
 
@@ -260,7 +263,8 @@ impl MergeHistory<'_> {
         });
     }
 
-    /// Returns the text of a spool. If its worker died, it may be truncated or have a flipped bit.
+    /// Returns the text of a spool. If the worker that wrote the spool died, the text may be cut
+    /// off or have a flipped bit.
     fn damaged_spool(&mut self, path: &Path, died: bool) -> Vec<u8> {
         let mut text = std::fs::read(path).unwrap();
         std::fs::remove_file(path).unwrap();
@@ -274,7 +278,8 @@ impl MergeHistory<'_> {
         text
     }
 
-    /// Continues reading an attempt's spool, or rereads it from the beginning.
+    /// Reads and merges the next piece of an attempt's spool, or the first piece once more if
+    /// `again` is set.
     fn read_spool(
         &mut self,
         at: usize,
@@ -323,7 +328,8 @@ impl MergeHistory<'_> {
         }
     }
 
-    /// Runs until all shards are complete. Returns how many blocks were refused.
+    /// Runs and merges attempts until all shards are complete. Returns the number of the session,
+    /// and how many blocks were refused.
     fn run_history(mut self, store: &mut Store, id: u64, folder: &Path) -> (i64, u32) {
         let text = serde_json::to_string(self.whole_plan).unwrap();
         let machines = self.parts.len() as u32;
@@ -336,7 +342,7 @@ impl MergeHistory<'_> {
             if !self.done.contains(&shard) && (!is_open || self.dice.below(12) == 0) {
                 self.run_attempt(shard, store, number, folder);
             }
-            // The coordinator may have been killed in between.
+            // Merge as if the coordinator had been killed and started again in between.
             let mut merger = store.resume_merging(number).unwrap();
             for _ in 0..=self.dice.below(4) {
                 let at = self.dice.below(self.attempts.len() as u64) as usize;
@@ -408,7 +414,7 @@ fn check_histories(count: u64) {
     assert!(u64::from(refused) > count / 10, "no doubles: {refused}");
 }
 
-/// Settles nothing; may declare that it does not inspect runs.
+/// A rule that settles nothing. `looks` says whether it inspects runs.
 struct NeverSettle {
     looks: bool,
 }
@@ -425,7 +431,8 @@ impl StoppingRule for NeverSettle {
 }
 
 /// Records a session that is killed after `events` events and then resumed, with a stopping rule
-/// that inspects runs or not. Returns the stored session, and whether it had ended before.
+/// that inspects runs or not. Returns the stored session, and whether it ended without being
+/// killed.
 fn kill_and_resume(
     store: &mut Store,
     whole_plan: &SessionPlan,

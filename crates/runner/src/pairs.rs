@@ -1,9 +1,9 @@
 //! Runs both sides of a pair at the same time on one processor.
 //!
-//! Whatever slows the machine during a pair slows both sides within milliseconds, and waiting for
-//! the processor is not part of processor time. This module decides which processor the two share,
-//! how long their time slices are, and which of their metrics are meaningful. Start at
-//! [`run_concurrently`].
+//! The two sides take turns on the processor every few milliseconds, so whatever slows the machine
+//! slows both of them, and the time that a side waits for its turn does not count as processor
+//! time. This module decides which processor the two sides share, how long their time slices are,
+//! and which of their metrics are meaningful. Start at [`run_concurrently`].
 
 use speedwell_harness::plan::{PlanSlot, SessionPlan};
 use speedwell_harness::{RunOutcome, RunResult};
@@ -15,8 +15,8 @@ use std::time::Duration;
 /// Time slice of one side: long enough that caches are warm for most of it.
 const PAIR_TIME_SLICE: TimeSlice = TimeSlice(Duration::from_millis(20));
 
-/// Draws one of the usable processors, which the runs of this block share; `None` unless runs are
-/// paired.
+/// Draws the processor that the runs of this block share, from all usable processors. Returns
+/// `None` unless runs are paired.
 pub(super) fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
     if plan.design.order != RunOrder::Paired {
         return None;
@@ -32,15 +32,15 @@ pub(super) fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
         .map(|&cpu| CpuSet::from_iter([cpu]))
 }
 
-/// Performs all slots at once, starting them in order.
+/// Performs all slots at the same time, and starts them in order.
 pub(super) fn run_concurrently(
     slots: &[PlanSlot],
     perform: impl Fn(&PlanSlot) -> RunOutcome + Sync,
 ) -> Vec<RunOutcome> {
     let perform = &perform;
     let run_with_slice = |slot| {
-        // Children inherit the slice from the starting thread. Kernels without custom slices use
-        // their shorter default.
+        // The processes of a run inherit the time slice from the thread that starts them. A kernel
+        // without custom slices uses its default, which is shorter.
         let _ = PAIR_TIME_SLICE.apply();
         perform(slot)
     };
@@ -57,11 +57,11 @@ pub(super) fn run_concurrently(
     })
 }
 
-/// Puts processor time first, so that it is the metric compared. Paired runs keep no other metric:
-/// any other time includes the partner's slices.
+/// Puts processor time first, so that it is the metric that is compared. Paired runs keep no other
+/// metric, because any other time includes the time slices of the other side.
 ///
 /// # Errors
-/// Fails if the observation has no processor time.
+/// Fails if the result has no processor time.
 pub(super) fn prefer_processor_time(
     result: &mut RunResult,
     order: RunOrder,

@@ -22,7 +22,8 @@ pub struct RehearsalResult {
     pub failure: Option<StepFailure>,
 }
 
-/// Performs job number `job` once under variant number `variant`, as briefly as its harness can.
+/// Performs the job with index `job` once under the variant with index `variant`, as briefly as its
+/// harness can.
 pub fn rehearse(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResult {
     let slot = PlanSlot {
         index: 0,
@@ -44,7 +45,8 @@ pub fn rehearse(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResu
     };
     for mut result in attempt.observations {
         if plan.sampling.clock == ComparedClock::Cpu {
-            // A job without processor time fails in every run, and is reported there.
+            // Ignore the error if a job reports no processor time: its measured runs will fail and
+            // report that.
             let _ = pairs::prefer_processor_time(&mut result, plan.design.order);
         }
         let names = result.metrics.into_iter().map(|metric| metric.name);

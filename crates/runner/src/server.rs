@@ -1,6 +1,7 @@
-//! Starts a local server: determines when it is ready, and whether it is the process that listens.
+//! Starts a local server, and determines when it is ready and whether it is really the process that
+//! listens at its address.
 //!
-//! Decides whose responses are measured. Knows nothing about the requests. Start at
+//! This module decides whose responses are measured. It knows nothing about the requests. Start at
 //! [`wait_until_ready`], which every server goes through, or at [`LoadServer::start`] for the
 //! server of a load.
 
@@ -19,14 +20,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Timeout of one connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Lines of stderr kept from a server that died.
+/// Number of lines that are kept from the stderr of a server that died.
 pub const TAIL_LINES: usize = 20;
 
 /// Why a server is not ready.
 pub enum ReadinessFailure {
-    /// It may become ready.
+    /// The server may still become ready. The text says what is missing.
     NotYet(String),
-    /// It cannot become ready.
+    /// The server cannot become ready, for this reason.
     Never(String),
 }
 
@@ -34,11 +35,11 @@ pub enum ReadinessFailure {
 pub enum StartFailure {
     /// The user interrupted the wait.
     Interrupted,
-    /// It ended first.
+    /// The server ended before it was ready.
     Ended,
-    /// It cannot become ready, for this reason.
+    /// The server cannot become ready, for this reason.
     Never(String),
-    /// It was not ready in time; this was still missing.
+    /// The server was not ready in time. The text says what was still missing.
     TooSlow(String),
 }
 
@@ -56,8 +57,8 @@ impl StartFailure {
     }
 }
 
-/// Polls `check` until it succeeds, at most for `limit` by the clock of the service. Returns its
-/// result and the real time since `begin`, in nanoseconds.
+/// Polls `check` until it succeeds, at most for `limit` by the clock of the service. Returns the
+/// result of `check`, and the real time since `begin` in nanoseconds.
 ///
 /// # Errors
 /// See [`StartFailure`].
@@ -130,7 +131,7 @@ pub fn free_port(host: IpAddr) -> std::io::Result<u16> {
 pub fn shell_server(command: &str) -> ProcessSpec {
     ProcessSpec {
         limit: UNLIMITED,
-        // The server may be a harness, too, and must not inherit this process's private channel.
+        // The server may itself be a harness. It must not use the private channel of this process.
         unset: vec!["SPEEDWELL_FDS".to_owned()],
         ..ProcessSpec::new("/bin/sh").args(["-c", command])
     }
@@ -146,8 +147,8 @@ pub struct LoadServer {
 }
 
 impl LoadServer {
-    /// Starts the server, which messages call `command`, and waits until one of the addresses
-    /// accepts connections.
+    /// Starts the server and waits until one of the addresses accepts connections. Messages use
+    /// `command` as the name of the server.
     ///
     /// # Errors
     /// Fails if the addresses are in use already, the command ends or does not accept connections
@@ -210,7 +211,7 @@ impl LoadServer {
     /// Stops the server.
     ///
     /// # Errors
-    /// Fails if waiting for it to exit fails.
+    /// Fails if waiting for the exit of the server fails.
     pub fn stop(self) -> anyhow::Result<ServerOutcome> {
         let after_ns = process::cpu_ns_of(self.service.pid());
         let cpu_ns = after_ns.zip(self.cpu_before_ns);
@@ -249,7 +250,8 @@ fn listening_sockets(address: &ServerAddress) -> BTreeSet<u64> {
     }
 }
 
-/// Whether an address belongs to this machine, so that its sockets are in our tables.
+/// Whether an address belongs to this machine. Only then does our kernel know which process listens
+/// at it.
 fn is_local(address: &ServerAddress) -> bool {
     match address {
         ServerAddress::Internet(socket) => TcpListener::bind((socket.ip(), 0)).is_ok(),
@@ -270,8 +272,8 @@ fn check_not_in_use(addresses: &[ServerAddress]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that a process started by the command owns the listening socket. Returns a warning if
-/// that cannot be determined.
+/// Checks that a process started by the command owns the listening socket. Returns a warning if the
+/// owner cannot be determined.
 fn check_owner(
     service: &ServiceProcess,
     command: &str,
@@ -335,7 +337,7 @@ fn start_timeout_error(
     )
 }
 
-/// Appends a server's output to a message.
+/// Formats a server's output for the end of a message.
 fn quote_output(tail: &str) -> String {
     if tail.is_empty() {
         String::new()

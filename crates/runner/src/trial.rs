@@ -16,8 +16,9 @@ enum TrialEvent {
     Ended(usize, Box<RunOutcome>),
 }
 
-/// Executes each job of `plan` once under its first variant, or under all variants for an
-/// experiment, up to `max_threads` jobs at a time since nothing is measured.
+/// Executes each job of `plan` once under the first variant. If the plan is for an experiment,
+/// executes each job once under every variant. Runs up to `max_threads` jobs at a time, because
+/// nothing is measured.
 ///
 /// # Errors
 /// Fails if an observer failed. Failures of tried programs are events, not errors.
@@ -68,8 +69,8 @@ pub fn try_all(
     Ok(session_end)
 }
 
-/// Number of variants tried: all for an experiment, because its variants differ in more than the
-/// program.
+/// Returns the number of variants to try. For an experiment these are all variants, because they
+/// differ in more than the program.
 fn count_tried_variants(plan: &SessionPlan) -> usize {
     match plan.design.experiment {
         Some(_) => plan.variants.len(),
@@ -77,7 +78,7 @@ fn count_tried_variants(plan: &SessionPlan) -> usize {
     }
 }
 
-/// Takes jobs until none are left or `stop` is set.
+/// Executes one job after the other until no job is left or `stop` is set.
 fn run_worker(
     plan: &SessionPlan,
     experiment: Option<&Experiment>,
@@ -110,7 +111,7 @@ fn run_worker(
             experiment,
             kept: None,
         };
-        // A closed channel means that the receiver has stopped.
+        // Sending fails only if the receiver has stopped.
         if sender.send(TrialEvent::Begins(slot)).is_err()
             || sender
                 .send(TrialEvent::Ended(slot, Box::new(try_job(job, &context))))
@@ -121,9 +122,9 @@ fn run_worker(
     }
 }
 
-/// Performs a job with the small values of a trial; if it fails, retries with the regular values.
-/// Speedwell chose the small ones, so a conflict with another parameter says nothing about the
-/// file.
+/// Performs a job with the small parameter values of a trial. If that fails, performs it again with
+/// the regular values. Speedwell chose the small values itself, so a conflict between them and
+/// another parameter is not an error of the benchmark file.
 fn try_job(job: &BenchmarkJob, context: &RunContext<'_>) -> RunOutcome {
     let harness = harness::harness_for(job.source.kind);
     let perform = |job: &BenchmarkJob| harness.perform_job(&job.under(context.variant), context);
@@ -162,8 +163,8 @@ fn emit_trial_event(
     if attempt.interrupted {
         return Ok(false);
     }
-    // An experiment that failed at a stage reports its earlier observations, which do not make a
-    // run.
+    // An experiment that failed at a stage still reports what it observed before. Such observations
+    // are not a complete run.
     let failed_at_stage =
         |failure: &StepFailure| matches!(failure.cause, FailureCause::Stage { .. });
     let works = !attempt.failure.as_ref().is_some_and(failed_at_stage);

@@ -1,8 +1,8 @@
-//! Sends a single request to check that this is the intended server and that its response is
+//! Sends a single request to check that the intended server answers and that its response is
 //! correct.
 //!
-//! Start at [`verify_target`] for the probe before a load, at [`check_response`] for the rules of
-//! an experiment.
+//! Start at [`verify_target`] for the probe before a load, and at [`check_response`] for the rules
+//! of an experiment.
 
 use crate::load::{self, LoadJob, format_address};
 use anyhow::{Context, bail, ensure};
@@ -21,7 +21,7 @@ const MAX_REDIRECTS: usize = 20;
 /// Header fields that must not be sent to another host.
 const SECRET_HEADERS: [&str; 2] = ["authorization", "cookie"];
 
-/// Bytes of a wrong body that are shown.
+/// Maximum number of bytes that a message shows from a wrong body.
 const MAX_SHOWN_BYTES: usize = 120;
 
 /// A response, and how it was reached.
@@ -34,10 +34,10 @@ pub struct ProbeResult {
 }
 
 /// Sends the first request of a job once, following redirects if the load says so. Returns the job
-/// for the final URL and the response there.
+/// with the final URL, and the response from that URL.
 ///
 /// # Errors
-/// Fails if there is no complete response, or it is not a success.
+/// Fails if there is no complete response, or if the response is not a success.
 pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeResult)> {
     let mut redirected_from = Vec::new();
     loop {
@@ -154,10 +154,11 @@ fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
     )
 }
 
-/// Checks a server's response to one request of this load at `url`.
+/// Sends one request of this load to `url`, or to the path that the rules name, and checks the
+/// response.
 ///
 /// # Errors
-/// Fails if there is no response, or it violates the rules.
+/// Fails if there is no response, or if the response violates the rules.
 pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Result<(), String> {
     let url = match &rules.path {
         Some(path) => replace_path(url, path),
@@ -226,7 +227,7 @@ fn body_excerpt(probe: &ProbeResponse) -> String {
     format!("; the body begins with '{}'", excerpt.trim_end())
 }
 
-/// Explains how a body violates the rule, if it does.
+/// Explains how a body violates the rule; `None` if it does not.
 fn body_violation(rule: &BodyRule, probe: &ProbeResponse) -> Option<String> {
     let text = String::from_utf8_lossy(&probe.body);
     let json = || {

@@ -1,14 +1,18 @@
-//! Checks out and builds revisions once, in linked worktrees in the cache folder instead of the
-//! user's checkout.
+//! Checks out and builds each revision once, in a linked worktree in the cache folder, so that the
+//! user's checkout stays as it is.
 //!
 //! Git's metadata of a worktree (gitrepository-layout(5)) is in the cache folder as well, so the
-//! user's repository shows nothing of Speedwell's, even after a killed process.
+//! user's repository never shows a trace of Speedwell, even if Speedwell was killed.
 //!
-//! Decides which folder belongs to a revision and its build command, when a build is reused, and
-//! which ones are evicted. A lock on the folder around a worktree means that it is being built
-//! (exclusive) or measured (shared); the kernel releases it with the process, so leftovers of a
-//! killed process are unlocked and unfinished. Knows nothing about measurements. Start at
-//! [`Checkout::find`], then [`prepare_worktree`].
+//! This module decides which folder belongs to a revision and its build command, when a worktree is
+//! used again, and when it is evicted. It knows nothing about measurements.
+//!
+//! The folder around a worktree is locked while the worktree is built (exclusive lock) or measured
+//! (shared lock). The kernel releases the lock when the process ends, so a worktree that a killed
+//! process left behind is not locked. It is recognized as incomplete because it has no
+//! `BUILT_MARKER`.
+//!
+//! Start at [`Checkout::find`], then [`prepare_worktree`].
 
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_environment::{GitError, GitRepository, REPOSITORY_VARIABLES};
@@ -34,28 +38,31 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of a checkout: a large repository takes long on a busy machine.
 const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Lines of a failed build's output that are shown.
+/// Maximum number of lines that a message shows from the output of a failed build.
 const MAX_SHOWN_LINES: usize = 20;
 
-/// Marks a worktree as complete and built; its modification time is the last use.
+/// File that marks a worktree as complete and built; its modification time is the time of the last
+/// use.
 const BUILT_MARKER: &str = "built";
 
-/// Holds the whole output of a build.
+/// File with the whole output of a build.
 const OUTPUT_FILE: &str = "output";
 
 /// Folder with git's metadata of the worktree.
 const GIT_FOLDER: &str = "git";
 
-/// Names the repository in which earlier versions of Speedwell registered a worktree.
+/// File that names the repository in which an earlier version of Speedwell registered the worktree.
 const REPOSITORY_FILE: &str = "repository";
 
-/// Folder that keeps the revision's own files, as checked out and built, while others replace them.
+/// Folder that keeps the revision's own files, as checked out and built, while other files replace
+/// them in the worktree.
 const ORIGINALS_FOLDER: &str = "originals";
 
-/// Format version of a worktree and its metadata. Other versions are rebuilt.
+/// Format version of a worktree and its metadata. A worktree with another version is built again.
 const FORMAT_VERSION: u32 = 2;
 
-/// Lists the files of the worktree that were replaced, for example by those of the user.
+/// File that lists which files of the worktree were replaced, for example by files of the user's
+/// checkout.
 const REPLACED_LIST: &str = "placed";
 
 /// Locks held by this process, each with the folder that it locks.
@@ -85,7 +92,7 @@ impl Checkout {
     /// Finds the checkout that contains the folder.
     ///
     /// # Errors
-    /// Fails if there is none, or git is missing.
+    /// Fails if no checkout contains the folder, or if git is missing.
     pub fn find(folder: &Path) -> Result<Checkout> {
         let rev_parse =
             |arguments: &[&str]| query_git(folder, &[&["rev-parse"], arguments].concat());
@@ -109,10 +116,10 @@ impl Checkout {
         })
     }
 
-    /// Resolves a typed revision to a commit.
+    /// Resolves a revision, as the user typed it, to a commit.
     ///
     /// # Errors
-    /// Fails if there is none; the message suggests the nearest known name.
+    /// Fails if there is no such commit; the message suggests the nearest known name.
     pub fn resolve_commit(&self, typed: &str) -> Result<ResolvedCommit> {
         let rev_parse = |suffix: &str| {
             let name = format!("{typed}{suffix}");
@@ -240,7 +247,8 @@ pub fn release_worktree(worktree: &VariantWorktree) {
 /// replaced.
 ///
 /// # Errors
-/// Fails if a file cannot be written, or another process measures with different contents of it.
+/// Fails if a file cannot be written, or if another process is measuring with other contents of the
+/// file.
 pub fn replace_files(
     worktree: &VariantWorktree,
     replacements: &[(PathBuf, Vec<u8>)],
@@ -278,15 +286,15 @@ pub fn replace_files(
             );
         }
         entry.replace_and_restore(worktree, &others, replacements)?;
-        // Between the two locks, another process may replace files in turn, so check everything
-        // once more.
+        // The lock is not held while it changes from exclusive to shared, so another process may
+        // replace files in between. The loop therefore checks everything once more.
         lock.lock_shared()?;
     }
 }
 
-/// Returns which of the checkout's files are artifacts, which each revision must build itself:
-/// files that git ignores in the checkout, and files in no commit that the build of the worktree
-/// has produced.
+/// Returns which of the given files of the checkout are artifacts, which each revision must build
+/// for itself. Artifacts are files that git ignores in the checkout, and files that are in no
+/// commit but that the build of the worktree has produced.
 pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     let is_inside = |path: &&PathBuf| path.starts_with(&worktree.checkout) && path.is_file();
     let checkout_files: Vec<PathBuf> = files.iter().filter(is_inside).cloned().collect();
@@ -313,7 +321,7 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
     artifacts
 }
 
-/// Returns which of the checkout's files are in its last commit or in the index.
+/// Returns which of the given files of the checkout are in its last commit or in the index.
 pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     list_files(checkout, &[], files)
 }
@@ -341,7 +349,7 @@ fn held_locks() -> MutexGuard<'static, Vec<(PathBuf, File)>> {
     HELD_LOCKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Cache entry: the folder around a worktree, with its metadata.
+/// Entry of the cache: the folder that holds a worktree and its metadata.
 struct WorktreeEntry(PathBuf);
 
 impl WorktreeEntry {
@@ -393,7 +401,7 @@ impl WorktreeEntry {
             .ok()
     }
 
-    /// Checks the commit out and builds it, after removing leftovers of earlier attempts.
+    /// Removes what earlier attempts left behind, then checks out the commit and builds it.
     fn create(
         &self,
         worktree: &VariantWorktree,
@@ -422,7 +430,7 @@ impl WorktreeEntry {
             .with_context(|| format!("cannot write '{}'", marker.display()))
     }
 
-    /// Makes an empty folder a worktree of the repository, as `git worktree add --no-checkout`
+    /// Creates a worktree of the repository without any files, as `git worktree add --no-checkout`
     /// does.
     fn link_repository(&self, worktree: &VariantWorktree) -> Result<()> {
         let repository = query_git(&worktree.checkout, &["rev-parse", "--git-common-dir"])?;
@@ -501,14 +509,15 @@ impl WorktreeEntry {
             self.keep_original(worktree, path)
                 .with_context(|| error_context(path))?;
         }
-        // Record the files first, so that the next process knows what a killed process has begun.
+        // Record the files before replacing them. If this process is killed in between, the next
+        // process knows which files may have been replaced.
         let all_replaced: BTreeSet<PathBuf> = already_replaced
             .into_iter()
             .chain(replacements.iter().map(|(path, _)| path.clone()))
             .collect();
         self.record_replaced(all_replaced.iter())?;
         for path in others {
-            // A file that the revision does not have must be gone.
+            // Remove the file even if the revision has no file of its own to put in its place.
             let _ = fs::remove_file(path);
             let original = self.original_path(worktree, path);
             if original.is_file() {
@@ -533,13 +542,14 @@ impl WorktreeEntry {
         self.record_replaced(replacements.iter().map(|(path, _)| path))
     }
 
-    /// Where the revision's file is kept while another one replaces it.
+    /// Returns the path at which the revision's own file is kept while another file replaces it.
     fn original_path(&self, worktree: &VariantWorktree, path: &Path) -> PathBuf {
         let inside = path.strip_prefix(&worktree.folder).unwrap_or(path);
         self.0.join(ORIGINALS_FOLDER).join(inside)
     }
 
-    /// Saves the revision's file, which only its build may be able to produce.
+    /// Saves the revision's own file, because perhaps only the build of the revision can produce
+    /// it.
     fn keep_original(&self, worktree: &VariantWorktree, path: &Path) -> Result<()> {
         if path.is_file() {
             let original = self.original_path(worktree, path);
@@ -555,7 +565,8 @@ impl WorktreeEntry {
             .context("cannot record which files were replaced")
     }
 
-    /// Evicts the least recently used worktrees to make room for one more, and unfinished ones.
+    /// Evicts unfinished worktrees, and as many of the least recently used worktrees as needed to
+    /// make room for one more. Worktrees in use are locked and stay.
     fn evict_unused(&self) {
         let siblings = self.0.parent().and_then(|parent| fs::read_dir(parent).ok());
         let mut others: Vec<WorktreeEntry> = siblings
@@ -583,7 +594,7 @@ impl WorktreeEntry {
     }
 
     /// Removes the worktree and git's metadata of it. If something cannot be removed, the next
-    /// attempt fails and reports it.
+    /// attempt to create the worktree fails and reports it.
     fn remove_contents(&self) {
         let _ = fs::remove_file(self.0.join(BUILT_MARKER));
         let repository = fs::read_to_string(self.0.join(REPOSITORY_FILE)).map(PathBuf::from);
@@ -603,7 +614,7 @@ impl WorktreeEntry {
     }
 }
 
-/// Identifies revision and build of a worktree.
+/// Returns a text that identifies the revision and the build of a worktree.
 fn worktree_identity(worktree: &VariantWorktree) -> String {
     let build = worktree.build.as_ref().map_or(String::new(), |build| {
         format!("{}\n{}", build.directory.display(), build.command)
@@ -611,7 +622,7 @@ fn worktree_identity(worktree: &VariantWorktree) -> String {
     format!("{FORMAT_VERSION}\n{}\n{build}\n", worktree.revision)
 }
 
-/// Environment variables of builds and measured processes.
+/// Returns the environment variables that builds and measured processes get.
 pub fn worktree_variables(worktree: &VariantWorktree) -> Vec<(String, String)> {
     let folder = worktree.folder.to_string_lossy().into_owned();
     vec![
@@ -678,7 +689,7 @@ fn update_submodules(checkout: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Queries git.
+/// Runs a git command that only reads, and returns its output.
 fn query_git(folder: &Path, arguments: &[&str]) -> Result<String, GitError> {
     GitRepository::for_folder(folder, QUERY_TIMEOUT).git_output(arguments)
 }
@@ -695,8 +706,8 @@ mod tests {
     use super::*;
     use speedwell_fixtures::FakeRepo;
 
-    /// Creates a repository with a file `speed`, and a worktree of its first commit that is ready;
-    /// `None` without git.
+    /// Creates a repository with a file `speed`, and prepares a worktree of its first commit.
+    /// Returns `None` if git is missing.
     fn create_worktree(folder: &Path) -> Option<VariantWorktree> {
         let checkout = folder.join("checkout");
         let history = FakeRepo::init(&checkout)?;
@@ -752,7 +763,7 @@ mod tests {
         let listed = |at: &Path| query_git(at, &["worktree", "list"]).unwrap();
         assert_eq!(listed(&worktree.checkout).lines().count(), 1);
         assert!(!worktree.checkout.join(".git/worktrees").exists());
-        // It is still a checkout of its own, for builds that query git.
+        // The worktree is still a checkout of its own, for builds that query git.
         assert_eq!(
             query_git(&worktree.folder, &["rev-parse", "HEAD"]).unwrap(),
             worktree.revision

@@ -1,8 +1,8 @@
-//! Static files compiled into the program, served under names that contain a digest of their
+//! Serves static files that are compiled into the program. Their names contain a digest of their
 //! content.
 //!
-//! A name always stands for the same content, so browsers may cache it forever. Request paths are
-//! only looked up in the table: they are not decoded and never reach the file system.
+//! A name always stands for the same content, so browsers may cache a file forever. Request paths
+//! are only looked up in the table: they are not decoded and never reach the file system.
 
 use crate::compression::accepts_gzip;
 use axum::Router;
@@ -47,7 +47,8 @@ struct AssetFile {
 }
 
 impl AssetTable {
-    /// Creates a table of these names and contents below a folder such as `/static/`.
+    /// Creates a table of files, given by name and content, that are served below a folder such as
+    /// `/static/`.
     pub fn new(
         folder: &str,
         files: impl IntoIterator<Item = (&'static str, &'static [u8])>,
@@ -137,7 +138,7 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// Returns the compressed bytes if they are smaller.
+/// Returns the compressed bytes if they are fewer than the original ones.
 fn compress_bytes(bytes: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).ok()?;

@@ -1,4 +1,4 @@
-//! Thread pools for blocking work, such as database queries, with a short queue in front.
+//! Runs blocking work, such as database queries, on a pool of threads with a short queue in front.
 //!
 //! A longer queue would only make every client wait. Requests that find the queue full are rejected
 //! immediately with `Retry-After`, and [`BlockingPool::run_within`] also rejects requests that have
@@ -24,8 +24,9 @@ const RETRY_AFTER_S: u64 = 5;
 /// Timeouts for expensive requests.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueTimeouts {
-    /// Maximum wait before the work starts. Applies to each of the two waits of a request that
-    /// needs a permit of [`crate::client_limiter::ClientLimiter`] and then a thread.
+    /// Maximum wait before the work starts. A request that first waits for a permit of
+    /// [`crate::client_limiter::ClientLimiter`] and then for a thread may wait this long for each
+    /// of them.
     pub queued: Duration,
     /// Maximum wait while the work runs.
     pub running: Duration,
@@ -90,7 +91,8 @@ impl BlockingPool {
             if sender.is_closed() {
                 return;
             }
-            // Unwind safe: a panicking job leaves no state behind that other jobs use.
+            // This is unwind safe, because a panicking job leaves no state behind that other jobs
+            // use.
             if let Ok(value) = catch_unwind(AssertUnwindSafe(work)) {
                 drop(sender.send(value));
             }
@@ -109,12 +111,12 @@ impl BlockingPool {
 }
 
 impl BlockingPool {
-    /// Like [`BlockingPool::run`], with timeouts, for work that may take long. Work that exceeds
-    /// its running time continues, so that a result it caches is ready for the next request. Work
-    /// that no thread picks up in time is dropped.
+    /// Does the same as [`BlockingPool::run`] with timeouts, for work that may take long. If the
+    /// work runs for too long, it continues after the error: it may cache its result, which is then
+    /// ready for the next request. If no thread starts the work in time, it is dropped.
     ///
     /// # Errors
-    /// As for [`BlockingPool::run`]; 503 if either timeout expires.
+    /// Returns the same errors as [`BlockingPool::run`], and 503 if either timeout expires.
     pub async fn run_within<T: Send + 'static>(
         &self,
         timeouts: QueueTimeouts,
@@ -152,14 +154,16 @@ impl BlockingPool {
     }
 }
 
-/// Returns the error for work that did not start in time; `whose` names the requests it waited for.
+/// Returns the error for work that did not start in time. `whose` says for whose requests the work
+/// waited.
 pub(crate) fn queue_timeout_error(whose: &str, timeouts: QueueTimeouts) -> HttpError {
     let seconds = timeouts.queued.as_secs();
     let message = format!("the request waited longer than {seconds} s for {whose}");
     HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(RETRY_AFTER_S)
 }
 
-/// Lowers the priority of the calling thread, for background work. On Linux, nice(2) is per thread.
+/// Lowers the priority of the calling thread, for background work. On Linux, nice(2) changes only
+/// the calling thread, not the whole process.
 pub fn lower_priority() {
     // Lowering the priority needs no privileges.
     let _ = rustix::process::nice(10);
@@ -240,7 +244,7 @@ mod tests {
         assert_eq!(quick, Ok(5));
     }
 
-    /// Polls a future once; true if it is still pending.
+    /// Polls a future once. Returns whether it is still pending.
     fn is_pending<F: Future>(future: &mut Pin<Box<F>>) -> bool {
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         future.as_mut().poll(&mut cx).is_pending()

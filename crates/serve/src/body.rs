@@ -1,8 +1,9 @@
 //! Enforces the size limit and the minimum rate of request bodies.
 //!
-//! A handler that reads a rejected body gets an error, and the refusal is kept. The gate sends that
-//! refusal as the response, whatever the handler made of the error. Only time spent waiting for the
-//! client counts towards the rate.
+//! When a body breaks a limit, the handler that reads it gets an error, and a refusal is kept in a
+//! [`BodyErrorSlot`]. The request pipeline sends this refusal as the response, no matter how the
+//! handler responds to the error. The rate counts only the time that is spent waiting for the
+//! client.
 
 use crate::http_error::HttpError;
 use crate::options::ServerLimits;
@@ -16,7 +17,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Passes the refusal of a rejected body to the gate.
+/// Passes the refusal of a rejected body to the request pipeline.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BodyErrorSlot(Arc<OnceLock<HttpError>>);
 
@@ -57,7 +58,7 @@ pub(crate) fn body_too_large(limit: u64) -> HttpError {
     .with_hint("send it in several requests")
 }
 
-/// Body with a size limit and a minimum rate.
+/// Request body with a size limit and a minimum rate.
 pub(crate) struct LimitedBody<B> {
     body: B,
     error_slot: BodyErrorSlot,
@@ -95,7 +96,8 @@ impl<B> LimitedBody<B> {
         Ok(())
     }
 
-    /// Becomes ready when the client has taken longer than the bytes sent so far allow.
+    /// Becomes ready when the client has taken too much time for the number of bytes that it has
+    /// sent.
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<RejectedBody> {
         let allowed_by_rate = Duration::from_millis(self.received * 1000 / self.bytes_per_s);
         let remaining = (self.grace + allowed_by_rate).saturating_sub(self.waited);
@@ -203,7 +205,8 @@ mod tests {
         );
     }
 
-    /// Paused time advances only when all tasks are idle, so the timing is exact.
+    /// The clock of the test is paused and advances only when all tasks are idle, so the timing is
+    /// exact.
     #[tokio::test(start_paused = true)]
     async fn a_body_may_take_ten_seconds_and_one_more_for_each_kilobyte() {
         let fault = BodyErrorSlot::default();

@@ -1,5 +1,5 @@
-//! Identifies the client of a request, and the name by which the client addresses this server, with
-//! or without a proxy in between.
+//! Identifies the client of a request, and the name that the client uses for this server. There may
+//! be a proxy between them.
 //!
 //! Forwarded header fields are trusted only from the proxy configured at startup; handlers never
 //! see them.
@@ -42,7 +42,7 @@ impl ClientInfo {
     }
 }
 
-/// Properties of a connection known before its first request.
+/// Properties of a connection that are known before its first request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionInfo {
     pub listener: ListenerOrigin,
@@ -51,7 +51,7 @@ pub(crate) struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
-    /// Whether the request bypassed the TLS-terminating proxy and came in plain text.
+    /// Whether a proxy is configured, but the request came in plain text from somewhere else.
     pub(crate) fn bypasses_proxy(&self, proxy: Option<TrustedProxy>) -> bool {
         proxy.is_some() && !self.tls && !self.is_from_proxy(proxy)
     }
@@ -123,7 +123,7 @@ struct ForwardedFields {
 }
 
 impl ForwardedFields {
-    /// Reads the last entry of each list, the one the proxy itself appended.
+    /// Reads the last entry of each list, which is the one that the trusted proxy appended.
     fn read(headers: &HeaderMap) -> ForwardedFields {
         let last = |name: &HeaderName| {
             let value = headers.get_all(name).iter().next_back()?.to_str().ok()?;

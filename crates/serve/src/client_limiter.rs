@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Limits the concurrent requests of each client; clients wait only for their own requests.
+/// Limits the concurrent requests of each client. A client waits only for its own requests.
 #[derive(Debug, Clone)]
 pub struct ClientLimiter {
     max_concurrent: usize,
@@ -25,14 +25,15 @@ struct ClientQueue {
     pending: usize,
 }
 
-/// Permission to run one request, released on drop.
+/// Permission to run one request. Dropping the permit lets the next request run.
 #[derive(Debug)]
 pub struct ClientPermit {
     _permit: Option<OwnedSemaphorePermit>,
     place: QueuePlace,
 }
 
-/// Counts a client's request as running or waiting until dropped.
+/// Place of one request in the queue of its client. The request counts as running or waiting until
+/// the place is dropped.
 #[derive(Debug)]
 struct QueuePlace {
     client: String,
@@ -40,8 +41,8 @@ struct QueuePlace {
 }
 
 impl ClientLimiter {
-    /// Allows each client `max_concurrent` running requests, and `max_waiting` further ones that
-    /// wait.
+    /// Allows each client `max_concurrent` running requests, and `max_waiting` additional requests
+    /// that wait.
     pub fn new(
         max_concurrent: usize,
         max_waiting: usize,
@@ -124,7 +125,7 @@ mod tests {
         running: Duration::from_secs(600),
     };
 
-    /// Polls a future once; true if it is still pending.
+    /// Polls a future once. Returns whether it is still pending.
     fn is_pending<F: Future>(future: &mut Pin<Box<F>>) -> bool {
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         future.as_mut().poll(&mut cx).is_pending()

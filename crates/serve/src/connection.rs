@@ -1,8 +1,9 @@
-//! Serves one connection: the TLS handshake, then requests in sequence, each checked by the gate.
+//! Serves one connection: performs the TLS handshake, then passes the requests one by one to the
+//! request pipeline, which checks them.
 //!
-//! HTTP/1.1 only, with limits on the time and size of a request head. HTTP/2 would add streams,
-//! whose resets and settings need limits of their own, and would gain the pages of this server
-//! nothing.
+//! Only HTTP/1.1 is supported, with limits on the time and size of a request head. HTTP/2 would add
+//! streams, whose resets and settings need limits of their own, and the pages of this server would
+//! gain nothing.
 
 use crate::client::{ConnectionInfo, TrustedProxy};
 use crate::connection_limiter::ConnectionPermit;
@@ -34,7 +35,7 @@ pub(crate) struct ServerState {
     pub proxy: Option<TrustedProxy>,
 }
 
-/// Response to a connection that finds no free slot.
+/// Response to a connection for which there is no free slot.
 const TOO_MANY_CONNECTIONS_RESPONSE: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
     retry-after: 1\r\nconnection: close\r\ncontent-length: 20\r\n\r\ntoo many connections";
@@ -47,7 +48,8 @@ pub(crate) async fn serve_tcp(
     shared: Arc<ServerState>,
     permit: ConnectionPermit,
 ) {
-    // Otherwise the last packet of a response may wait for the client's delayed acknowledgment.
+    // With the default setting, the last packet of a response may wait for the client's delayed
+    // acknowledgment.
     let _ = socket.set_nodelay(true);
     listen::set_user_timeout(&socket, shared.limits.stalled_answer);
     let Some(tls) = tls else {
@@ -103,12 +105,12 @@ async fn serve_requests<S>(
             .max_buf_size(shared.limits.head_bytes.max(8 << 10))
             .serve_connection(TokioIo::new(socket), service)
     );
-    // An error means that the client is gone or does not speak HTTP; hyper has responded if
-    // possible.
+    // Errors of a connection are ignored: the client is gone or does not speak HTTP, and hyper has
+    // sent a response if that was possible.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = shared.stopper.wait_until_stopped() => connection.as_mut().graceful_shutdown(),
-        // Closed without a response, as after a timeout of the request head.
+        // An evicted connection is closed without a response, like one whose request head is late.
         () = permit.wait_until_evicted() => return,
     }
     let _ = connection.await;
@@ -138,10 +140,10 @@ async fn answer_request(
     response
 }
 
-/// Answers a connection for which there is no slot, whatever it requests.
+/// Answers a connection for which there is no slot, without reading its request.
 pub(crate) async fn reject_connection(socket: TcpStream, limits: &ServerLimits) {
     let mut socket = LingeringSocket::new(socket, limits);
-    // The send buffer of a new socket takes these few bytes in one write.
+    // One write is enough: the send buffer of a new socket has room for these few bytes.
     if poll_fn(|cx| Pin::new(&mut socket).poll_write(cx, TOO_MANY_CONNECTIONS_RESPONSE))
         .await
         .is_ok()

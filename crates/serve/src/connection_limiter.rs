@@ -1,8 +1,9 @@
 //! Limits connections, in total and per address, and evicts silent ones when all slots are taken.
 //!
-//! A connection that has not sent a request yet can be evicted in favor of a new one, starting with
-//! the one that has been silent longest: browsers send their request immediately. A connection that
-//! has sent a request keeps its slot.
+//! A connection is silent until it has sent its first request. If all slots are taken, a new
+//! connection evicts the one that has been silent longest; a browser's connection is hardly ever
+//! silent, because browsers send their request immediately. A connection that has sent a request
+//! keeps its slot.
 //!
 //! Each address has two quotas: one for any connection, and one for clients that log in, because
 //! many people may share an address. [`ConnectionLimiter::acquire_slot`],
@@ -16,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Maximum number of connections without a slot that get a 503 immediately; further ones are just
-/// closed.
+/// Maximum number of connections without a slot that receive a 503 response at the same time.
+/// Further connections are closed without a response.
 const MAX_REJECTIONS: usize = 64;
 
 /// Limits and current number of connections.
@@ -45,11 +46,12 @@ struct LimiterState {
 struct AddressCounts {
     /// Connections in the quota for any connection.
     general: usize,
-    /// Connections in the quota for logins: logged in, or expected to log in with the next request.
+    /// Connections in the quota for logins. They have logged in, or must do so with their next
+    /// request.
     login: usize,
 }
 
-/// A connection's slot, released on drop.
+/// Holds the slot of a connection, and releases it on drop.
 pub(crate) struct ConnectionPermit {
     limiter: Arc<ConnectionLimiter>,
     slot: Arc<ConnectionSlot>,
@@ -58,8 +60,8 @@ pub(crate) struct ConnectionPermit {
 
 struct ConnectionSlot {
     address: Option<IpAddr>,
-    /// Whether it counts towards the quota for any connection; changed only while [`LimiterState`]
-    /// is locked.
+    /// Whether the connection counts towards the quota for any connection. Changed only while
+    /// [`LimiterState`] is locked.
     is_within: AtomicBool,
     /// `None` after eviction.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
@@ -143,7 +145,7 @@ impl LimiterState {
         Some(permit)
     }
 
-    /// Decrements the count of the slot's address.
+    /// Removes a connection from the counts of its address.
     fn remove_slot(&mut self, slot: &ConnectionSlot) {
         let Some(address) = slot.address else { return };
         if let Some(counts) = self.by_address.get_mut(&address) {
@@ -178,8 +180,9 @@ impl ConnectionPermit {
         lock(&self.limiter.state).silent.remove(&self.number);
     }
 
-    /// Whether the connection counts towards the quota for any connection. Moves it there if that
-    /// quota has room again.
+    /// Whether the connection counts towards the quota for any connection. If the connection counts
+    /// towards the other quota, but this quota has room again, first moves the connection to this
+    /// quota.
     pub(crate) fn is_within_quota(&self) -> bool {
         if self.slot.is_within.load(Ordering::Relaxed) {
             return true;
@@ -194,8 +197,8 @@ impl ConnectionPermit {
         true
     }
 
-    /// Moves the connection to the quota for logins, which makes room in the quota for any
-    /// connection.
+    /// Moves the connection to the quota for logins, if that quota has room. This makes room in the
+    /// quota for any connection.
     pub(crate) fn record_login(&self) {
         let mut state = lock(&self.limiter.state);
         let address = self.slot.address;
@@ -224,7 +227,8 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// Ignores poisoning: no holder leaves the data half updated.
+/// Locks a mutex. Ignores poisoning, because no thread that panics while it holds the lock leaves
+/// the data half updated.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,6 @@
-//! Browser logins: a session cookie that scripts cannot read and other sites cannot send, the data
-//! kept for each login, and the one-time key printed at startup.
+//! Manages browser logins: the session cookie, the data of each login, and the key for a first
+//! login. Scripts cannot read the cookie, and other sites cannot send it. The key is printed at
+//! startup and works once.
 //!
 //! The data is stored on the server, not in the cookie, so ending a login takes effect immediately.
 
@@ -11,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum number of logins; when exceeded, the one that expires first is dropped.
+/// Maximum number of logins. One more login replaces the one that expires first.
 const MAX_LOGINS: usize = 10_000;
 
 /// Active logins, each with data of the application.
@@ -35,8 +36,8 @@ const MAX_LOGINS: usize = 10_000;
 pub struct LoginStore<T> {
     name: String,
     lifetime: Duration,
-    /// Keyed by the digest of the secret, so that the timing of a lookup reveals nothing about
-    /// other logins.
+    /// The key is the digest of a login's secret, so that the timing of a lookup reveals nothing
+    /// about the secrets of other logins.
     by_digest: Mutex<HashMap<[u8; 32], LoginEntry<T>>>,
 }
 
@@ -47,8 +48,8 @@ struct LoginEntry<T> {
 }
 
 impl<T: Clone> LoginStore<T> {
-    /// Creates a store for logins that last twelve hours. `name` must be a valid cookie name.
-    /// Servers on several ports of one host share their cookies, so without TLS the name should
+    /// Creates a store for logins that last twelve hours. `name` must be a valid cookie name. A
+    /// browser sends the cookies of a host to all ports of the host, so without TLS the name should
     /// contain the port.
     pub fn new(name: impl Into<String>) -> LoginStore<T> {
         LoginStore {
@@ -139,8 +140,8 @@ impl<T: Clone> LoginStore<T> {
         Ok(value)
     }
 
-    /// Returns the digest of the cookie that was sent, or `None` if there are two cookies of this
-    /// name.
+    /// Returns the digest of the cookie that was sent. Returns `None` if the request has no cookie
+    /// of this name, or more than one.
     fn cookie_digest(&self, headers: &HeaderMap, secure: bool) -> Option<SecretDigest> {
         let name = self.cookie_name(secure);
         let headers_sent = headers
@@ -184,7 +185,8 @@ impl LoginKey {
         self.text.expose()
     }
 
-    /// Redeems the key; false if it is wrong or has been used before.
+    /// Redeems the key. Returns false if `presented` is not the key, or if the key has been used
+    /// before.
     pub fn redeem(&self, presented: &str) -> bool {
         let is_match = SecretDigest::of_text(presented) == self.text.digest();
         let mut is_unused = self

@@ -1,9 +1,9 @@
-//! Rejects requests that pages of other sites make a browser send. Such a request can change
-//! nothing, and is answered only if the user followed a link.
+//! Rejects requests that a page of another site triggers in the user's browser, except for reads
+//! that result from the user following a link.
 //!
 //! Browsers report the source of a request (`Sec-Fetch-Site`, Fetch Metadata; `Origin`, RFC 6454),
-//! and pages cannot forge these fields. Other programs send neither, but they have no cookies that a
-//! page could abuse.
+//! and pages cannot forge these fields. Programs other than browsers send neither field, but they
+//! have no cookies that a page could abuse.
 
 use crate::client::ClientInfo;
 use crate::http_error::HttpError;
@@ -21,7 +21,8 @@ pub(crate) fn cross_site_error(
         FetchSite::Other => false,
         FetchSite::Missing => match origin_header(headers) {
             Some(origin) => origin == client.origin,
-            // A browser too old to send either field: only its cookie could be abused.
+            // Programs and very old browsers send neither field. Only browsers have cookies that a
+            // page could abuse, so a request without a cookie is safe.
             None => method.is_safe() || !headers.contains_key(COOKIE),
         },
     };
@@ -53,7 +54,7 @@ enum FetchSite {
 fn fetch_site(headers: &HeaderMap) -> FetchSite {
     match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
         None => FetchSite::Missing,
-        // "none": a typed address or a bookmark.
+        // "none" means that the user typed the address or opened a bookmark.
         Some(b"same-origin" | b"none") => FetchSite::Same,
         Some(_) => FetchSite::Other,
     }
@@ -69,8 +70,9 @@ fn origin_header(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// Whether the user followed a link to a page, the only request that other sites may cause.
-/// Requests without `Sec-Fetch-Mode` that carry an `Origin` come from a script or a form.
+/// Whether the browser sent the request because the user followed a link to a page. Other sites may
+/// not cause any other kind of request. A request that has an `Origin`, but no `Sec-Fetch-Mode`,
+/// comes from a script or a form.
 fn is_navigation(headers: &HeaderMap) -> bool {
     let has_value =
         |name: &str, value: &str| headers.get(name).is_some_and(|actual| actual == value);

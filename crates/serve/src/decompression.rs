@@ -1,7 +1,7 @@
 //! Decompresses gzip request bodies while they are read.
 //!
 //! A thousand bytes may expand to a million, so the output is counted after every few hundred bytes
-//! of input; memory never holds more than these can produce.
+//! of input. Memory never holds more output than a few hundred bytes can produce.
 
 use crate::body::{BodyErrorSlot, RejectedBody};
 use crate::http_error::HttpError;
@@ -13,10 +13,11 @@ use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Deflate expands one byte to at most 1,032 bytes, so a step yields at most 0.5 MB.
+/// Number of input bytes that are decompressed in one step. Deflate expands one byte to at most
+/// 1,032 bytes, so a step yields at most 0.5 MB.
 const STEP_BYTES: usize = 512;
 
-/// Body with its gzip encoding removed.
+/// Request body that is decompressed from gzip while it is read.
 pub(crate) struct GunzipBody<B> {
     body: B,
     decoder: MultiGzDecoder<Vec<u8>>,
@@ -44,7 +45,7 @@ impl<B> GunzipBody<B> {
         }
     }
 
-    /// Decompresses the next few bytes.
+    /// Decompresses at most [`STEP_BYTES`] of the input.
     fn decode_step(&mut self) -> Result<Bytes, RejectedBody> {
         let piece = &self.input[..self.input.len().min(STEP_BYTES)];
         let consumed = match self.decoder.write(piece) {
@@ -194,7 +195,8 @@ mod tests {
 
     #[test]
     fn ten_gigabytes_of_zeros_end_after_one_megabyte() {
-        // Compressing ten gigabytes takes too long here; 64 MB of zeros are rejected just as early.
+        // Compressing ten gigabytes would take too long in a test; 64 MB of zeros are rejected just
+        // as early.
         let bomb = compress(&vec![0; 64 << 20]);
         let (unpacked, largest, refusal) = unpack(&bomb, bomb.len());
         assert_eq!(refusal.unwrap().status, StatusCode::PAYLOAD_TOO_LARGE);

@@ -1,4 +1,4 @@
-//! Errors that keep a server from starting.
+//! Defines the errors that keep a server from starting.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! Sends a response body again only if it has changed (RFC 9110, 8.8.3 and 13.1.2). Start at
-//! [`with_etag`].
+//! Sends a response body only if it differs from the one that the client already has (RFC 9110,
+//! 8.8.3 and 13.1.2). Start at [`with_etag`].
 //!
 //! Tags are weak, because the same response may be sent compressed or not.
 
@@ -18,8 +18,8 @@ use ring::digest::{SHA256, digest};
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct EntityTag(String);
 
-/// Adds a tag to the response, and drops the body if the client already has it. Errors are returned
-/// unchanged, and so are streams, whose length is unknown.
+/// Adds a tag to the response, and drops the body if the client already has it. Returns errors and
+/// streams unchanged. A stream is a response whose body has no known length.
 ///
 /// ```
 /// use axum::http::HeaderMap;
@@ -43,10 +43,11 @@ pub async fn with_etag(request_headers: &HeaderMap, response: Response) -> Respo
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    // The body is complete in memory, so this neither waits nor fails.
+    // The length of the body is known, so it is complete in memory, and reading it neither waits
+    // nor fails.
     let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
     let tag = EntityTag::of_bytes(&bytes);
-    // Base64 and quotes are valid in header values.
+    // This cannot fail: Base64 and quotes are valid in header values.
     if let Ok(value) = HeaderValue::from_str(&tag.0) {
         parts.headers.insert(ETAG, value);
     }

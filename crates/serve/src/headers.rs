@@ -1,14 +1,16 @@
 //! Sets the security headers of every response.
 //!
-//! Pages of this server load nothing from elsewhere and run no inline code; they cannot be framed,
-//! and pages of other sites cannot read them or keep a handle on their window.
+//! These headers make browsers enforce two rules. Pages of this server load nothing from elsewhere,
+//! run no inline code and cannot be framed. Pages of other sites can neither read pages of this
+//! server nor keep a reference to their windows.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY,
     SERVER, X_CONTENT_TYPE_OPTIONS,
 };
 
-/// Content security policy: only files of this server, and pictures inlined in the page.
+/// Content security policy: pages may load only files of this server, and pictures that are inlined
+/// in the page.
 pub const CONTENT_SECURITY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'";
@@ -26,7 +28,7 @@ const FIXED_HEADERS: [(HeaderName, &str); 4] = [
     ),
 ];
 
-/// Defaults that a handler may override, for downloads and immutable files.
+/// Headers that a handler may set to another value, for example for downloads and immutable files.
 const DEFAULT_HEADERS: [(HeaderName, &str); 2] = [
     (CONTENT_SECURITY_POLICY, CONTENT_SECURITY),
     (CACHE_CONTROL, "private"),

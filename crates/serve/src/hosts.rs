@@ -1,8 +1,9 @@
 //! Decides under which host names this server answers.
 //!
-//! A page of another site can make its own name resolve to 127.0.0.1 and read the pages served
-//! there (DNS rebinding), but it cannot send a name other than its own. So every request must name
-//! a literal address of this machine, `localhost`, or the public address of the server.
+//! Another site can make its own name resolve to 127.0.0.1, so that its pages can read what is
+//! served there (DNS rebinding). But the requests of its pages still contain the name of that site.
+//! So every request must name a literal address of this machine, `localhost`, or the public address
+//! of the server.
 
 use crate::error::Error;
 use axum::http::uri::{Scheme, Uri};
@@ -22,8 +23,8 @@ pub struct AllowedHosts {
 }
 
 impl AllowedHosts {
-    /// Allows `localhost` and literal loopback addresses with the port of the connection.
-    /// Connections to another address may also name exactly that address.
+    /// Allows `localhost` and literal loopback addresses with the port of the connection. Requests
+    /// on a connection to another address of this machine may also name exactly that address.
     pub fn local() -> AllowedHosts {
         AllowedHosts::default()
     }
@@ -46,7 +47,8 @@ impl AllowedHosts {
         public.map(|site| site.host.as_str())
     }
 
-    /// Returns the site that a request names, or `None` if it is not served here.
+    /// Returns the site that a request names in `authority`, or `None` if this server does not
+    /// serve that site.
     pub(crate) fn match_site(
         &self,
         authority: &str,
@@ -78,7 +80,7 @@ impl AllowedHosts {
     }
 }
 
-/// Scheme, lowercase host and port.
+/// Origin of a site: its scheme, host and port. The host is in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SiteOrigin {
     pub(crate) secure: bool,
@@ -133,7 +135,8 @@ fn default_port(secure: bool) -> u16 {
     if secure { 443 } else { 80 }
 }
 
-/// Splits an authority into lowercase host and port; `None` if it contains anything else.
+/// Splits an authority into lowercase host and port. Returns `None` if it contains anything else,
+/// such as a user name.
 fn split_authority(authority: &str) -> Option<(String, Option<u16>)> {
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -166,7 +169,8 @@ mod tests {
         ListenerOrigin::Tcp("127.0.0.1:7600".parse().unwrap())
     }
 
-    /// Whatever the field contains, a match is a name that browsers can only have from this server.
+    /// Checks that every text that is accepted in a `Host` field is a name that no other site can
+    /// have.
     #[test]
     fn no_text_names_another_site() {
         let parts = [

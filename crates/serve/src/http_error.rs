@@ -1,7 +1,8 @@
-//! Rejected requests: status, reason and hint.
+//! Describes why a request is rejected: with a status, a reason and a hint.
 //!
-//! Both the gate and handlers return refusals. Clients that accept JSON get `{"error": ..., "hint":
-//! ...}` as `application/problem+json`, all others plain text.
+//! Such a refusal comes from the request pipeline or from a handler. Clients that accept JSON get
+//! it as `application/problem+json`, in the form `{"error": ..., "hint": ...}`; all others get
+//! plain text.
 
 use axum::body::Body;
 use axum::http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
@@ -12,8 +13,8 @@ use std::sync::Arc;
 /// Renders a refusal, so that an application can embed it in its page layout.
 pub type ErrorRenderer = Arc<dyn Fn(&HttpError, &HeaderMap) -> Response + Send + Sync>;
 
-/// Reason why a request is rejected. As the response of a handler it is plain text, or JSON if the
-/// client accepts that.
+/// Refusal of a request. A handler can return it as its response, which is JSON if the client
+/// accepts that, and plain text otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpError {
     /// Status of the response.
@@ -74,7 +75,7 @@ impl HttpError {
         response
     }
 
-    /// Sets the header fields of a refusal, which do not depend on its rendering.
+    /// Sets the header fields that a refusal has, however it is rendered.
     pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -99,7 +100,7 @@ impl HttpError {
 }
 
 impl IntoResponse for HttpError {
-    /// Returns plain text; the gate turns it into JSON for clients that accept that.
+    /// Returns plain text. The request pipeline turns it into JSON for clients that accept JSON.
     fn into_response(self) -> Response {
         let mut response = self.to_response(&HeaderMap::new());
         response.extensions_mut().insert(self);
@@ -107,7 +108,7 @@ impl IntoResponse for HttpError {
     }
 }
 
-/// Whether the client accepts JSON and not HTML.
+/// Whether the client accepts JSON, but not HTML.
 fn wants_json(request_headers: &HeaderMap) -> bool {
     let accepts = |mime: &str| {
         request_headers

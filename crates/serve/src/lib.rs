@@ -1,8 +1,9 @@
-//! A safe HTTP server around an [`axum::Router`].
+//! Provides a safe HTTP server around an [`axum::Router`].
 //!
-//! The router handles requests; this crate enforces access and limits. It deals with clients that
-//! misbehave: slow and endless requests, too many connections, decompression bombs, foreign host
-//! names, pages of other sites. It is independent of the content served.
+//! The router handles requests; this crate enforces access and limits. It protects the router
+//! against clients that misbehave: against slow and endless requests, too many connections,
+//! decompression bombs, foreign host names, and requests caused by pages of other sites. It knows
+//! nothing about the content that is served.
 //!
 //! ```
 //! use axum::{Router, routing::get};
@@ -42,7 +43,7 @@
 //! | unchanged responses | [`etag::with_etag`] |
 //! | authentication of programs and people | [`token`], [`cookie`], [`login_limiter`] |
 //!
-//! Start reading at [`HttpServer`]; `gate` holds the checks that every request passes.
+//! Start reading at [`HttpServer`]; `pipeline` holds the checks that every request passes.
 
 pub mod assets;
 pub mod blocking;

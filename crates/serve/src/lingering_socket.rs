@@ -1,8 +1,9 @@
-//! Socket wrapper for what hyper leaves to its caller: a timeout for clients that do not read, and
-//! a lingering close.
+//! Wraps a socket and adds two things that hyper leaves to its caller: a timeout for clients that
+//! stop reading, and a lingering close.
 //!
-//! Closing a socket with unread input resets the connection, and the reset may overtake the
-//! response (RFC 9112, 9.6). So the closing side stops writing first and keeps reading for a while.
+//! A server that closes a socket with unread input resets the connection, and the reset may
+//! overtake the response (RFC 9112, 9.6). A lingering close therefore ends only the writing side at
+//! first, and keeps reading for a while.
 
 use crate::options::ServerLimits;
 use std::future::Future;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Reads that a closing connection makes before other connections get their turn.
+/// Maximum number of reads by a closing connection before other connections get their turn.
 const MAX_READS_PER_POLL: usize = 16;
 
 /// Socket that gives up on clients that do not read, and lingers when it is closed.
@@ -21,9 +22,10 @@ pub(crate) struct LingeringSocket<S> {
     socket: S,
     stalled_answer: Duration,
     linger: Duration,
-    /// Runs while a write is blocked.
+    /// Runs while a write is blocked. If it expires, the write fails.
     stall_timer: Option<Pin<Box<Sleep>>>,
-    /// Runs from the end of writing.
+    /// Runs from the moment when the writing side is closed. If it expires, the connection is
+    /// closed.
     linger_timer: Option<Pin<Box<Sleep>>>,
 }
 

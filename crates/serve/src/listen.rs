@@ -14,21 +14,23 @@ use std::path::{Path, PathBuf};
 
 /// Connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 128;
-/// Attempts with port 0: the port that the kernel picks for IPv4 may be in use for IPv6.
+/// Number of attempts to bind port 0. An attempt fails if the port that the kernel picks for IPv4
+/// is in use for IPv6.
 const PORT_ATTEMPTS: usize = 16;
 
 /// Address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// 127.0.0.1 and, where the machine has it, `[::1]`: the first port from `first` to `last` that
-    /// is free on both. 0 stands for any free port.
+    /// 127.0.0.1 and, if the machine supports IPv6, `[::1]`. Both use the same port: the first one
+    /// from `first` to `last` that is free on both. If `first` is 0, the kernel picks a free port.
     Loopback {
         /// First port to try.
         first: u16,
         /// Last port to try.
         last: u16,
     },
-    /// This address; [`exposure_error`] refuses some.
+    /// This TCP address. [`exposure_error`] rejects addresses that other machines can reach without
+    /// protection.
     Address(SocketAddr),
     /// A Unix socket that only its owner may connect to (mode 0600).
     Unix(PathBuf),
@@ -43,8 +45,8 @@ pub struct ServerProtection {
     pub tls: bool,
 }
 
-/// Returns the reason not to listen on this address, as a sentence to show, or `None` if it is
-/// allowed. All addresses except loopback and Unix sockets require a token and TLS.
+/// Returns the reason not to listen on this address, as a sentence to show, or `None` if listening
+/// is allowed. All addresses except loopback and Unix sockets require a token and TLS.
 ///
 /// ```
 /// use speedwell_serve::listen::{ListenAddress, ServerProtection, exposure_error};
@@ -140,14 +142,15 @@ fn bind_loopback(first: u16, last: u16) -> Result<Vec<ListenSocket>, Error> {
         match bind_tcp(ipv6) {
             Ok(ipv6) => return Ok(vec![ListenSocket::Tcp(listener), ipv6]),
             Err(error) if error.kind() == ErrorKind::AddrInUse => (),
-            // A machine without IPv6.
+            // The machine has no IPv6.
             Err(_) => return Ok(vec![ListenSocket::Tcp(listener)]),
         }
     }
     Err(Error::PortsInUse(first, last))
 }
 
-/// Binds a Unix socket. Its mode is set before it listens: no client can connect until then.
+/// Binds a Unix socket. The function sets the mode of the file before the socket listens, so no
+/// client can connect while the file still has another mode.
 fn bind_unix(path: &Path) -> Result<UnixListener, Error> {
     remove_stale_socket(path)?;
     let path_error = |error: std::io::Error| Error::Path(path.to_path_buf(), error);
@@ -161,7 +164,8 @@ fn bind_unix(path: &Path) -> Result<UnixListener, Error> {
     Ok(UnixListener::from(socket))
 }
 
-/// Removes the socket of a server that has ended; anything else is left alone and is an error.
+/// Removes the socket file that a server left behind when it ended. Anything else at this path is
+/// an error and is left alone.
 fn remove_stale_socket(path: &Path) -> Result<(), Error> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return Ok(());
@@ -179,7 +183,7 @@ fn remove_stale_socket(path: &Path) -> Result<(), Error> {
 /// Makes the kernel end a connection whose peer has vanished without closing it.
 pub(crate) fn set_user_timeout(socket: &tokio::net::TcpStream, timeout: std::time::Duration) {
     let ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-    // Not supported everywhere; elsewhere the kernel's longer default applies.
+    // Ignore errors: where the option is not supported, the longer default of the kernel applies.
     let _ = set_tcp_user_timeout(socket, ms);
 }
 
@@ -198,7 +202,7 @@ mod tests {
             bind_loopback(port, port),
             Err(Error::PortsInUse(..))
         ));
-        // Others may hold some of the next hundred ports, but hardly all.
+        // Other processes may use some of the next hundred ports, but hardly all of them.
         let next = bind_loopback(port, port.saturating_add(100)).unwrap();
         let BoundAddress::Tcp(address) = next[0].address().unwrap() else {
             unreachable!()

@@ -1,7 +1,8 @@
-//! Request log: one line per request, written when its response has been sent or was cut off.
+//! Writes the request log: one line per request, as soon as the response has been sent or cut off.
 //!
-//! It contains nothing that may be secret: no query, no header field, and no part of a path from
-//! the start of a token on. A separate thread writes the lines, so a full pipe blocks no request.
+//! The log contains nothing that may be secret: no query and no header field. A path that contains
+//! a token is cut where the token starts. A separate thread writes the lines, so a full pipe blocks
+//! no request.
 
 use crate::token::TOKEN_PREFIX;
 use axum::body::Body;
@@ -17,7 +18,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-/// Maximum number of lines waiting to be written; further ones are only counted.
+/// Maximum number of lines waiting to be written. Further lines are dropped and only counted.
 const MAX_WAITING_LINES: usize = 1024;
 
 /// Destination of the request log.
@@ -49,7 +50,7 @@ impl RequestLog {
 
     /// Creates a log that writes to stderr.
     pub fn stderr() -> RequestLog {
-        // If stderr is closed, there is nowhere to report it.
+        // Ignore errors: if stderr is closed, there is nowhere to report them.
         RequestLog::with_sink(|line| drop(writeln!(std::io::stderr(), "{line}")))
     }
 
@@ -155,7 +156,8 @@ impl LogEntry {
     }
 }
 
-/// Makes a path safe to show: plain ASCII, cut where a token begins.
+/// Makes a path safe to show: cuts it where a token begins, and percent-encodes everything except
+/// visible ASCII characters.
 fn redact_path(path: &str) -> String {
     let (path, suffix) = match path.find(TOKEN_PREFIX) {
         Some(index) => (&path[..index], "..."),
@@ -172,7 +174,8 @@ fn redact_path(path: &str) -> String {
     text + suffix
 }
 
-/// Bytes handed to the connection at a time, and so the largest error of the logged byte count.
+/// Maximum number of bytes handed to the connection at a time. If a response is cut off, the byte
+/// count in the log may be too high by up to this number.
 const STEP_BYTES: usize = 64 << 10;
 
 /// Response body that counts its bytes and logs its end.
@@ -204,7 +207,8 @@ impl LoggedBody {
 
 impl Drop for LoggedBody {
     fn drop(&mut self) {
-        // Drop the body first: a reader of the line may rely on the response having ended.
+        // Drop the body before the line is written, because a reader of the line may rely on the
+        // response having ended.
         drop(std::mem::take(&mut self.body));
         self.log
             .write_entry(&self.entry, self.bytes, self.is_complete);
@@ -245,7 +249,7 @@ impl hyper::body::Body for LoggedBody {
 
     fn size_hint(&self) -> SizeHint {
         let (mut hint, pending) = (self.body.size_hint(), self.pending.len() as u64);
-        // The upper bound first: it must not fall below the lower one.
+        // Raise the upper bound first: the lower bound must never exceed it.
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper + pending);
         }

@@ -1,7 +1,8 @@
-//! Limits the rate of failed logins per address.
+//! Limits the rate of failed logins from each address.
 //!
-//! An address over the limit is rejected without checking its credentials, even if they are right:
-//! otherwise guessing could continue. Memory is bounded, whatever the number of addresses.
+//! An address that has reached the limit is rejected without checking its credentials. If right
+//! credentials were still accepted, an attacker could go on guessing. Memory is bounded, whatever
+//! the number of addresses.
 
 use crate::http_error::HttpError;
 use crate::options::address_group;
@@ -12,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
-/// Maximum number of tracked addresses; when full, the address whose most recent failure is oldest
-/// is dropped.
+/// Maximum number of tracked addresses. When it is reached, the address that has not failed for the
+/// longest time is dropped.
 const MAX_ADDRESSES: usize = 4096;
 
 /// Counts failures per address.
@@ -54,7 +55,8 @@ impl FailureLimiter {
     /// Whether this address may try to log in. `None` stands for clients on a Unix socket.
     ///
     /// # Errors
-    /// Returns 429, with the time until the first counted failure is a minute old.
+    /// Fails with status 429 if the address has reached its limit. The error says how long to wait:
+    /// until the oldest counted failure is a minute old.
     pub fn check_address(&self, address: Option<IpAddr>, now: Instant) -> Result<(), HttpError> {
         let by_address = self
             .by_address
@@ -119,7 +121,7 @@ mod tests {
         let start = Instant::now();
         let mut tried = 0;
         for guess in 0..10_000 {
-            // Ten minutes of guesses.
+            // All 10,000 guesses together take ten minutes.
             let now = start + Duration::from_millis(60) * guess;
             if failures.check_address(address(1), now).is_ok() {
                 tried += 1;

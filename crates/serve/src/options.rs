@@ -1,7 +1,8 @@
-//! Options of a server, and its limits per request, per connection and per address.
+//! Defines the options of a server, and its limits per request, per connection and per address.
 //!
-//! The defaults suit a server of pages and benchmark results; tests set their own. A limit is
-//! enforced where exceeding it is noticed: in `connection`, `body` or `unpack`.
+//! The defaults suit a server of pages and benchmark results; tests set their own values. Other
+//! modules enforce the limits: `connection`, `connection_limiter`, `lingering_socket`, `body` and
+//! `decompression`.
 
 use crate::client::TrustedProxy;
 use crate::hosts::AllowedHosts;
@@ -22,56 +23,66 @@ pub struct ServerOptions {
     pub limits: ServerLimits,
     /// Names under which the server answers.
     pub hosts: AllowedHosts,
-    /// Certificate; without one the server speaks plain HTTP. Unix sockets always do.
+    /// TLS certificate with its key. Without it, the server speaks plain HTTP. On Unix sockets, the
+    /// server always speaks plain HTTP.
     pub tls: Option<TlsIdentity>,
-    /// Proxy in front whose forwarded header fields are trusted.
+    /// Proxy in front of the server. The server trusts the forwarded header fields that this proxy
+    /// sets.
     pub proxy: Option<TrustedProxy>,
-    /// Whether a token exists that the application requires; see [`crate::listen::exposure_error`].
+    /// Whether the application requires a token, and one exists; see
+    /// [`crate::listen::exposure_error`].
     pub has_token: bool,
     /// Destination of the request log.
     pub log: RequestLog,
-    /// Stops the server. Exists before the server, so that event streams can end with it.
+    /// Stops the server. The stopper is created before the server, so that event streams can
+    /// register with it and end when the server stops.
     pub stopper: ServerStopper,
-    /// Renders refusals; without it, they are plain text or JSON.
+    /// Renders the responses to rejected requests. Without it, these responses are plain text or
+    /// JSON.
     pub render: Option<ErrorRenderer>,
 }
 
 /// Limits per request, per connection and per address.
 #[derive(Debug, Clone)]
 pub struct ServerLimits {
-    /// Timeout for a request head and for a TLS handshake; also the idle timeout of a connection.
+    /// Timeout for a request head and for a TLS handshake. It is also the idle timeout of a
+    /// connection.
     pub head_timeout: Duration,
-    /// Maximum bytes of a request head; beyond: 431.
+    /// Maximum bytes of a request head. A longer head is answered with 431.
     pub head_bytes: usize,
-    /// Maximum bytes of a body as sent; beyond: 413.
+    /// Maximum bytes of a body as sent, before decompression. A longer body is answered with 413.
     pub body_bytes: u64,
     /// How long the server waits for a body before it enforces the minimum rate.
     pub body_grace: Duration,
-    /// Minimum average bytes per second of a body after the grace time; below: 408.
+    /// Minimum average bytes per second of a body after the grace time. A slower body is answered
+    /// with 408.
     pub body_bytes_per_s: u64,
-    /// Maximum bytes of a decompressed body; beyond: 413.
+    /// Maximum bytes of a decompressed body. A longer body is answered with 413.
     pub unpacked_bytes: u64,
-    /// Maximum ratio of decompressed to compressed size; applies from
-    /// [`ServerLimits::MIN_BYTES_FOR_RATIO`] on.
+    /// Maximum ratio of decompressed to compressed size. It applies once the decompressed size has
+    /// reached [`ServerLimits::MIN_BYTES_FOR_RATIO`].
     pub unpacked_ratio: u64,
     /// Maximum number of open connections.
     pub connections: usize,
-    /// Maximum number of open connections per address, not counting logged-in clients. IPv6
-    /// addresses count by their /64. Trusted proxies and Unix sockets are not counted.
+    /// Maximum number of open connections per address, not counting logged-in clients. All IPv6
+    /// addresses of a /64 network count as one address. Connections of trusted proxies and of Unix
+    /// sockets are not counted.
     pub connections_per_address: usize,
-    /// Further connections per address for clients that log in: a team may share an address.
+    /// Additional connections per address for clients that log in, because a team may share an
+    /// address.
     pub connections_logged_in: usize,
     /// Time without progress after which a response is aborted because its client does not read.
     pub stalled_answer: Duration,
-    /// Time for which a closing connection is still read, so that a client that is busy sending
-    /// gets the refusal instead of an error.
+    /// How long the server keeps reading from a connection that it closes. A client that is still
+    /// sending then receives the response instead of a connection reset.
     pub linger: Duration,
-    /// Time for requests in flight when the server stops.
+    /// How long a stopping server waits for requests in flight.
     pub stop_timeout: Duration,
 }
 
 impl ServerLimits {
-    /// Decompressed size from which the ratio is enforced: short runs of zeros are not an attack.
+    /// Decompressed size from which the ratio is enforced. A smaller body may exceed the ratio,
+    /// because a short run of zeros is not an attack.
     pub const MIN_BYTES_FOR_RATIO: u64 = 1 << 20;
 }
 
@@ -95,7 +106,8 @@ impl Default for ServerLimits {
     }
 }
 
-/// Returns the address that a client counts as: its /64 network for IPv6, which has 2^64 addresses.
+/// Returns the address under which a client is counted. For IPv6, this is the /64 network of the
+/// client, which may own all of its 2^64 addresses.
 pub(crate) fn address_group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(four) => IpAddr::V4(four),

@@ -1,9 +1,10 @@
 //! Checks every request before the router sees it, and completes every response.
 //!
-//! The checks, in this order: the request did not bypass the TLS-terminating proxy (403), names
-//! this server (421), gives its length (411), does not come from a page of another site (403), and
-//! has a body that is small enough and either uncompressed or gzip (413, 415). `/health` is
-//! answered here. Responses get security headers and are compressed and logged.
+//! A request is rejected, in this order, if it bypassed the TLS-terminating proxy (403), does not
+//! name this server (421), has a body without a stated length (411), comes from a page of another
+//! site (403), or has a body that is too long (413) or compressed in another way than gzip (415).
+//! The pipeline itself answers `/health`. It adds security headers to every response, compresses
+//! it, and logs it.
 
 use crate::body::{BodyErrorSlot, LimitedBody, body_too_large};
 use crate::client::{ClientInfo, ConnectionInfo, TrustedProxy, identify_client};
@@ -31,13 +32,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-/// Health check, answered here for everyone.
+/// Path of the health check, which the pipeline itself answers for every client.
 const HEALTH_PATH: &str = "/health";
 
 /// Error text when an address has too many connections.
 pub(crate) const TOO_MANY_CONNECTIONS: &str = "too many connections";
 
-/// Everything between a connection and the router.
+/// Handles a request on its way from a connection to the router, and the response on its way back.
 pub(crate) struct RequestPipeline {
     limits: ServerLimits,
     hosts: AllowedHosts,
@@ -55,12 +56,12 @@ impl RequestPipeline {
             proxy: options.proxy,
             log: options.log,
             render: options.render,
-            // The limits of this crate replace axum's.
+            // The body limits of this crate replace the default limit of axum.
             router: TowerToHyperService::new(router.layer(DefaultBodyLimit::disable())),
         }
     }
 
-    /// Answers one request; also returns whether its client has authenticated.
+    /// Answers one request. Returns the response, and whether the client has authenticated.
     pub(crate) async fn answer_request(
         &self,
         info: &ConnectionInfo,
@@ -113,7 +114,7 @@ impl RequestPipeline {
         )
     }
 
-    /// Rejects a request on a connection beyond the limit of its address.
+    /// Rejects a request if its address has too many connections.
     pub(crate) fn reject_request(
         &self,
         info: &ConnectionInfo,
@@ -205,7 +206,7 @@ fn merge_headers(response: Response, mut rendered: Response) -> Response {
         |name: &HeaderName| *name != CONTENT_LENGTH && !rendered_headers.contains_key(name);
     let mut name = None;
     for (next, value) in response.into_parts().0.headers {
-        // Further values of a field come without its name.
+        // The iterator yields the name of a field only with the first of its values.
         name = next.or(name);
         if let Some(name) = name.clone().filter(is_missing) {
             rendered.headers_mut().append(name, value);
@@ -243,8 +244,9 @@ fn unknown_host_error(headers: &HeaderMap, uri: &Uri) -> HttpError {
     .close_connection()
 }
 
-/// Requires `Content-Length`. A body whose length is missing or ambiguous allows request smuggling
-/// past proxies (RFC 9112, 11.2), so other ways of marking its end are rejected.
+/// Rejects a body that is too long, and a request with `Transfer-Encoding`. A proxy and a server
+/// may disagree about where a body without `Content-Length` ends, which allows request smuggling
+/// (RFC 9112, 11.2).
 fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), HttpError> {
     if headers.contains_key(TRANSFER_ENCODING) {
         let message = "the request body has no stated length";
@@ -285,7 +287,7 @@ fn health_response(method: &Method) -> Response {
 /// Returns the output of a future, or `None` if it panics.
 async fn catch_panic<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
-    // The future is not used again after a panic.
+    // `AssertUnwindSafe` is safe here: the future is not used again after a panic.
     poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,

@@ -1,6 +1,7 @@
-//! Listens, accepts connections within the limits, and stops.
+//! Runs a server: opens its sockets, accepts connections within the limits, and stops.
 //!
-//! Start at [`HttpServer::bind`]. `connection` handles one connection, `gate` one request.
+//! Start at [`HttpServer::bind`]. The module `connection` handles one connection, and `pipeline`
+//! handles one request.
 
 use crate::client::ConnectionInfo;
 use crate::connection::{self, ServerState};
@@ -37,7 +38,8 @@ impl HttpServer {
     /// Opens the sockets, so that configuration errors surface before anything is served.
     ///
     /// # Errors
-    /// Fails if an address is in use or not allowed, or others could reach it without protection.
+    /// Fails if an address is in use or not allowed, or if other machines could reach it without
+    /// protection.
     pub fn bind(options: ServerOptions, router: axum::Router) -> Result<HttpServer, Error> {
         if options.listen.is_empty() {
             return Err(Error::Nowhere);
@@ -126,7 +128,8 @@ impl HttpServer {
             Ok(())
         });
         for path in paths {
-            // The file may already be gone; if it cannot be removed, the next server tries again.
+            // Ignore errors: the file may already be gone, and the next server removes a file that
+            // remains.
             let _ = std::fs::remove_file(path);
         }
         runtime.shutdown_background();
@@ -191,7 +194,8 @@ async fn accept_tcp(
         // A trusted proxy carries the connections of many clients and limits them itself.
         let counted_address = (!info.is_from_proxy(shared.proxy)).then_some(peer.ip());
         let Some(permit) = limiter.acquire_slot(counted_address) else {
-            // A client that expects TLS could not read the response.
+            // Without a free slot, send a plain HTTP response. A client that expects TLS could not
+            // read it, so its connection is only closed.
             if let (None, Ok(rejection_permit)) =
                 (&tls, Arc::clone(&limiter.rejections).try_acquire_owned())
             {

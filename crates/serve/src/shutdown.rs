@@ -1,4 +1,4 @@
-//! Stops a server from any thread, with its connections and event streams.
+//! Stops a server, its connections and its event streams from any thread.
 
 use std::fmt;
 use std::future::Future;
@@ -29,8 +29,8 @@ impl ServerStopper {
         }))
     }
 
-    /// Stops accepting connections; requests in flight get the time of
-    /// [`crate::ServerLimits::stop_timeout`].
+    /// Makes the server stop accepting connections. Requests in flight may take up to
+    /// [`crate::ServerLimits::stop_timeout`] to complete.
     pub fn stop(&self) {
         self.0.stop_signal.send_replace(true);
         let listeners = std::mem::take(&mut *self.lock_listeners());
@@ -44,7 +44,8 @@ impl ServerStopper {
         *self.0.stop_signal.borrow()
     }
 
-    /// Registers something that ends when the server stops; ends it now if the server has stopped.
+    /// Registers something that ends when the server stops. If the server has stopped already, ends
+    /// it at once.
     pub(crate) fn add_listener(&self, listener: impl StopListener + 'static) {
         let mut listeners = self.lock_listeners();
         if self.is_stopped() {
@@ -66,7 +67,8 @@ impl ServerStopper {
     /// Waits until the server stops.
     pub(crate) fn wait_until_stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut stop_signal = self.0.stop_signal.subscribe();
-        // The sender outlives the future: the waiting task holds a stopper, too.
+        // The sender outlives this future, because the task that waits for the future also holds a
+        // stopper.
         async move { drop(stop_signal.wait_for(|is_stopped| *is_stopped).await) }
     }
 }

@@ -1,4 +1,4 @@
-//! Loads the certificate and key of this server from PEM.
+//! Loads the TLS certificate of the server and its private key from PEM files.
 
 use crate::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Certificate with its chain, and its key, for TLS 1.2 and 1.3.
+/// Certificate with its chain, and the private key, for TLS 1.2 and 1.3.
 #[derive(Clone)]
 pub struct TlsIdentity {
     pub(crate) config: Arc<ServerConfig>,
@@ -22,7 +22,7 @@ impl fmt::Debug for TlsIdentity {
 }
 
 impl TlsIdentity {
-    /// Reads both files.
+    /// Reads the certificate and the key from files.
     ///
     /// # Errors
     /// Fails if a file cannot be read or holds no certificate or key, or if the two do not match.
@@ -33,10 +33,10 @@ impl TlsIdentity {
         TlsIdentity::from_pem(&read(certificate)?, &read(key)?)
     }
 
-    /// Parses the contents of both files.
+    /// Parses the contents of the certificate file and the key file.
     ///
     /// # Errors
-    /// Fails if one of them holds no certificate or key, or if the two do not match.
+    /// Fails if a file holds no certificate or key, or if the two do not match.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<TlsIdentity, Error> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<_, _>>()

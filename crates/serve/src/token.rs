@@ -1,9 +1,10 @@
-//! Access tokens: long secrets that programs send with each request; the server stores only a
-//! digest.
+//! Creates, parses and checks access tokens: long secrets that programs send with each request. The
+//! server stores only a digest of each token.
 //!
-//! A token is `spw_`, an id of 12 characters, 32 random bytes as 43 characters of base64url, and a
-//! checksum of 6 characters over all of them. Prefix and checksum let secret scanners detect a
-//! leaked token offline, and let the server reject a mistyped one without a store lookup.
+//! A token is `spw_`, an id of 12 characters, 32 random bytes as 43 characters of base64url, and 6
+//! characters with a checksum of everything before them. Prefix and checksum let secret scanners
+//! detect a leaked token offline, and let the server reject a mistyped token without a store
+//! lookup.
 
 use crate::error::Error;
 use axum::http::HeaderMap;
@@ -41,7 +42,7 @@ impl SecretText {
     /// Generates random bytes, encoded as base64url.
     ///
     /// # Errors
-    /// Fails if the system has no random bytes.
+    /// Fails if the system cannot provide random bytes.
     pub fn random<const BYTES: usize>() -> Result<SecretText, Error> {
         Ok(SecretText(URL_SAFE_NO_PAD.encode(random_bytes::<BYTES>()?)))
     }
@@ -115,7 +116,7 @@ impl AccessToken {
     /// Generates a token.
     ///
     /// # Errors
-    /// Fails if the system has no random bytes.
+    /// Fails if the system cannot provide random bytes.
     #[allow(clippy::new_without_default, reason = "it may fail")]
     pub fn new() -> Result<AccessToken, Error> {
         let mut text = TOKEN_PREFIX.to_owned();
@@ -152,7 +153,8 @@ impl AccessToken {
         self.0.expose()
     }
 
-    /// Whether this is the token stored under its id. Takes the same time if the id is not stored.
+    /// Whether this token has the digest that is stored under its id. `stored` is `None` if the id
+    /// is unknown; the comparison then takes the same time.
     pub fn matches_digest(&self, stored: Option<&SecretDigest>) -> bool {
         let own_digest = self.digest();
         let stored_digest = stored.copied().unwrap_or(SecretDigest([0; 32]));
@@ -165,7 +167,7 @@ impl AccessToken {
 pub enum PresentedToken {
     /// No token.
     None,
-    /// Something that does not have the form of a token; counts as a failure.
+    /// Something that does not have the form of a token. It counts as a failed login.
     Malformed,
     /// A token to look up.
     Token(AccessToken),
@@ -190,7 +192,7 @@ pub fn bearer_token(headers: &HeaderMap) -> PresentedToken {
     token.map_or(PresentedToken::Malformed, PresentedToken::Token)
 }
 
-/// Returns a CRC-32 in base 62, as in GitHub's tokens.
+/// Returns the CRC-32 of the text in base 62. GitHub's tokens use the same kind of checksum.
 fn token_checksum(text: &str) -> String {
     let mut crc = Crc::new();
     crc.update(text.as_bytes());
@@ -258,8 +260,8 @@ mod tests {
             }
             assert!(AccessToken::parse(&String::from_utf8_lossy(&bytes)).is_none());
         }
-        // As long as a token, with a multi-byte character at each position, including where parts
-        // end.
+        // Each text is as long as a token and has a multi-byte character. That character takes
+        // every position in turn, including those where a part of a token ends.
         for at in 0..TOKEN_LENGTH - 1 {
             let text = format!(
                 "{}\u{e9}{}",

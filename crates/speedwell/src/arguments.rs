@@ -1,8 +1,8 @@
 //! Parses the command line and reports parse errors.
 //!
-//! Replaces what clap would print where that is not good enough: the short help, suggestions for
-//! short names, and suggestions of hidden items. Does not know what any command does. Start at
-//! [`parse_command_line`].
+//! The module replaces three outputs of clap that are not good enough: the short help, suggestions
+//! for short names, and suggestions of hidden items. It does not know what any command does. Start
+//! at [`parse_command_line`].
 
 use super::{CommandLine, CommandStatus, output_files, short_help, status};
 use clap::builder::StyledStr;
@@ -12,8 +12,8 @@ use speedwell_model::nearest_name;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
-/// Parses the command line and checks that its files do not conflict. Prints help and errors
-/// itself; returns the exit status in that case.
+/// Parses the command line and checks that its output files do not conflict. If there is help or an
+/// error to print, prints it and returns the exit status as an error.
 pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStatus> {
     if let Some(argument) = arguments
         .iter()
@@ -37,7 +37,7 @@ pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, 
         grammar.find_subcommand(name).is_none() && name != "--version" && name != "-V"
     });
     if lists_commands {
-        // The list of all commands needs their descriptions.
+        // Build all commands, because their list shows a description of each.
         grammar.build();
     }
     let parsed = grammar
@@ -63,8 +63,8 @@ fn is_option(argument: &OsString) -> bool {
     argument.to_string_lossy().starts_with('-')
 }
 
-/// Returns the innermost typed command: the only one that clap has built, and so the only one with
-/// a full name.
+/// Returns the innermost command that was typed. Clap builds only the commands that were typed, and
+/// only a built command has a full name.
 fn typed_command(grammar: &Command) -> &Command {
     let mut command = grammar;
     while let Some(inner) = command
@@ -82,7 +82,7 @@ fn print_refusal(
     command: &Command,
     arguments: &[OsString],
 ) -> CommandStatus {
-    // Ignore write errors: the reader is gone.
+    // Ignore write errors: they mean that the reader of the output is gone.
     let _ = match error.kind() {
         ErrorKind::DisplayHelp if !asks_for_long_help(arguments) => {
             status::write_stdout(for_stdout(&short_help::short_help(command)))
@@ -123,7 +123,8 @@ fn for_stdout(text: &StyledStr) -> String {
     }
 }
 
-/// Suggests a similarly named command where clap suggests none: clap misses typos as short as `rn`.
+/// Suggests a similarly named command if clap suggests none, because clap misses typos as short as
+/// `rn`.
 fn suggest_command(error: &mut clap::Error, command: &Command) {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
         return;
@@ -144,8 +145,8 @@ fn suggest_command(error: &mut clap::Error, command: &Command) {
     }
 }
 
-/// Replaces a suggested hidden option by a similar visible one, if there is one, and a suggested
-/// hidden alias by the option's main name.
+/// Replaces a suggested hidden option by a similar visible one, or drops the suggestion if there is
+/// none. Replaces a suggested hidden alias by the main name of its option.
 fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
     let Some(ContextValue::String(suggested)) = error.get(ContextKind::SuggestedArg) else {
         return;

@@ -1,6 +1,6 @@
 //! `speedwell backfill`: measures old revisions for which the history has no data.
 //!
-//! Handles the options; `measure::backfill` measures. Start at [`run`].
+//! This module handles the options; `measure::backfill` measures the revisions. Start at [`run`].
 
 use super::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,
@@ -86,7 +86,7 @@ fn parse_points(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Measures the revisions, and reports which of them have points.
+/// Measures the revisions, and reports for which of them the history has points.
 ///
 /// # Errors
 /// Returns an error if the range is invalid, the newest revision cannot be measured, or the store

@@ -1,7 +1,7 @@
 //! `speedwell bisect`: finds the revision that changed a benchmark.
 //!
-//! Handles the options; `measure::bisect` measures the revisions that `analysis::bisect` chooses.
-//! Start at [`run`].
+//! This module handles the options. `analysis::bisect` chooses the revisions, and `measure::bisect`
+//! measures them. Start at [`run`].
 
 use super::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,

@@ -1,8 +1,8 @@
 //! `speedwell comment`: posts the result as a pull-request comment and as a commit status.
 //!
-//! Decides what is posted where. If the server rejects a post, the command prints a warning but
-//! does not fail, because the results are stored anyway. `speedwell_forge` finds the existing
-//! comment. Start at [`run`].
+//! The module decides what to post, and where. If the server rejects a post, the command prints a
+//! warning but does not fail, because the results are stored anyway. `speedwell_forge` finds the
+//! existing comment. Start at [`run`].
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, env_variable};
 use super::pull_comment::{self, PullAnswer};
@@ -88,7 +88,7 @@ pub struct CommentArgs {
 ///
 /// # Errors
 /// Returns an error if there is no pull request, no token, or nothing to compare. If there is
-/// nothing to compare, the comment says so, too.
+/// nothing to compare, the comment is still posted and gives the reason.
 pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
     let link = args
@@ -151,7 +151,7 @@ fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Resu
     Ok(ForgeToken::new(token))
 }
 
-/// Builds an answer from the user's own Markdown.
+/// Builds an answer from a Markdown file that the user has written.
 fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
     let mut body = String::new();
     let result = if path == Path::new("-") {
@@ -176,8 +176,8 @@ fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
     })
 }
 
-/// Builds the comparison, or the reason why there is none, with the time of the newest result if it
-/// is known.
+/// Builds the answer with the comparison. If nothing can be compared, the answer gives the reason,
+/// and the time of the newest result if that time is known.
 fn build_answer(args: &CommentArgs) -> PullAnswer {
     let mut started = None;
     compare_sources(args, &mut started).unwrap_or_else(|failure| {
@@ -206,9 +206,9 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
     )
 }
 
-/// Reads the given sources; by default the newest session, together with @base if it has a single
-/// variant. Sets `started` to the start time of the newest source, even if another source cannot be
-/// read.
+/// Reads the given sources. If none is given, reads the newest session, and also @base if that
+/// session has a single variant. Sets `started` to the start time of the newest source, even if
+/// another source cannot be read.
 fn read_results(
     args: &CommentArgs,
     started: &mut Option<i64>,
@@ -225,7 +225,7 @@ fn read_results(
     if let Some((newest, _)) = args.sources.split_last() {
         let sources = read_operands(&args.sources);
         if sources.is_err() && newest != "-" {
-            // Read for its start time only.
+            // Read the newest source alone, to set `started`.
             let _ = read_operands(std::slice::from_ref(newest));
         }
         return sources;
@@ -300,8 +300,8 @@ fn post_update(
     }
 }
 
-/// Records the posted comment in the store. Failing to do so is only a warning, because the comment
-/// is posted.
+/// Records the posted comment in the store. If that fails, only a warning is printed, because the
+/// comment has been posted.
 fn store_comment(pull_request: &PullRequestRef, args: &CommentArgs, answer: &PullAnswer) {
     let comment = PostedComment {
         forge: pull_request.forge.to_string(),

@@ -160,7 +160,7 @@ fn compare_with_results(
     if args.execution.list || args.execution.test {
         return run::execute_plans(plans, &mut store, &task);
     }
-    // Read the results first, so that unreadable ones are reported before anything is measured.
+    // Read the results before measuring, so that unreadable results are reported first.
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
     let mut others: Vec<Option<ResultSource>> = Vec::new();
     for operand in operands {
@@ -219,7 +219,7 @@ fn compare_results(
     print_comparison(&findings, &sources, &settings, args)
 }
 
-/// Moves the source of that name to the front, which makes it the baseline.
+/// Moves the source with this name to the front, which makes it the baseline.
 fn put_first(sources: &mut [ResultSource], name: &str) -> anyhow::Result<()> {
     let labels: Vec<&str> = sources.iter().map(|source| source.label.as_str()).collect();
     match labels.iter().position(|label| *label == name) {

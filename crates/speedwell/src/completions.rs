@@ -32,7 +32,8 @@ pub fn run(args: &CompletionsArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Copies the command without hidden items, which scripts for bash would offer.
+/// Copies the command without its hidden items, because completion scripts for bash would offer
+/// them.
 fn visible_command(command: &Command) -> Command {
     let options = command.get_arguments().filter(|arg| !arg.is_hide_set());
     let commands = command
@@ -41,7 +42,7 @@ fn visible_command(command: &Command) -> Command {
     Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
-        // They are listed as ordinary options.
+        // The flags of help and version are already among the ordinary options.
         .disable_help_flag(true)
         .disable_version_flag(true)
         .disable_help_subcommand(true)
@@ -49,7 +50,8 @@ fn visible_command(command: &Command) -> Command {
         .subcommands(commands.map(visible_command))
 }
 
-/// Copies the option without its relations to others, which may be hidden.
+/// Copies the option without its relations to other options, because the other options may be
+/// hidden and therefore missing from the copied command.
 fn without_relations(arg: &Arg) -> Arg {
     let mut copy = Arg::new(arg.get_id().clone())
         .help(arg.get_help().cloned().unwrap_or_default())
@@ -77,7 +79,7 @@ fn without_relations(arg: &Arg) -> Arg {
     if arg.get_action().takes_values() && !values.is_empty() {
         copy = copy.value_parser(PossibleValuesParser::new(values));
     }
-    // After '--' and after the name of a tool, shells complete file names.
+    // These two settings let shells complete file names after '--' and after the name of a tool.
     copy.trailing_var_arg(arg.is_trailing_var_arg_set())
         .last(arg.is_last_set())
 }

@@ -1,6 +1,6 @@
 //! `speedwell confirm`: measures both sides of a suspected change again.
 //!
-//! Handles the options and records the outcome in the store. Start at [`run`].
+//! This module handles the options and records the outcome in the store. Start at [`run`].
 
 use super::options::{FailOn, MeasureTask, RunArgs};
 use super::{CommandStatus, run as measuring, status};
@@ -143,8 +143,8 @@ pub fn confirm_task(task: MeasureTask) -> MeasureTask {
     MeasureTask {
         settings: AnalysisSettings {
             correction: TestingCorrection::Holm,
-            // Here the threshold is the size below which a change does not matter, and part of the
-            // plan.
+            // In a confirmation, the threshold is part of the plan: a change smaller than the
+            // threshold does not matter. The analysis has no threshold of its own.
             threshold: None,
             ..task.settings
         },
@@ -235,7 +235,8 @@ fn measure_and_record(
         .worse_of(status::status_of_failures(&findings.failures)))
 }
 
-/// Warns about suspects that this machine has not measured before, naming the machines that have.
+/// Returns a note if this machine has not measured some of the suspects before. The note names the
+/// machines that have measured these suspects.
 fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<String> {
     let this_machine = identify_machine(&session.environment, session.origin.as_ref());
     let earlier_machines: BTreeSet<&str> = (suspects.iter())
@@ -257,7 +258,7 @@ fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<
     })
 }
 
-/// Records the outcome of a change in the store and reports it. No outcome means that both sides
+/// Records the outcome for a change in the store and prints it. `outcome` is `None` if both sides
 /// are the same program.
 fn record_outcome(
     suspect: &SuspectChange,

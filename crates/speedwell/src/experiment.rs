@@ -47,8 +47,8 @@ pub fn report_experiment(
     Ok(gate.exit_status())
 }
 
-/// Returns the output files that the experiment declares: named after it, in the current folder.
-/// Markdown needs its charts as separate files.
+/// Returns the output files that the experiment declares. They are named after the experiment and
+/// lie in the current folder. A Markdown report needs its charts as a separate file.
 fn declared_files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
     let formats = experiment.outputs.iter().flat_map(|output| match output {
         Wanted::Report(formats) => formats.as_slice(),

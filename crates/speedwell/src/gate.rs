@@ -14,11 +14,12 @@ use speedwell_harness::plan::SessionPlan;
 use speedwell_measure::reach_warning;
 use speedwell_report::{self as report, Document};
 
-/// The outcome of the gate, if there is one, and the exit status that applies unless it fails.
+/// The outcome of the gate, if there is one, and the exit status that applies unless the gate
+/// fails.
 #[derive(Debug, Clone, Default)]
 pub struct CommandGate {
     outcome: Option<GateOutcome>,
-    /// The status if the gate does not fail.
+    /// The exit status that applies if the gate does not fail.
     status_without_failure: Option<CommandStatus>,
 }
 
@@ -60,7 +61,7 @@ impl CommandGate {
         }
     }
 
-    /// Wraps an outcome that other rules decided.
+    /// Wraps an outcome that other rules determined, such as the gates of an experiment.
     pub fn from_outcome(
         outcome: Option<GateOutcome>,
         status_without_failure: CommandStatus,
@@ -86,8 +87,8 @@ impl CommandGate {
         }
     }
 
-    /// Adds the gate's line to a report, and prints it on stderr if the report is not read by
-    /// people.
+    /// Adds the line of the gate to a report. Also prints the line on stderr if people do not see
+    /// the whole report, because of `--format` or `--quiet`.
     pub fn add_to(&self, document: &mut Document, output: &OutputArgs) {
         let Some(outcome) = &self.outcome else {
             return;
@@ -106,8 +107,8 @@ impl CommandGate {
     }
 }
 
-/// Returns settings that cover every metric, to report differences outside the gate, or `None` if
-/// `settings` already covers them all.
+/// Returns settings that cover every metric, so that the report can mention differences in metrics
+/// outside the gate. Returns `None` if `settings` already covers every metric.
 pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
     (!settings.wants_all_metrics()).then(|| AnalysisSettings {
         metrics: vec!["all".to_owned()],
@@ -118,7 +119,7 @@ pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
 /// Rejects a gate that could not fail, whatever the results.
 ///
 /// # Errors
-/// Fails if there is only one variant, or if the number of runs is below what the test needs.
+/// Fails if there is only one variant, or if the test needs more runs than are planned.
 pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let has_own_gates = plan.design.experiment.is_some();
     let is_series = plan.design.steady.is_some_and(|rule| !rule.is_metric);
@@ -126,8 +127,8 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
         return Ok(());
     }
     reject_single_variant(plan.variants.len(), task.fail_on)?;
-    // In the best case, Benjamini-Hochberg finds all changes together, each at the full level, as
-    // without a correction.
+    // This check assumes the best case, in which all cases have changed. Benjamini-Hochberg then
+    // tests each case at the full level, as if there were no correction.
     let correction = match task.settings.correction {
         TestingCorrection::Holm => TestingCorrection::Holm,
         TestingCorrection::BenjaminiHochberg | TestingCorrection::None => TestingCorrection::None,
@@ -150,7 +151,7 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
 /// Rejects a gate over a single variant.
 ///
 /// # Errors
-/// Fails if there is only one.
+/// Fails if there is only one variant.
 pub fn reject_single_variant(variants: usize, fail_on: FailOn) -> anyhow::Result<()> {
     ensure!(
         fail_on == FailOn::Never || variants > 1,

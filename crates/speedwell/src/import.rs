@@ -1,4 +1,4 @@
-//! `speedwell import`: reads foreign or exported results into the store.
+//! `speedwell import`: reads results of other tools, or exported results, into the store.
 
 use super::options::{OriginArgs, OutputArgs, StoreArgs};
 use super::results_file::{self, FileWarnings};
@@ -49,8 +49,9 @@ pub struct ImportArgs {
 /// Imports the files.
 ///
 /// # Errors
-/// Fails if a file cannot be read or parsed; then nothing of any file is stored. A file whose
-/// results have no values is stored, and only the exit status reports it.
+/// Fails if a file cannot be read or parsed. In that case, nothing is stored from any of the files.
+/// A file whose results have no values is stored, and a warning and the exit status report the
+/// problem.
 pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
     let (values, better) = args.parse_settings()?;
     let mut files = Vec::new();
@@ -83,7 +84,8 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
             };
             let mut findings = validity::check_session(&session, &facts);
             if has_revision_from_file(&session) {
-                // Single runs are expected in such files: the noise shows from point to point.
+                // A file with many revisions often has a single run of each revision. That is no
+                // problem, because the noise shows as differences between neighbouring points.
                 findings.retain(|finding| finding.check != ValidityCheck::SingleRuns);
             }
             if !findings.is_empty() {
@@ -147,8 +149,8 @@ impl ImportArgs {
     }
 }
 
-/// Returns whether the revision of a session comes from the file itself, as in files with many
-/// revisions.
+/// Returns whether the revision of a session comes from the file itself. This is the case for files
+/// with results of many revisions.
 fn has_revision_from_file(session: &Session) -> bool {
     let origin = session.origin.as_ref();
     origin.is_some_and(|origin| origin.source == OriginSource::File)
@@ -167,13 +169,14 @@ pub(super) struct ImportSummary {
     failed: usize,
     /// Sessions whose results were all in the store already.
     known_sessions: usize,
-    /// Whether a metric of a known session has another direction in the store.
+    /// Whether the preferred direction of a metric differs between the file and a stored session.
     differs: bool,
 }
 
 impl ImportSummary {
-    /// Adds the part of a session that the store lacks, removes the other part from `session`, and
-    /// returns the new session's number. Returns `None` if the store already has everything.
+    /// Stores the part of a session that the store lacks, and returns the number of the new
+    /// session. Removes from `session` the part that is already stored. Returns `None` if the store
+    /// already has everything.
     pub(super) fn import_session(
         &mut self,
         store: &mut Store,
@@ -201,7 +204,7 @@ impl ImportSummary {
         Ok(None)
     }
 
-    /// Returns whether the file yielded no run, neither now nor earlier.
+    /// Returns whether the file yielded no run, neither in this import nor in an earlier one.
     fn has_nothing(&self) -> bool {
         self.runs == 0 && self.known_sessions == 0
     }
@@ -268,7 +271,7 @@ impl ImportSummary {
     }
 }
 
-/// Removes the runs and failures that `stored` has from `session`.
+/// Removes from `session` the runs and failures that are also in `stored`.
 fn remove_known_runs(session: &mut Session, stored: &Session) {
     let run_key = |run: &Run| format!("{} {:?}", run.case.id(), run.samples);
     let mut stored_counts: HashMap<String, usize> = HashMap::new();

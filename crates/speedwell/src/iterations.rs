@@ -1,7 +1,7 @@
 //! `speedwell iterations`: finds how many iterations make benchmark files long and steady enough.
 //!
-//! Handles the options and the form of the answer; `measure::search_iterations` searches. Start at
-//! [`run`].
+//! This module handles the options and prepares the answer for the report;
+//! `measure::search_iterations` performs the search. Start at [`run`].
 
 use super::options::{ExecutionArgs, OutputArgs, SelectionArgs, VariantArgs, parse};
 use super::progress::ProgressDisplay;
@@ -90,8 +90,8 @@ pub struct IterationsArgs {
 /// Searches for the iteration counts and reports the result.
 ///
 /// # Errors
-/// Fails if an option is invalid, a target is unknown, no file has such a parameter, or an output
-/// cannot be written.
+/// Fails if an option is invalid, a target is unknown, no file has the parameter to find, or an
+/// output cannot be written.
 pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.runs > 1,
@@ -213,8 +213,8 @@ fn outcome_of_file(file: &FileSearch) -> IterationsOfFile {
     }
 }
 
-/// Writes the file for 'run --set @FILE': the iteration counts that were sufficient, and the others
-/// as comments.
+/// Writes the file for 'run --set @FILE'. A sufficient iteration count becomes a setting; every
+/// other result becomes a comment.
 fn write_lines(path: &Path, files: &[IterationsOfFile], parameter: &str) -> anyhow::Result<()> {
     let mut text = String::new();
     for file in files {

@@ -1,8 +1,8 @@
 //! Handles stored sessions that are too large to load as a whole: reports them case by case, with
 //! the same results as if they were loaded, and exports them run by run.
 //!
-//! Decides which sessions are large, and rejects what needs all their runs at once. Start at
-//! [`large_document`] and [`load_selected`].
+//! The module decides which sessions are large, and rejects requests that need all runs of a large
+//! session at once. Start at [`large_document`] and [`load_selected`].
 
 use super::source;
 use anyhow::{Context, Result, bail, ensure};
@@ -46,7 +46,8 @@ impl SessionSelection<'_> {
     }
 }
 
-/// Calls `process` with the selected part of a large session. Returns `None` for a small one.
+/// Calls `process` with the selected part of a large session. Returns `None` for a small
+/// session.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed, if nothing is selected, or if `process` fails.
@@ -66,8 +67,9 @@ pub fn in_parts<T>(
 }
 
 /// Builds the report of a large session. Returns `None` if the session is small, or must be loaded
-/// as a whole because its cases are compared with each other. `mark` adds to the findings what else
-/// is known, given the session without its runs.
+/// as a whole because its cases are compared with each other. Calls `mark` with the findings and
+/// the session without its runs. `mark` adds further knowledge to the findings, such as a
+/// calibration.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed, nothing is selected, or a metric, unit or chart does not

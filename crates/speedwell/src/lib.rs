@@ -1,8 +1,9 @@
-//! The command-line interface: one file per subcommand. Options are declared once, in `options/`,
-//! and parsed in `arguments.rs`.
+//! Implements the command-line interface, with one file per subcommand. Options are declared once,
+//! in `options/`, and parsed in `arguments.rs`.
 //!
-//! stdout is data; progress, warnings and hints go to stderr. Exit status: 0 done, 1 the answer is
-//! no, 2 could not do it, 130 interrupted after saving the completed runs.
+//! Commands write data to stdout, and progress, warnings and hints to stderr. The exit status is 0
+//! if the command succeeded, 1 if the answer to its question is no, 2 if it failed, and 130 if it
+//! was interrupted after saving the completed runs.
 
 mod arguments;
 mod as_tool;
@@ -222,15 +223,16 @@ fn run_internal(command: InternalCommand) -> anyhow::Result<CommandStatus> {
     }
 }
 
-/// Measuring time of a first look. Starting and trying everything takes some time on top; people
-/// wait about a minute.
+/// Time limit for measuring in a first look. Before that, everything is tried once, so people wait
+/// about a minute in total.
 const FIRST_LOOK_TIME: &str = "30s";
 
-/// More runs than fit into [`FIRST_LOOK_TIME`].
+/// Number of runs in a first look: more than fit into [`FIRST_LOOK_TIME`], so that the time limit
+/// ends the measurement.
 const FIRST_LOOK_RUNS: &str = "32";
 
-/// Takes a first look at created files: runs everything once, then measures for [`FIRST_LOOK_TIME`]. The
-/// result is an ordinary report with few runs.
+/// Takes a first look at created files: runs everything once, then measures for
+/// [`FIRST_LOOK_TIME`]. The result is an ordinary report with few runs.
 fn first_look(starter_files: &new::StarterFiles) -> CommandStatus {
     status::print_note("running everything once");
     let mut status = main(starter_files.run_words(&["--test"]));

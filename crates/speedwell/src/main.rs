@@ -1,4 +1,4 @@
-//! The `speedwell` command: only here does the process exit.
+//! Runs the `speedwell` command. The process exits only here.
 
 fn main() {
     std::process::exit(speedwell::main(std::env::args_os()).code());

@@ -1,8 +1,8 @@
 //! Explains sources of `compare` that are not results: benchmark files, folders of them, and
 //! commands.
 //!
-//! Suggests how to measure them. Does not know how anything is measured. Start at
-//! [`explain_mistake`].
+//! The module suggests how to measure such sources, but does not know how anything is measured.
+//! Start at [`explain_mistake`].
 
 use super::operand::SourceOperand;
 use anyhow::anyhow;
@@ -11,8 +11,8 @@ use speedwell_harness::discover::{find_sources, is_command};
 use speedwell_model::quote;
 use std::path::Path;
 
-/// Turns the error from reading the operands into one that suggests how to measure them, if they
-/// are measurable.
+/// If the operands can be measured, replaces the error from reading them with an error that
+/// suggests how to measure them.
 pub fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::Error {
     let Ok(current_folder) = std::env::current_dir() else {
         return error;
@@ -44,7 +44,7 @@ pub fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyh
     error
 }
 
-/// Returns whether this is a benchmark file or a folder that contains some.
+/// Returns whether this location is a benchmark file, or a folder with benchmark files.
 fn is_target(location: &str, current_folder: &Path) -> bool {
     let is_benchmark =
         |adapters: KnownAdapters| find_sources(location, current_folder, &adapters).is_ok();

@@ -1,7 +1,7 @@
 //! Parses a SOURCE argument: `[NAME=]LOCATION[,LOCATION...][[VARIANT]][::REGEX]`.
 //!
-//! Decides which characters mean what. Does not read the locations. Start at
-//! [`parse_all`].
+//! The module decides which characters separate the parts of an argument. It does not read the
+//! locations. Start at [`parse_all`].
 
 use anyhow::{Context, ensure};
 use speedwell_harness::discover::{self, BenchmarkPart};
@@ -12,14 +12,15 @@ use std::path::Path;
 pub struct SourceOperand {
     /// Label in tables.
     pub label: String,
-    /// Files, folders, `-` or stored sessions; several form one side together.
+    /// Files, folders, `-` or stored sessions. Several locations form one side of the comparison
+    /// together.
     pub locations: Vec<String>,
     pub variant: Option<String>,
     pub part: Option<BenchmarkPart>,
 }
 
-/// Parses all arguments. Those with the same `NAME=` form one operand; operands without a name are
-/// labeled by their files.
+/// Parses all arguments. Arguments with the same `NAME=` form one operand; operands without a name
+/// are labeled by their files.
 ///
 /// # Errors
 /// Fails on an invalid pattern.
@@ -63,7 +64,8 @@ fn parse_among(
     Ok(operands.into_iter().map(|(_, operand)| operand).collect())
 }
 
-/// Returns the name that replaces what the patterns of all operands match.
+/// Returns the name that replaces the matched parts of case names, so that cases of different
+/// operands can be compared. Returns `None` if no name has to be replaced.
 pub fn common_name(operands: &[SourceOperand]) -> Option<String> {
     let parts: Vec<Option<&BenchmarkPart>> = operands
         .iter()
@@ -72,7 +74,7 @@ pub fn common_name(operands: &[SourceOperand]) -> Option<String> {
     discover::shared_word(&parts)
 }
 
-/// Parses one argument; also returns whether it has a `NAME=`.
+/// Parses one argument. Returns whether the argument has a `NAME=`, and the operand.
 fn parse_argument(
     argument: &str,
     is_file: fn(&str) -> bool,
@@ -100,8 +102,8 @@ fn parse_argument(
     Ok((name.is_some(), operand))
 }
 
-/// Splits off a name before `=`, unless the whole argument is a file or the `=` belongs to
-/// something else.
+/// Splits off a name before `=`, unless the whole argument is the name of a file, or the text
+/// before `=` cannot be a name.
 fn split_name(argument: &str, is_file: fn(&str) -> bool) -> (Option<&str>, &str) {
     let is_name = |name: &str| {
         let is_name_character = |c: char| c.is_alphanumeric() || "_-.+".contains(c);
@@ -124,7 +126,8 @@ fn split_places(locations: &str, is_file: fn(&str) -> bool) -> Vec<String> {
     parts.map(str::to_owned).collect()
 }
 
-/// Labels operands by the shortest path suffixes that distinguish them, and numbers equal ones.
+/// Labels operands by the shortest path suffixes that distinguish them. Operands with equal labels
+/// get numbers.
 fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
     let is_plain =
         |(is_named, operand): &(bool, SourceOperand)| *is_named || operand.locations.len() == 1;
@@ -151,7 +154,7 @@ fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
     }
 }
 
-/// Returns the labels of sources for the arguments typed.
+/// Returns labels for the typed arguments: the shortest path suffixes that distinguish them.
 pub fn shortest_labels(arguments: &[&str]) -> Vec<String> {
     let longest = arguments
         .iter()
@@ -180,7 +183,7 @@ fn are_distinct(arguments: &[&str], labels: &[String]) -> bool {
     })
 }
 
-/// Returns the last `count` components of the path, with the selection that follows it.
+/// Returns the last `count` components of the path, followed by `[VARIANT]` and `::REGEX` as typed.
 fn path_suffix(argument: &str, count: usize) -> String {
     let (path, selection) = argument.split_at(end_of_path(argument));
     let components = path_components(path);
@@ -192,7 +195,7 @@ fn path_components(argument: &str) -> Vec<&str> {
     argument[..end_of_path(argument)].split('/').collect()
 }
 
-/// Returns where the path ends and `[VARIANT]` or `::REGEX` begins.
+/// Returns the position where the path ends and `[VARIANT]` or `::REGEX` begins.
 fn end_of_path(argument: &str) -> usize {
     let part_start = argument.find("::").unwrap_or(argument.len());
     argument[..part_start].find('[').unwrap_or(part_start)

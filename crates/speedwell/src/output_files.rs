@@ -1,8 +1,10 @@
-//! Rejects command lines that would destroy a file: an output that replaces an input, or two
-//! outputs to one file.
-//! Decides which arguments are outputs and which may name inputs. Does not know what the commands
-//! do: every argument that names an existing file counts as an input. Start at [`check_outputs`];
-//! [`check_inputs`] checks inputs that are known only once definition files have been read.
+//! Rejects command lines that would destroy a file, because an output would replace an input or
+//! because two outputs would go to the same file.
+//!
+//! The module decides which arguments are outputs and which may name inputs. It does not know what
+//! the commands do: every argument that names an existing file counts as an input. Start at
+//! [`check_outputs`]. [`check_inputs`] checks inputs that are known only once definition files have
+//! been read.
 
 use super::options::env_variable;
 use anyhow::bail;
@@ -12,22 +14,22 @@ use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same, refu
 use speedwell_results::store::Store;
 use std::path::{Path, PathBuf};
 
-/// Options whose value is a file that the command writes. Charts of one report and loads of one
-/// command are numbered: `a.svg`, `a-2.svg`.
+/// Options whose value is a file that the command writes. If a report has several charts, or if a
+/// command runs several HTTP loads, the additional files are numbered: `a.svg`, `a-2.svg`.
 const OUTPUT_OPTIONS: [&str; 4] = ["output", "hdr", "log_requests", "spool"];
 
-/// The option that names the database, which is read and written.
+/// The option that names the database, which commands read and write.
 const DATABASE: &str = "db";
 
-/// Placeholders in help texts of values that cannot be files.
+/// Placeholders in help texts that stand for values other than files.
 const NOT_FILES: [&str; 13] = [
     "NAME", "RE", "N", "DUR", "PCT", "WHEN", "FORMAT", "KIND", "U", "COLUMN", "RULE", "URL", "REV",
 ];
 
-/// Refuses arguments by which an output would replace an input, or another output.
+/// Rejects a command line in which an output would replace an input, or another output.
 ///
 /// # Errors
-/// Fails if there are such files, and names both.
+/// Fails if there are such files. The message names both.
 pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()> {
     let (mut command, mut matches) = (command, matches);
     while let Some((name, inner_matches)) = matches.subcommand() {
@@ -59,11 +61,11 @@ pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::R
     Ok(())
 }
 
-/// Rejects inputs that a file given with `-o` would replace, including the files that definition
-/// files name.
+/// Rejects inputs that a file given with `-o` would replace. The inputs include files that are
+/// named in definition files.
 ///
 /// # Errors
-/// Fails if there is one, and names both files.
+/// Fails if there is such an input. The message names both files.
 pub fn check_inputs<'p>(
     files: &[PathBuf],
     inputs: impl IntoIterator<Item = &'p Path>,
@@ -82,8 +84,8 @@ pub fn check_inputs<'p>(
     Ok(())
 }
 
-/// Lists the files to be written, in the order of options; includes standard output if it is
-/// redirected to a file.
+/// Lists the files to be written, in the order of the options. If there are any, adds standard
+/// output, in case it is redirected to a file.
 fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
     let mut outputs = Vec::new();
     for argument in command.get_arguments() {
@@ -148,7 +150,7 @@ fn input_arguments(command: &clap::Command, matches: &ArgMatches) -> Vec<String>
         .collect()
 }
 
-/// Returns the typed values of an option, without its default.
+/// Returns the values that the user gave for an option. Ignores the default value.
 fn typed_values(matches: &ArgMatches, id: &str) -> Vec<String> {
     let is_typed = matches
         .value_source(id)

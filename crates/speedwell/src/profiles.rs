@@ -1,8 +1,8 @@
-//! Handles profiles among the SOURCEs of a comparison: recordings of where a program spends its
-//! time.
+//! Handles comparisons whose SOURCEs are profiles. A profile is a recording of where a program
+//! spends its time.
 //!
-//! Decides by content which operands are profiles, and prints the comparison of two.
-//! `foreign::profile` reads them.
+//! The module detects by their content which operands are profiles, and prints the comparison of
+//! two profiles. `foreign::profile` reads the files.
 
 use super::CommandStatus;
 use super::operand::SourceOperand;
@@ -19,10 +19,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Reads the operands as profiles; returns `None` if none of them is one.
+/// Reads the operands as profiles. Returns `None` if no operand is a profile.
 ///
 /// # Errors
-/// Fails if one cannot be read, or if profiles are mixed with other sources.
+/// Fails if an operand cannot be read, or if profiles are mixed with other sources.
 pub fn read_sides(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<StackProfile>>> {
     let mut profiles = Vec::new();
     for operand in operands {
@@ -49,11 +49,12 @@ pub fn read_sides(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<Stack
     }
 }
 
-/// Reads the recordings of one side and adds them up.
+/// Reads the recordings of one side and adds them up. Returns `None` if they are not profiles.
 fn read_side(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
     let mut files = Vec::new();
     for location in &operand.locations {
-        // Stored sessions are not files, and a pipe can be read only once, by its actual reader.
+        // Look only at files and folders. Stored sessions are not files, and a pipe can be read
+        // only once, by the code that reads results.
         let path = Path::new(location);
         if !path.is_file() && !path.is_dir() {
             return Ok(None);
@@ -77,8 +78,8 @@ fn read_side(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
 
 fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
     let read_context = || format!("cannot read the file '{file}'");
-    // Try results first, so that one of their files cannot pass for a profile. Programs are
-    // neither.
+    // First check whether this is a results file, so that such a file is never taken for a profile.
+    // Executable programs are neither results nor profiles.
     let mut opened_file = File::open(file).with_context(read_context)?;
     let mut bytes = Vec::new();
     let mut beginning = opened_file.by_ref().take(formats::BEGINNING_BYTES);
@@ -98,7 +99,7 @@ fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
 /// Compares two profiles.
 ///
 /// # Errors
-/// Fails unless there are exactly two, with costs in the same unit.
+/// Fails unless there are exactly two profiles, with costs in the same unit.
 pub fn compare_profiles(
     operands: &[SourceOperand],
     profiles: &[StackProfile],

@@ -1,5 +1,5 @@
-//! Builds the text of the status line, while benchmarks are discovered and built and while they are
-//! measured.
+//! Builds the text of the status line: first while benchmarks are discovered and built, then while
+//! they are measured.
 
 use super::options::OutputArgs;
 use super::status;
@@ -25,9 +25,9 @@ pub struct ProgressDisplay {
 /// The current phase.
 #[derive(Debug)]
 enum ProgressState {
-    /// Benchmarks are discovered, described and built.
+    /// Benchmarks are being discovered, asked for their cases, and built.
     Preparing(PreparationProgress),
-    /// Runs are executed.
+    /// Runs are being executed.
     Measuring(MeasurementProgress),
     /// Nothing to show.
     Idle,
@@ -36,7 +36,7 @@ enum ProgressState {
 #[derive(Debug)]
 struct PreparationProgress {
     started_at: Instant,
-    /// Number of benchmark files that have listed their cases, and of all files.
+    /// Number of benchmark files that have listed their cases, and total number of files.
     described: (usize, usize),
 }
 
@@ -44,7 +44,8 @@ struct PreparationProgress {
 struct MeasurementProgress {
     started_at: Instant,
     total: usize,
-    /// Whether cases may be decided before all their runs.
+    /// Whether `total` is only an upper bound, because cases may be decided before all their runs
+    /// are done.
     is_upper_bound: bool,
     done: usize,
     initially_done: usize,
@@ -53,8 +54,8 @@ struct MeasurementProgress {
 }
 
 impl ProgressDisplay {
-    /// Creates a status line, shown only if the output options allow it. Notes appear only along
-    /// with the line.
+    /// Creates a status line, which is shown only if the output options allow it. Notes are shown
+    /// only if the line is shown.
     pub fn new(output: &OutputArgs) -> ProgressDisplay {
         let state = Arc::new(Mutex::new(ProgressState::Preparing(PreparationProgress {
             started_at: Instant::now(),
@@ -79,7 +80,8 @@ impl ProgressDisplay {
         }
     }
 
-    /// Like [`ProgressDisplay::new`], but shows notes even without a line.
+    /// Does the same as [`ProgressDisplay::new`], but shows notes even if the status line is
+    /// hidden.
     pub fn with_notes(output: &OutputArgs) -> ProgressDisplay {
         let mut progress = ProgressDisplay::new(output);
         progress.notes = !output.quiet;
@@ -125,7 +127,7 @@ fn lock_state(state: &Mutex<ProgressState>) -> MutexGuard<'_, ProgressState> {
 }
 
 impl PreparationProgress {
-    /// Returns the text of the line, or `None` if neither files nor an activity are known.
+    /// Returns the text of the line, or `None` if there is nothing to show yet.
     fn status_text(&self, activity: Option<String>, now: Instant) -> Option<String> {
         let (done, total) = self.described;
         let files = (total > 1 && done < total)

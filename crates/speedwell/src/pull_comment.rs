@@ -1,8 +1,8 @@
-//! Builds the pull-request comment: a comparison, or the reason why there is none. Used by
-//! `speedwell comment` in CI and by the server.
+//! Builds the pull-request comment: a comparison, or the reason why there is none. This module is
+//! used by `speedwell comment` in CI, and by the server.
 //!
-//! Decides on the text, commit status and summary line; the caller posts them. Start at
-//! [`answer_from_comparison`].
+//! The module decides on the text, the commit status and the summary line; the caller posts them.
+//! Start at [`answer_from_comparison`].
 
 use super::CommandStatus;
 use super::gate::{CommandGate, every_metric};
@@ -22,13 +22,13 @@ use speedwell_results::store::credible_start;
 pub struct PullAnswer {
     /// The comment, in Markdown.
     pub body: String,
-    /// The measured revision and the time.
+    /// The measured revision and the time of the measurement.
     pub stamp: ResultStamp,
     /// State of the commit status.
     pub state: CommitState,
     /// Summary line.
     pub description: String,
-    /// Exit status of a command that posts it.
+    /// Exit status of a command that posts this answer.
     pub status: CommandStatus,
     /// Why there is no comparison.
     pub failure: Option<anyhow::Error>,
@@ -76,7 +76,8 @@ pub fn answer_from_comparison(
         },
         state,
         description,
-        // The comment lists failures already; without a gate they do not affect the exit status.
+        // The comment already lists the failures, so without a gate they do not affect the exit
+        // status.
         status: gate
             .outcome()
             .map_or(CommandStatus::DONE, |_| gate.exit_status()),
@@ -84,7 +85,8 @@ pub fn answer_from_comparison(
     })
 }
 
-/// Returns the time for a stamp, by which a newer answer replaces an older one.
+/// Returns the time of a measurement for a [`ResultStamp`]. These times decide which of two answers
+/// is newer.
 pub fn measured_at(started_unix_ms: i64) -> u64 {
     u64::try_from(credible_start(started_unix_ms, unix_time_ms())).unwrap_or_default()
 }
@@ -119,8 +121,8 @@ pub fn small_link(label: &str, page: &str) -> String {
     format!("\n<sub>[{label}](<{url}>)</sub>\n")
 }
 
-/// Returns the commit status, with the gate's line if it failed or could not judge. Without a gate,
-/// failures and incomplete results count as not compared.
+/// Returns the commit status. If the gate failed or could not judge, also returns the line of the
+/// gate. Without a gate, failures and obstacles make the status an error.
 fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState, Option<String>) {
     let Some(outcome) = gate.outcome() else {
         let is_complete = findings.failures.is_empty() && findings.gate_obstacles.is_empty();

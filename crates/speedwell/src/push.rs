@@ -1,8 +1,9 @@
 //! `speedwell push`: uploads sessions of the local store to a team's server.
 //!
-//! Decides which sessions to send, how long to retry an unavailable server, and what to print.
-//! Unsent sessions stay in the store's outbox until the server has them; `speedwell_push` sends
-//! them. Start at [`run`]; measuring commands end with [`push_pending`].
+//! The module decides which sessions to send, how long to retry an unavailable server, and what to
+//! print. Unsent sessions stay in the outbox of the store until the server has them.
+//! `speedwell_push` performs the upload. Start at [`run`]; measuring commands end with
+//! [`push_pending`].
 
 use super::import::ImportSummary;
 use super::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse};
@@ -31,11 +32,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long to retry an unavailable server without `--wait`.
 const DEFAULT_RETRY_TIME: Duration = Duration::from_secs(3);
-/// Delay after the first failure; doubles with each further one.
+/// Delay after the first failure. It doubles with each further failure.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Maximum delay, unless the server asks for a longer one.
+/// Maximum delay, unless the server asks for a longer delay.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// Poll interval for interrupts.
+/// Interval between checks for an interrupt during a delay.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Push sessions to a team server
@@ -198,13 +199,13 @@ fn describe_item(item: &OutboxEntry) -> String {
     }
 }
 
-/// Sessions named on the command line. An unfinished one does not prevent the others from being
+/// Sessions named on the command line. An unfinished session does not prevent the others from being
 /// sent.
 #[derive(Debug, Default)]
 struct NamedSessions {
-    /// Sessions that can be sent, each once.
+    /// Sessions that can be sent, without duplicates.
     finished: Vec<i64>,
-    /// Sessions that are being measured, or were killed.
+    /// Sessions that are being measured, or whose measurement was killed.
     unfinished: Vec<i64>,
     /// Whether an unfinished session was named individually rather than as part of a range.
     misses_named_session: bool,
@@ -325,8 +326,8 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
     Ok(numbers)
 }
 
-/// Creates the client, with token and certificate authorities from the options, else from
-/// environment variables.
+/// Creates the client. The token and the certificate authorities come from the options, or else
+/// from environment variables.
 fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<UploadClient> {
     let token = read_token(token_file)?;
     let from_environment = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
@@ -344,7 +345,7 @@ fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<
     Ok(UploadClient::with_authorities(token, authorities))
 }
 
-/// Returns the server's token, if there is one.
+/// Returns the token for the server, if there is one.
 ///
 /// # Errors
 /// Fails if the file cannot be read.
@@ -361,7 +362,8 @@ pub fn read_token(file: Option<&Path>) -> anyhow::Result<Option<UploadToken>> {
 /// A set of sessions to upload.
 #[derive(Debug)]
 struct UploadJob<'a> {
-    /// These sessions; if empty, all finished ones.
+    /// Numbers of the sessions to upload. If empty, all finished sessions in the outbox are
+    /// uploaded.
     sessions: &'a [i64],
     /// If set, only upload to this server.
     url: Option<&'a str>,
@@ -371,7 +373,8 @@ struct UploadJob<'a> {
 }
 
 impl UploadJob<'_> {
-    /// Sends until nothing is waiting or the time is up; returns the unsent items.
+    /// Sends sessions until nothing is waiting or the time is up. Returns the items that are still
+    /// unsent.
     fn send_all(
         &self,
         store: &mut Store,
@@ -389,7 +392,8 @@ impl UploadJob<'_> {
                 self.send_session(store, client, &mut item, &mut failure_counts)?;
                 continue;
             }
-            // The remaining items are due later, or are being sent by another process.
+            // Nothing is due: the remaining items are due later, or another process is sending
+            // them.
             let unsent = self.unsent_items(store)?;
             let waiting_items = unsent
                 .iter()
@@ -470,7 +474,8 @@ impl UploadJob<'_> {
                 let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(MAX_DELAY_MS);
                 item.next_unix_ms = now_unix_ms() + wait_ms.min(MAX_DELAY_MS);
                 item.reason = Some(reason);
-                // A server that is unavailable for one session is unavailable for all.
+                // Delay all uploads to this server: if it is unavailable for one session, it is
+                // unavailable for all.
                 store.delay_uploads(&item.url, item.next_unix_ms)?;
             }
         }
@@ -485,10 +490,10 @@ struct SessionUpload {
     text: UploadText,
 }
 
-/// Where the lines are stored.
+/// Where the lines of a session are stored.
 enum UploadText {
     Here(Vec<u8>),
-    /// In a file, because they are too many for memory. Dropping this removes its folder.
+    /// In a file, because the lines need too much memory. Dropping `_folder` removes the file.
     Filed {
         line_file: LineFile,
         _folder: ScratchFolder,
@@ -496,7 +501,8 @@ enum UploadText {
 }
 
 impl SessionUpload {
-    /// Writes a session of any size; returns an [`UploadError`] if it cannot be sent.
+    /// Prepares the upload of a session of any size. The inner result is an [`UploadError`] if the
+    /// session cannot be sent.
     ///
     /// # Errors
     /// Fails if the store or the file cannot be accessed.
@@ -574,8 +580,9 @@ fn now_unix_ms() -> i64 {
     process::unix_time_ms()
 }
 
-/// Uploads pending sessions to the server. A failed upload is only a warning, because the results
-/// are stored.
+/// Uploads this session, and others that are waiting for the same server. A failed upload is only a
+/// warning, because the results are stored; with `--push-required`, the exit status reports it,
+/// too.
 ///
 /// # Errors
 /// Fails if the store cannot be written.

@@ -1,9 +1,10 @@
 //! Checks before the first run that the requested report can be made, by making it from invented
 //! values.
 //!
-//! Decides what to make up. The code that would fail after measuring then rejects a nonexistent
-//! sort column, x-axis parameter or chart before anything is measured. It cannot check the names of
-//! metrics, which only a run reveals (`measure::rehearsal`). Start at [`check_report`].
+//! The module decides which values to invent. A nonexistent sort column, x-axis parameter or chart
+//! makes the report of these values fail, and so is rejected before anything is measured. The
+//! module cannot check the names of metrics, because only a run reveals them (see
+//! `measure::rehearsal`). Start at [`check_report`].
 
 use super::options::MeasureTask;
 use anyhow::bail;
@@ -18,20 +19,21 @@ use speedwell_report::{self as report, ChartKind, OutputOptions, Verbosity};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Made-up runs per case and variant: enough for every interval and test.
+/// Number of made-up runs per case and variant: enough for every interval and test.
 const RUNS: u32 = 8;
 
-/// Maximum number of made-up cases with the same parameters; more would add no column or chart.
+/// Maximum number of made-up cases of a benchmark that have parameters of the same names. More
+/// cases would add no column or chart.
 const MAX_SIMILAR_CASES: usize = 3;
 
 /// Checks the report options against a plan.
 ///
 /// # Errors
-/// Fails if the report of such a session cannot be made.
+/// Fails if the report of a session with this plan cannot be made.
 pub fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let settings = &task.settings;
     let output = OutputOptions {
-        // Units belong to the metrics, which only runs reveal.
+        // Do not check the unit: it must suit the metrics, which only runs reveal.
         unit: None,
         verbosity: Verbosity::Quiet,
         ..task.output.report_settings()
@@ -61,8 +63,8 @@ pub fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()
     report::check_document(&document, &output)
 }
 
-/// Checks the chart of an experiment, whose metrics are declared in its own file and cannot be made
-/// up.
+/// Checks the chart that was requested for an experiment. An experiment declares its metrics in its
+/// own file, so no values are made up for it.
 fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Result<()> {
     match chart {
         None => Ok(()),
@@ -76,7 +78,7 @@ fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Resu
     }
 }
 
-/// Makes up a session that the plan might yield.
+/// Makes up a session as it might result from the plan.
 fn made_up_session(plan: &SessionPlan, settings: &AnalysisSettings) -> Session {
     let plan = shorten_plan(plan);
     let metrics = made_up_metrics(&plan, settings);
@@ -106,7 +108,7 @@ fn made_up_session(plan: &SessionPlan, settings: &AnalysisSettings) -> Session {
     }
 }
 
-/// Keeps only a few cases of each kind.
+/// If several cases of a benchmark have the same parameter names, keeps only a few of these cases.
 fn shorten_plan(plan: &SessionPlan) -> SessionPlan {
     let mut counts: HashMap<(String, Vec<String>), usize> = HashMap::new();
     let is_kept = |job: &&BenchmarkJob| {
@@ -124,7 +126,8 @@ fn shorten_plan(plan: &SessionPlan) -> SessionPlan {
     }
 }
 
-/// Returns the metrics of the made-up runs: the requested ones, plus the ones every snippet has.
+/// Returns the metrics of the made-up runs: throughput, the requested metrics, and the metrics that
+/// every snippet has if the plan contains snippets.
 fn made_up_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Vec<Metric> {
     let requested = settings.metrics.iter().map(String::as_str);
     let mut names: Vec<&str> = requested.filter(|name| *name != "all").collect();

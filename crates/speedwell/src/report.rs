@@ -126,7 +126,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
     Ok(status)
 }
 
-/// Evaluates the gate of a report. Without a gate, a report that can be shown is a success.
+/// Evaluates the gate of a report. Without a gate, the command succeeds if the report can be shown.
 fn report_gate(
     findings: &AnalysisFindings,
     fail_on: FailOn,
@@ -139,7 +139,7 @@ fn report_gate(
 }
 
 /// Reports or exports a stored session that is too large to load as a whole. Returns `None` if the
-/// request is for something else, or cannot be handled in parts.
+/// sources are anything but a single large session, or if the request cannot be handled in parts.
 fn large_session(
     args: &ReportArgs,
     operands: &[SourceOperand],
@@ -155,7 +155,7 @@ fn large_session(
     if !is_dividable || operand.variant.is_some() || !location.starts_with('@') {
         return Ok(None);
     }
-    // If this fails, loading the session as a whole will report the error.
+    // Ignore errors here: the caller then loads the session as a whole, which reports the error.
     let Ok(store) = args.store.open_to_read() else {
         return Ok(None);
     };
@@ -203,7 +203,7 @@ fn large_session(
     Ok(is_done.then(|| gate.exit_status()))
 }
 
-/// Merges the loads of all sources, which are parts of one load, and reports it.
+/// Merges the loads of all sources, which are parts of a single load, and reports the merged load.
 fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<CommandStatus> {
     let mut all_loads = Vec::new();
     for source in sources {

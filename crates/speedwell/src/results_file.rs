@@ -1,6 +1,7 @@
 //! Reads a results file, or stdin, as sessions.
-//! Decides how to report a file that cannot be read, or is only partly understood. Does not know
-//! what the sessions are for. The entry point is [`read`].
+//!
+//! The module decides how to report a file that cannot be read, or is only partly understood. It
+//! does not know what the sessions are for. Start at [`read`].
 
 use super::status;
 use anyhow::{Context, Result, ensure};
@@ -22,7 +23,8 @@ impl FileWarnings {
     /// Maximum number of files named in one warning.
     const MAX_NAMED_FILES: usize = 2;
 
-    /// Adds a warning about the file `label`. The warning may begin with the label.
+    /// Adds a warning about the file `label`. If the warning begins with the label, the label is
+    /// split off, so that equal warnings about several files are printed once.
     pub fn add_warning(&mut self, label: &str, warning: &str) {
         let prefix = format!("'{label}': ");
         let (files, text) = match warning.strip_prefix(&prefix) {
@@ -58,7 +60,7 @@ impl FileWarnings {
     }
 }
 
-/// Reads the file at `path`, or stdin if that is `-`. Adds warnings about skipped content to
+/// Reads the file at `path`, or stdin if `path` is `-`. Adds warnings about skipped content to
 /// `file_warnings`.
 ///
 /// # Errors
@@ -67,7 +69,7 @@ pub fn read(path: &Path, file_warnings: &mut FileWarnings) -> Result<Vec<Session
     read_with(path, &MetricDirections::default(), file_warnings)
 }
 
-/// Like [`read`], but takes the directions of metrics that the user has set.
+/// Does the same as [`read`], but uses the preferred directions of metrics that the user has set.
 ///
 /// # Errors
 /// Fails under the same conditions as [`read`].
@@ -97,8 +99,8 @@ pub fn read_with(
     Ok(sessions)
 }
 
-/// Reads the content of a file that is known to be a file, not a device, up to
-/// [`MAX_FILE_BYTES`].
+/// Reads a file up to [`MAX_FILE_BYTES`], whatever its format. The caller must know that it is a
+/// regular file, not a device.
 ///
 /// # Errors
 /// Fails if the file cannot be read.
@@ -110,8 +112,8 @@ pub fn read_contents(file: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the content, up to a limit, and detects its format. Reads only the beginning of an unknown
-/// format, because a device may never end.
+/// Reads the content, up to a limit, and detects its format. If the format is unknown, reads only
+/// the beginning, because a device may never end.
 fn read_content(mut reader: impl Read) -> Result<(Vec<u8>, Option<&'static FileFormat>)> {
     let mut bytes = Vec::new();
     reader
@@ -143,7 +145,7 @@ fn read_error_message(label: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Endless zeros that fail after more than this many bytes are read.
+    /// Reader of endless zeros. It panics if more than this number of bytes is read.
     struct EndlessZeros(u64);
 
     impl Read for EndlessZeros {

@@ -1,8 +1,9 @@
-//! Reads a folder of results as sessions: one that asv wrote, or one with any results files.
+//! Reads a folder of results as sessions. Either asv wrote the folder, or it contains results files
+//! of any format.
 //!
-//! Decides which files belong together, and which may be skipped: a file that asv itself would skip
-//! is a warning, any other unreadable one is an error. `speedwell_results::formats` reads the
-//! files.
+//! The module decides which files belong together, and which may be skipped. A file that asv itself
+//! would skip causes a warning; any other unreadable file is an error. `speedwell_results::formats`
+//! reads the files.
 
 use super::results_file::{self, FileWarnings};
 use super::source;
@@ -45,8 +46,8 @@ struct AsvResults {
 }
 
 impl AsvResults {
-    /// Finds asv's results in `folder`, which holds those of all machines or of one. Returns `None`
-    /// if asv did not write the folder.
+    /// Finds the results of asv in `folder`, which may contain the results of all machines or of a
+    /// single one. Returns `None` if asv did not write the folder.
     fn find_results(folder: &Path) -> Result<Option<AsvResults>> {
         let is_machine = |folder: &Path| folder.join("machine.json").is_file();
         let (root, machines) = if is_machine(folder) {
@@ -64,7 +65,8 @@ impl AsvResults {
         }))
     }
 
-    /// Reads all sessions, machine by machine, sorted by commit date.
+    /// Reads the sessions of one machine after the other. The sessions of a machine are sorted by
+    /// commit date.
     fn read(
         &self,
         better: &MetricDirections,
@@ -85,14 +87,16 @@ impl AsvResults {
                 let mut warnings = Vec::new();
                 match asv::read_file(&input, &metadata, &mut warnings) {
                     Ok(session) => sessions.push(session),
-                    // asv skips such files, too: it may be interrupted while it writes one.
+                    // asv skips unreadable files, too, because it may have been interrupted while
+                    // it wrote one.
                     Err(error) => warnings.push(format!("'{label}': skipped the file: {error:#}")),
                 }
                 warnings
                     .iter()
                     .for_each(|warning| file_warnings.add_warning(&label, warning));
             }
-            // A folder has no order, and commit dates are the best that the files have.
+            // The files of a folder have no order of their own. The commit date is the best order
+            // that their contents allow.
             sessions.sort_by_key(|session: &Session| {
                 session
                     .origin
@@ -109,7 +113,8 @@ impl AsvResults {
         Ok(all_sessions)
     }
 
-    /// Reads the metadata of the benchmarks and the machine from the other files.
+    /// Reads the metadata of the benchmarks and of the machine from `benchmarks.json` and
+    /// `machine.json`.
     fn read_companions(&self, machine: &Path) -> Result<AsvMetadata> {
         let add_file = |file: &Path, add: &dyn Fn(&[u8]) -> Result<AsvMetadata>| {
             let bytes = results_file::read_contents(file)?;

@@ -1,4 +1,4 @@
-//! `speedwell run`: plans, measures, reports and uploads, in the order of the data flow.
+//! `speedwell run`: plans, measures, reports and uploads. The functions follow in this order.
 
 use super::large_sessions::{self, SessionSelection};
 use super::options::{ClockName, FleetArgs, MeasureTask, OrderName, RunArgs};
@@ -45,7 +45,8 @@ pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
     })
 }
 
-/// Executes plans as the options request: lists, tries, or measures and reports.
+/// Executes plans as the options request: lists the cases, tries them, or measures and reports
+/// them.
 ///
 /// # Errors
 /// Fails if the store or an output cannot be written.
@@ -102,7 +103,7 @@ pub fn execute_plans(
     } else {
         report_session(&session, task)
     };
-    // Upload even if reporting failed: the session is measured.
+    // Upload even if reporting failed, because the session has been measured.
     let push_status = push::push_pending(&task.owing, &session, store)?;
     Ok(status
         .combine_with_gate(report_status?)
@@ -128,10 +129,11 @@ fn record_and_report(
     Ok(CommandStatus::from_session_end(ended).combine_with_gate(report_session(session, task)?))
 }
 
-/// Measures and stores a session; reports how it ended and returns that as a status.
+/// Measures and stores a session. Prints an error or a note if it ended early. Returns the session,
+/// and an exit status that says how the session ended.
 ///
 /// # Errors
-/// Fails if the store cannot be written, or if there are too many runs to load together.
+/// Fails if the store cannot be written, or if the session has too many runs to load together.
 pub fn measure_session(
     plans: PreparedPlan,
     store: &mut Store,
@@ -147,7 +149,8 @@ pub fn measure_session(
     Ok((session, status))
 }
 
-/// Like [`measure_session`], but leaves the runs out of memory if they are too many.
+/// Does the same as [`measure_session`], but does not keep the runs in memory if there are too
+/// many.
 fn measure_in_parts(
     plans: PreparedPlan,
     store: &mut Store,
@@ -215,7 +218,7 @@ fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     task.output.check_inputs(inputs)
 }
 
-/// Rejects, before anything is measured, what the report would reject afterwards.
+/// Rejects, before anything is measured, options that the report would reject afterwards.
 fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     if task.study.x_axis.is_some() {
         return task.output.check_report(ReportSubject::Study);
@@ -266,8 +269,8 @@ fn resume_note(
     ))
 }
 
-/// Formats `only 1 of up to 128 runs was done`: for a sequential test, the number of runs is a
-/// maximum.
+/// Formats the progress, such as `only 1 of up to 128 runs was done`. A sequential test may need
+/// fewer runs than planned, so its number of runs is a maximum.
 fn progress_text(done: usize, planned: usize, stopping: &StoppingDesign) -> String {
     let total_prefix = match stopping {
         StoppingDesign::Fixed { .. } => "",

@@ -1,13 +1,13 @@
-//! Prints `-h`: the most useful options, on one screen. `--help` prints all of them under their
-//! headings.
+//! Builds the text of `-h`: the most useful options of a command, on one screen. `--help` prints
+//! all options under their headings.
 //!
-//! Decides which options are shown. The text of an option is the first line of its help. Start at
-//! [`short_help`].
+//! This module decides which options are shown. The text of an option is the first line of its
+//! help. Start at [`short_help`].
 
 use clap::Command;
 use clap::builder::StyledStr;
 
-/// Lines of the examples, including the heading.
+/// Maximum number of lines of the examples, including their heading.
 const EXAMPLE_LINES: usize = 3;
 
 /// Options in a command's short help. A command that is not listed shows all of its options.
@@ -71,7 +71,7 @@ const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the short help of a command that clap has built.
+/// Returns the short help of a command, which clap must have built already.
 pub(super) fn short_help(command: &Command) -> StyledStr {
     let name = command.get_bin_name().unwrap_or("speedwell").to_owned();
     let subcommand = name.strip_prefix("speedwell ").unwrap_or_default();

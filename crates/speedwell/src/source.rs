@@ -1,7 +1,9 @@
-//! Reads SOURCE operands: files, folders of files, `-` and stored sessions; and detects programs,
-//! which are measured instead.
-//! Decides how several locations of one operand are combined, how cases that different patterns
-//! select are named, and which sources are identical. `operand` parses the arguments.
+//! Reads SOURCE operands: files, folders of files, `-` and stored sessions. An operand may also be
+//! a program, which has to be measured instead; this module only detects such an operand.
+//!
+//! This module decides how several locations of one operand are combined, which common names cases
+//! get if different patterns select them, and which sources are identical. `operand` parses the
+//! arguments.
 
 use super::large_sessions::{self, SessionSelection};
 use super::operand::{self, SourceOperand};
@@ -30,7 +32,7 @@ pub struct ResultSource {
     pub variant: Option<String>,
     /// The pattern after `::`.
     part: Option<BenchmarkPart>,
-    /// The locations as typed.
+    /// The locations as the user typed them.
     typed: String,
     /// Identities of the locations: session numbers, resolved paths.
     origins: Vec<String>,
@@ -39,9 +41,9 @@ pub struct ResultSource {
 /// State shared by the sources read so far.
 #[derive(Default)]
 struct ReadState {
-    /// Session ids by origin. A file stores no session id and would get a new one each time it is
-    /// read, although two variants in one file belong to the same session, as do two variants of a
-    /// stored session.
+    /// Session ids by origin. A file stores no session id, so its sessions get new ids each time it
+    /// is read. But if two operands select different variants of one file, both belong to the same
+    /// session, and this map gives them the same id.
     ids: HashMap<String, Vec<String>>,
     /// Warnings about files.
     file_warnings: FileWarnings,
@@ -73,8 +75,8 @@ pub fn read_sources(
     Ok(sources)
 }
 
-/// Reads one of several operands; `common_name` replaces the text that their patterns match. A file
-/// may hold several sessions.
+/// Reads one of several operands; in the names of its cases, `common_name` replaces the text that
+/// the operand's pattern matches. A file may hold several sessions.
 ///
 /// # Errors
 /// Fails under the same conditions as [`read_sources`].
@@ -90,7 +92,7 @@ pub fn read_one(
     Ok(sources)
 }
 
-/// Like [`read_one`], with the state of the sources before it.
+/// Like [`read_one`], but shares `state` with the operands that were read before.
 fn read_with_state(
     operand: &SourceOperand,
     common_name: Option<&str>,
@@ -184,7 +186,7 @@ pub fn read_stored(
     Ok(sources.into_iter().zip(notes).collect())
 }
 
-/// Loads the session that a reference names. If it is large, loads only the selected part.
+/// Loads the session that a reference names. If the session is large, loads only the selected part.
 fn load_stored(
     store: &Store,
     reference: &str,
@@ -230,7 +232,7 @@ fn assemble_sources(
     sessions.into_iter().enumerate().map(source).collect()
 }
 
-/// Returns the location itself, or its files if it is a folder.
+/// Returns the location itself, or the files in it if the location is a folder.
 pub(super) fn files_at(location: &str) -> anyhow::Result<Vec<String>> {
     if !Path::new(location).is_dir() {
         return Ok(vec![location.to_owned()]);
@@ -251,7 +253,7 @@ pub(super) fn files_at(location: &str) -> anyhow::Result<Vec<String>> {
     Ok(files)
 }
 
-/// Reads the sessions of one location; also returns its identity.
+/// Reads the sessions of one location; also returns the identity of the location.
 fn load_sessions(
     location: &str,
     selected: &SessionSelection<'_>,
@@ -304,7 +306,7 @@ pub fn reject_identical(sources: &[ResultSource]) -> anyhow::Result<()> {
 /// Checks that at least one session has each requested metric.
 ///
 /// # Errors
-/// Fails on a metric that none of them has.
+/// Fails on a metric that no session has.
 pub fn check_metrics<'s>(
     sessions: impl IntoIterator<Item = &'s Session>,
     settings: &AnalysisSettings,
@@ -317,7 +319,7 @@ pub fn check_metrics<'s>(
 /// Rejects files given with `-o` that would replace a result file.
 ///
 /// # Errors
-/// Fails if there is one, and names both files.
+/// Fails if there is such a file; the message names both files.
 pub fn check_outputs(operands: &[SourceOperand], output: &OutputArgs) -> anyhow::Result<()> {
     if output.output.is_empty() {
         return Ok(());
@@ -333,7 +335,7 @@ pub fn check_outputs(operands: &[SourceOperand], output: &OutputArgs) -> anyhow:
 /// Checks that a session has the requested variant, if any.
 ///
 /// # Errors
-/// Fails if it does not.
+/// Fails if the session does not have the variant.
 pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = variant else { return Ok(()) };
     let names: Vec<&str> = session
@@ -453,7 +455,8 @@ impl ResultSource {
 /// names results.
 ///
 /// # Errors
-/// Fails on a program without benchmarks of a known kind, and on one among several locations.
+/// Fails on a program without benchmarks of a known kind, and on a program that is one of several
+/// locations of the operand.
 pub fn program_side(
     operand: &SourceOperand,
     arguments: &[String],
@@ -532,14 +535,14 @@ fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
     )
 }
 
-/// Returns whether this is a folder from which a benchmark program is built.
+/// Returns whether `location` is a folder from which a benchmark program is built.
 fn is_package(adapters: &harness::KnownAdapters, location: &str) -> bool {
     let location = Path::new(location);
     let suite = || adapters.recognize(location);
     location.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
 }
 
-/// Returns whether this is a build artifact, such as a jar, that a suite's program executes.
+/// Returns whether `location` is a build artifact, such as a jar, that a suite's program executes.
 fn is_artifact(adapters: &harness::KnownAdapters, location: &str) -> bool {
     let location = Path::new(location);
     location.is_file()

@@ -1,4 +1,4 @@
-//! Exit statuses, and printing of messages to stdout and stderr.
+//! Defines the exit statuses, and prints messages to stdout and stderr.
 
 use super::status_line::clear_line;
 use anyhow::Context as _;
@@ -21,8 +21,8 @@ impl CommandStatus {
     /// Interrupted; completed runs are stored.
     pub const INTERRUPTED: CommandStatus = CommandStatus(130);
 
-    /// Returns the status of a measurement that ended this way. Stopping at the first failure was
-    /// requested, so it counts as done.
+    /// Returns the status of a measurement that ended this way. A measurement that stopped at its
+    /// first failure counts as done, because the user requested that stop.
     pub fn from_session_end(ended: SessionEnd) -> CommandStatus {
         match ended {
             SessionEnd::Interrupted => CommandStatus::INTERRUPTED,
@@ -30,8 +30,9 @@ impl CommandStatus {
         }
     }
 
-    /// Combines statuses of parts of a command, gates included: an interrupt outranks everything,
-    /// and a case that got worse outranks one that could not be judged.
+    /// Combines the statuses of two parts of a command, one of which may be a gate. An interrupt
+    /// outranks everything, and a negative answer (a case got worse) outranks a failure (a case
+    /// could not be judged).
     pub fn combine_with_gate(self, other: CommandStatus) -> CommandStatus {
         let decisive = [CommandStatus::INTERRUPTED, CommandStatus::NEGATIVE];
         let outranks = |status: &CommandStatus| [self, other].contains(status);

@@ -1,7 +1,7 @@
-//! One line on stderr that is redrawn in place, only on a terminal.
+//! Draws one line on stderr and redraws it in place. The line is meant for terminals only.
 //!
-//! Decides when to draw, and leaves nothing behind. Does not know what the line shows. Start at
-//! [`StatusLine::new`].
+//! This module decides when to draw, and erases the line at the end. The caller provides the text.
+//! Start at [`StatusLine::new`].
 
 use super::options::terminal_width;
 use std::io::Write;
@@ -10,19 +10,19 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Redraw interval without events, so that elapsed times advance.
+/// How often the line is redrawn while nothing happens, so that elapsed times advance.
 const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Delay before the first drawing: a line for shorter work would only flicker.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 
-/// Whether a line is drawn, which must be cleared before printing anything else.
+/// Whether a line is on the screen. It must be cleared before anything else is printed.
 static IS_DRAWN: AtomicBool = AtomicBool::new(false);
 
-/// Produces the text when it is drawn; `None` clears the line.
+/// Produces the current text each time the line is drawn; `None` clears the line.
 type LineText = dyn Fn() -> Option<String> + Send + Sync;
 
-/// The line; dropping it clears it.
+/// The line on the screen. Dropping this value clears the line.
 pub struct StatusLine {
     shared: Option<Arc<SharedLine>>,
     redraw: Option<JoinHandle<()>>,

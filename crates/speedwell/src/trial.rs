@@ -1,4 +1,5 @@
-//! `--list` and `--test`: shows what would be measured, and whether it works.
+//! Implements `--list`, which shows what would be measured, and `--test`, which finds out whether
+//! every case works.
 
 use super::options::MeasureTask;
 use super::{CommandStatus, status};

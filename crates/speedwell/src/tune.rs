@@ -1,8 +1,8 @@
-//! `speedwell tune`: changes settings of this machine that make measurements noisy, and restores
-//! them.
+//! Implements `speedwell tune`, which changes settings of this machine that make measurements
+//! noisy, and restores them afterwards.
 //!
-//! Decides when to change settings, and reports the changes; `environment::tune` knows the
-//! settings. Start at [`run`].
+//! This module decides when to change settings, and reports the changes; `environment::tune` knows
+//! the settings. Start at [`run`].
 
 use super::options::{OutputArgs, parse};
 use super::{CommandStatus, status};
@@ -119,7 +119,8 @@ pub fn run(args: TuneArgs) -> anyhow::Result<CommandStatus> {
     }
 }
 
-/// Watches another process and restores the settings when it ends.
+/// Watches the process that changed the settings, and restores them when that process ends or after
+/// the time limit.
 ///
 /// # Errors
 /// Fails if the settings cannot be restored.
@@ -171,7 +172,7 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
     result
 }
 
-/// Locks the machine, unless its settings are changed already.
+/// Locks the machine. Fails if its settings are already changed.
 fn lock_untuned(machine: &TunableMachine) -> anyhow::Result<TuneLock<'_>> {
     let lock = TuneLock::acquire(machine)?;
     if let Some(journal) = lock.current_journal()? {
@@ -183,7 +184,7 @@ fn lock_untuned(machine: &TunableMachine) -> anyhow::Result<TuneLock<'_>> {
     Ok(lock)
 }
 
-/// Tunes this machine for other work of this process.
+/// Tunes this machine for other work of this process, such as a calibration.
 pub struct MachineTuner {
     machine: TunableMachine,
     request: TuneRequest,
@@ -192,8 +193,8 @@ pub struct MachineTuner {
 
 impl MachineTuner {
     /// Prepares the default knobs. Must be called before this process adopts orphans, because the
-    /// guard must not become its child. Keeps the processors of `pin` free if others remain.
-    /// Returns `None` if nothing can be changed.
+    /// guard must not become a child of this process. Keeps the processors of `pin` free if this
+    /// leaves processors for other work. Returns `None` if nothing can be changed.
     ///
     /// # Errors
     /// Fails if this user may not change the machine, or if another process has changed it.

@@ -1,7 +1,8 @@
-//! `speedwell warmup`: finds which processes become steady, after what time, and at what cost.
+//! Implements `speedwell warmup`, which finds out which processes become steady, after what time,
+//! and at what cost.
 //!
-//! Handles the options; `measure::plan_series` plans, `analysis::warmup` classifies, `session_report.rs`
-//! reports. Start at [`run`].
+//! This module handles the options. `measure::plan_series` plans the runs, `analysis::warmup`
+//! classifies the processes, and `session_report.rs` reports the results. Start at [`run`].
 
 use super::eval::snippets;
 use super::options::{
@@ -92,7 +93,7 @@ pub struct WarmupArgs {
     store: StoreArgs,
 }
 
-/// Records the series and reports.
+/// Records every process from its first iteration, and reports the results.
 ///
 /// # Errors
 /// Fails on invalid options, targets that run the measuring loop themselves, and a store that
@@ -147,7 +148,7 @@ impl WarmupArgs {
         }
     }
 
-    /// Plans ordinary runs of the targets.
+    /// Plans ordinary runs of the targets; `measure::plan_series` then turns them into recordings.
     fn plan_series(&self, task: &MeasureTask) -> anyhow::Result<PreparedPlan> {
         let plan = PlanRequest {
             sampling: SamplingRequest {

@@ -1,9 +1,9 @@
-//! The hidden command `worker`: work in a process of its own, on this machine or on a machine of a
-//! fleet.
+//! Implements the hidden command `worker`, which does a part of Speedwell's work in a process of
+//! its own, on this machine or on a machine of a fleet.
 //!
-//! `runner` and `measure` do the work. Runs, services and generators receive requests over the
-//! private channel (docs/reference/protocol.md, "Transport"), the other workers on standard input.
-//! Start at [`run`].
+//! The crates `runner` and `measure` do the actual work. Workers for runs, services and load
+//! generators receive their request over the private channel (docs/reference/protocol.md,
+//! "Transport"); the other workers read their requests from standard input. Start at [`run`].
 
 use super::load;
 use super::status::{self, CommandStatus};

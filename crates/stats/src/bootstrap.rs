@@ -1,8 +1,8 @@
-//! Bootstrap intervals over blocks, for statistics without a test of their own.
+//! Computes bootstrap intervals over blocks, for statistics that have no test of their own.
 //!
 //! Resamples whole blocks, because the values in a block share its noise. Uses percentile intervals
-//! only: bias-corrected ones had worse coverage in simulations with outliers. Not meant for
-//! deciding whether sides differ. Start at [`ratio_of_means`].
+//! only: bias-corrected intervals had worse coverage in simulations with outliers. Do not use these
+//! intervals to decide whether two sides differ. Start at [`ratio_of_means`].
 
 use crate::describe::quantile;
 use crate::interval::Interval;
@@ -40,8 +40,8 @@ const MEMBER_REPLICATES: (usize, usize) = (100, 1000);
 /// Ratio of arithmetic means with a percentile interval over blocks (Efron, Annals of Statistics 7,
 /// 1979).
 ///
-/// Suits questions of total throughput and cost; sensitive to outliers. Blocks with one side only
-/// are left out. `None` when no block holds both sides.
+/// This ratio answers questions about total throughput and cost, but it is sensitive to outliers.
+/// Blocks with one side only are left out. `None` when no block holds both sides.
 pub fn ratio_of_means(
     observations: &[BlockObservation],
     options: &BootstrapOptions,
@@ -71,10 +71,11 @@ pub fn ratio_of_means(
     })
 }
 
-/// Ratio of two medians of grouped values, `after` over `before`, with a percentile interval over
-/// the groups, within which values may be dependent. Each side has its own groups.
+/// Ratio of the median of `after` to the median of `before`, with a percentile interval. The values
+/// of each side come in groups, and whole groups are resampled, because the values of a group may
+/// depend on each other.
 ///
-/// `None` if a side has no values, or the first median is 0.
+/// `None` if a side has no values, or the median of `before` is 0.
 pub fn ratio_of_medians(
     before: &[Vec<f64>],
     after: &[Vec<f64>],
@@ -106,10 +107,11 @@ pub fn ratio_of_medians(
     })
 }
 
-/// Geometric mean of the ratios of a suite, each member a separate blocked comparison.
+/// Geometric mean of the ratios of a suite. Each member of the suite is a comparison with its own
+/// blocks.
 ///
-/// Resamples the members and the blocks within each: the suite counts as a sample of a larger
-/// population of workloads, to which the interval applies.
+/// Resamples the members, and the blocks within each member. The suite thus counts as a sample of a
+/// larger population of workloads, and the interval is a statement about that population.
 ///
 /// # Errors
 ///
@@ -148,7 +150,7 @@ pub fn geometric_mean(
     })
 }
 
-/// Returns log ratios of one member with its blocks resampled.
+/// Resamples the blocks of one member `replicates` times; returns the log ratio of each resample.
 fn replicate_log_ratios(
     blocks: &RankedBlocks,
     replicates: usize,
@@ -185,7 +187,7 @@ fn percentile_interval(mut resamples: Vec<f64>, confidence: f64) -> Interval {
     }
 }
 
-/// Sums of the two sides of some blocks.
+/// Sum and number of the values of each side, over some blocks.
 #[derive(Debug, Clone, Copy, Default)]
 struct ResampleTotals {
     baseline: (f64, usize),
@@ -220,9 +222,9 @@ impl ResampleTotals {
     }
 }
 
-// Seeded random indices. The mapping from a stored seed to draws must never change between
-// versions: the generator's stream is fixed by its authors, and the reduction to a range is done
-// here.
+// Seeded random indices. A stored seed must give the same draws in every version. This holds
+// because the authors of the generator have fixed its stream, and this file reduces the stream to a
+// range itself.
 
 /// A generator of indices (xoshiro256++, Blackman and Vigna, ACM TOMS 47, 2021).
 pub(crate) struct RandomIndices {
@@ -238,7 +240,7 @@ impl RandomIndices {
 
     /// Returns a uniform index below `count`, which must be positive.
     ///
-    /// Multiply and shift without rejection (Lemire, ACM TOMACS 29, 2019): the bias is at most
+    /// Multiplies and shifts without rejection (Lemire, ACM TOMACS 29, 2019): the bias is at most
     /// count / 2^64.
     pub(crate) fn index_below(&mut self, count: usize) -> usize {
         ((u128::from(self.generator.next_u64()) * count as u128) >> 64) as usize

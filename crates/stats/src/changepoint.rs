@@ -1,7 +1,9 @@
-//! Finds the change points of a series, in level or spread, as those of the best segmentation.
+//! Finds the change points of a series, where its level or spread changes: they are the borders
+//! between the segments of the best segmentation.
 //!
-//! Dynamic programming with pruning (PELT: Killick, Fearnhead and Eckley, JASA 107, 2012).
-//! Knows nothing about what the values are and which changes matter. Start at [`find_segments`].
+//! Uses dynamic programming with pruning (PELT: Killick, Fearnhead and Eckley, JASA 107, 2012).
+//! This module does not know what the values are or which changes matter. Start at
+//! [`find_segments`].
 
 use std::f64::consts::TAU;
 use std::ops::Range;
@@ -9,8 +11,8 @@ use std::ops::Range;
 /// Replaces a variance of zero, which has no logarithm (as in R's package changepoint).
 const MIN_VARIANCE: f64 = 1e-11;
 
-/// Allowance for rounding in a bound on costs, which are differences of large sums. It is far
-/// smaller than any sensible penalty.
+/// Allowance for rounding errors in a bound, because costs are computed as differences of large
+/// sums. It is far smaller than any sensible penalty.
 const SLACK: f64 = 1e-6;
 
 /// Number of candidates in a group. Thanks to the bound common to all groups, a step examines about
@@ -18,20 +20,21 @@ const SLACK: f64 = 1e-6;
 const GROUP: usize = 64;
 
 /// Returns the segments, in order, that minimize the sum of `cost + penalty` over all segments,
-/// each of at least `shortest` values. The cost of a segment is twice its negative log likelihood
-/// as normal values with its own mean and variance.
+/// each of at least `shortest` values. The cost of a segment is twice the negative log likelihood
+/// of its values under a normal distribution with the mean and variance of the segment.
 ///
 /// A common penalty is 15 ln n (Barrett et al., OOPSLA 2017). Returns nothing for an empty slice,
 /// and a single segment for fewer than `2 * shortest` values. A candidate for the start of the last
-/// segment is dropped once its cost exceeds the best one by `penalty`, as in R's package
+/// segment is dropped once its cost exceeds the best cost by `penalty`, as in R's package
 /// changepoint and in ruptures; with `shortest` above 1 and a small penalty, a slightly better
 /// segmentation may be missed.
 ///
 /// Where little changes, plain PELT prunes nothing and takes O(n²) time. Therefore old candidates
-/// are gathered into groups with a common lower bound: no segmentation of s..t costs more than s..t
-/// itself, hence `best(s) + cost(s..t) >= best(s) + cost(s..e) + cost(e..t)` for the last candidate
-/// e of the group. A group whose bound is above the best cost is skipped as a whole, and if the
-/// minimum of all bounds is above it, all groups are skipped at once.
+/// are gathered into groups with a common lower bound: without penalties, no segmentation of s..t
+/// costs more than the single segment s..t. Hence `best(s) + cost(s..t) >= best(s) + cost(s..e) +
+/// cost(e..t)`, where e is the index at which the group was formed, after all its candidates. A
+/// group whose bound is above the best cost is skipped as a whole, and if the minimum of all bounds
+/// is above the best cost, all groups are skipped at once.
 ///
 /// ```
 /// use speedwell_stats::changepoint::find_segments;
@@ -47,10 +50,10 @@ pub fn find_segments(values: &[f64], penalty: f64, shortest: usize) -> Vec<Range
     SplitSearch::new(values, penalty, GROUP).best_segmentation(shortest)
 }
 
-/// Candidates for the last change point that share one bound.
+/// A group of candidates for the last change point. All candidates of a group share one bound.
 struct TiedGroup {
     candidates: Vec<usize>,
-    /// The last candidate.
+    /// The index at which the group was formed, after all its candidates.
     end: usize,
     /// The minimum of `best(s) + cost(s..end)` over the candidates s.
     bound: f64,
@@ -67,8 +70,8 @@ struct SplitSearch {
     last_change: Vec<usize>,
     /// Old candidates, ascending.
     groups: Vec<TiedGroup>,
-    /// The minimum bound of all groups, as of the creation of the last one: a bound for all of them
-    /// together.
+    /// The minimum of the bounds of all groups at `end_of_all`, the index at which the last group
+    /// was formed. It is a bound for all groups together.
     bound_of_all: f64,
     end_of_all: usize,
     /// Young candidates, ascending, later than the candidates of all groups.
@@ -109,7 +112,8 @@ impl SplitSearch {
         self.admit_candidate(0);
         for end in shortest..=count {
             self.extend_to(end);
-            // A last change here still leaves room for one more segment.
+            // From the next `end` on, the last segment may start at this index, provided that the
+            // values before the index suffice for a segment.
             if end + 1 >= 2 * shortest {
                 self.admit_candidate(end + 1 - shortest);
             }
@@ -146,7 +150,7 @@ impl SplitSearch {
     /// Allows segments to start at `index` from now on.
     fn admit_candidate(&mut self, index: usize) {
         self.young.push(index);
-        // Without the cost up to here there is no bound.
+        // Without the minimum cost of the values before `index`, there is no bound.
         if index - self.end_of_all < self.group_size || !self.best[index].is_finite() {
             return;
         }
@@ -181,7 +185,8 @@ impl SplitSearch {
 
     /// Finds the best segmentation of `0..end`, and drops candidates that can never be best again.
     fn extend_to(&mut self, end: usize) {
-        // The start of the last segment seldom changes, so this is near the minimum cost.
+        // The start of the last segment seldom changes, so its previous value gives nearly the
+        // minimum cost.
         let begin = self.last_change[end - 1];
         let mut best = (self.cost_through(begin, end), begin);
         let bound = self.bound_of_all + self.segment_cost(self.end_of_all, end) - SLACK;

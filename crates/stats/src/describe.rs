@@ -1,15 +1,15 @@
-//! Descriptive statistics of one group of values: center, spread, shape and outliers.
+//! Computes descriptive statistics of one group of values: center, spread, shape and outliers.
 //!
-//! Settles which textbook definition each name refers to; does not compare groups. Functions return
-//! NaN where a quantity is undefined (R's NA), so that a table can show the gap. Values must not be
-//! NaN themselves. Start at [`mean`] and [`quantile`].
+//! This module settles which textbook definition each name refers to. It does not compare groups.
+//! Functions return NaN where a quantity is undefined (R's NA), so that a table can show the gap.
+//! Values must not be NaN themselves. Start at [`mean`] and [`quantile`].
 
 // Moments: sums of powers about the mean, in a numerically stable way.
 
 /// Arithmetic mean; NaN when there is no value.
 ///
-/// A second pass adds the mean of the deviations, which removes the rounding error of the first. R,
-/// whose values are the reference, does the same.
+/// A second pass adds the mean of the deviations, which removes the rounding error of the first
+/// pass. R does the same, and the tests expect R's values.
 pub fn mean(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let first = values.iter().sum::<f64>() / n;
@@ -37,7 +37,7 @@ pub fn coefficient_of_variation(values: &[f64]) -> f64 {
     standard_deviation(values) / mean(values)
 }
 
-/// Moment coefficient of skewness g1 = m3 / m2^(3/2) with population moments (as
+/// Moment coefficient of skewness g1 = m3 / m2^(3/2) with population moments (the same as
 /// `scipy.stats.skew`); NaN for constant or empty values.
 pub fn skewness(values: &[f64]) -> f64 {
     let n = values.len() as f64;
@@ -49,8 +49,9 @@ pub fn skewness(values: &[f64]) -> f64 {
 
 /// Correlation of each value with the one before it (R: `acf(x)$acf[2]`); NaN for constant values.
 ///
-/// For values taken under two treatments, subtract each treatment's mean first: the question is
-/// whether the noise depends on its past.
+/// If the values were measured under two treatments, subtract each treatment's mean first.
+/// Otherwise the result reflects the difference between the treatments, and not whether the noise
+/// depends on its past.
 pub fn lag1_autocorrelation(values: &[f64]) -> f64 {
     let center = mean(values);
     let products: f64 = values
@@ -69,12 +70,12 @@ fn central_sum(values: &[f64], center: f64, power: i32) -> f64 {
 
 // Order statistics: quantiles, and deviations from the median.
 
-/// Makes the median absolute deviation of a normal distribution equal its standard deviation:
-/// 1 / qnorm(3/4), rounded as is customary in the literature and in R's `mad`.
+/// The factor that makes the median absolute deviation of a normal distribution equal to its
+/// standard deviation: 1 / qnorm(3/4), rounded as is customary in the literature and in R's `mad`.
 pub const NORMAL_CONSISTENCY: f64 = 1.4826;
 
-/// Values farther from the median than this many scaled deviations are outliers. Deliberately
-/// wide: skewed timings must not be flagged by the dozen.
+/// Values farther from the median than this many scaled deviations are outliers. The limit is
+/// deliberately wide, so that skewed timings do not yield dozens of outliers.
 const OUTLIER_DEVIATIONS: f64 = 5.0;
 
 /// The quantile `p` (0 to 1) of ascending values, by linear interpolation between order statistics:

@@ -1,7 +1,7 @@
-//! Distribution-free effect sizes of two groups of values.
+//! Computes effect sizes of two groups of values, with no assumption about their distribution.
 //!
-//! Measures how far and how often one group exceeds the other; whether that is more than chance is
-//! for the tests to decide. Ignores blocks. Start at [`hodges_lehmann`].
+//! An effect size tells how far or how often one group exceeds the other; the tests decide whether
+//! that is more than chance. This module ignores blocks. Start at [`hodges_lehmann`].
 
 use crate::describe::mean;
 use crate::distribution::normal;
@@ -74,9 +74,9 @@ pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
 
 /// Hodges-Lehmann shift of two groups and its interval (Annals of Mathematical Statistics 34, 1963).
 ///
-/// The interval runs between two of the ordered pairwise differences. Their ranks come from the
-/// exact distribution of U while its arrangements fit in 128 bits (about 60 values per side),
-/// beyond that from the normal approximation. `None` when a group is empty.
+/// The interval runs between two of the ordered pairwise differences. The ranks of these two come
+/// from the exact distribution of U if the number of arrangements fits in 128 bits (up to about 60
+/// values per side), and otherwise from the normal approximation. `None` when a group is empty.
 pub fn hodges_lehmann(
     baseline: &[f64],
     candidate: &[f64],
@@ -102,10 +102,12 @@ pub fn hodges_lehmann(
     Some(ShiftEstimate { estimate, interval })
 }
 
-/// Rank, from 1, of the difference that is the lower end of the interval; 0 if there is none.
+/// Rank, from 1, of the difference that is the lower end of the interval; 0 if there is no such
+/// difference.
 ///
-/// With u the lower quantile of U, P(U <= u - 1) < risk / 2, so that the u-th difference from
-/// either end bounds the shift with at least the requested confidence.
+/// Let u be the lower quantile of U, and risk = 1 - confidence. Then P(U <= u - 1) < risk / 2, so
+/// that the u-th difference from either end bounds the shift with at least the requested
+/// confidence.
 fn differences_to_cut(n1: usize, n2: usize, confidence: f64) -> usize {
     let tail = 0.5 * (1.0 - confidence);
     lower_tail_quantile(tail, n1, n2).unwrap_or_else(|| {
@@ -115,7 +117,8 @@ fn differences_to_cut(n1: usize, n2: usize, confidence: f64) -> usize {
     })
 }
 
-/// All pairwise differences of two groups, never materialized: memory stays linear.
+/// All pairwise differences of two groups. The differences are never stored, so that memory stays
+/// linear.
 struct PairwiseDifferences {
     baseline: Vec<f64>,
     candidate: Vec<f64>,
@@ -156,9 +159,10 @@ impl PairwiseDifferences {
         low
     }
 
-    /// Splits the differences in one pass down both groups: rounding of a difference is monotone in
-    /// each operand, so the number of candidates at most `limit` above a baseline value only grows
-    /// with that value.
+    /// Splits the differences at `limit`, in one pass over both groups. One pass is enough, because
+    /// the number of candidate values that exceed a baseline value by at most `limit` can only grow
+    /// with the baseline value. Rounding does not change this: the rounding of a difference is
+    /// monotone in both operands.
     fn split_at(&self, limit: f64) -> DifferenceSplit {
         let mut split = DifferenceSplit {
             at_most: 0,
@@ -262,9 +266,9 @@ mod tests {
         assert!((shift.interval.high - 12.5).abs() < 0.11, "{shift:?}");
     }
 
-    /// R 4.2.2, with the first two of the strata below as `p` and `q`, their groups as `g` and the values as `y`:
-    /// `rss <- function(m) sum(resid(m)^2)`; `1 - rss(lm(y ~ s:g)) / rss(lm(y ~ s))`; of the first stratum alone
-    /// `a <- anova(lm(y ~ g)); a$"Sum Sq"[1] / sum(a$"Sum Sq")`, and likewise `anova(lm(weight ~ group, PlantGrowth))`.
+    /// R 4.2.2, with the first two of the strata below as `p` and `q`, their groups as `g` and the values as `y`: `rss
+    /// <- function(m) sum(resid(m)^2)`; `1 - rss(lm(y ~ s:g)) / rss(lm(y ~ s))`; for the first stratum alone, `a <-
+    /// anova(lm(y ~ g)); a$"Sum Sq"[1] / sum(a$"Sum Sq")`, and likewise `anova(lm(weight ~ group, PlantGrowth))`.
     #[test]
     fn eta_squared_equals_that_of_r() {
         let p = vec![

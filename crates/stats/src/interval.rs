@@ -1,7 +1,8 @@
-//! The interval type, and intervals for one group of values.
+//! Defines the interval type, and computes intervals for one group of values.
 //!
-//! Intervals of a mean (Student), of a median (order statistics) and of a proportion (exact
-//! binomial). Intervals of comparisons live with their tests. Start at [`Interval`].
+//! There are intervals of a mean (Student), of a median (order statistics) and of a proportion
+//! (exact binomial). The modules of the tests compute the intervals of comparisons. Start at
+//! [`Interval`].
 
 use crate::describe::{mean, standard_deviation};
 use crate::distribution::{binomial, decreasing_root, student_t};
@@ -70,7 +71,7 @@ pub fn values_to_halve(count: usize, confidence: f64) -> usize {
         t / (count.max(2) as f64).sqrt()
     };
     let max_width = 0.5 * width(count);
-    // Student's factor falls with the count, so that four times as many are always enough.
+    // Student's factor falls with the count, so that four times as many values are always enough.
     (count..4 * count.max(2))
         .find(|&larger_count| width(larger_count) <= max_width)
         .unwrap_or(4 * count.max(2))
@@ -95,8 +96,9 @@ pub fn median_binomial(values: &[f64], confidence: f64) -> Option<Interval> {
 /// Number of values that may be cut from each end: the largest k with P(Bin(n, 1/2) <= k) <=
 /// `tail`.
 fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
-    // Weights relative to the middle one, from the middle outwards: the probabilities themselves
-    // underflow for n above 1000, their ratios C(n, k) / C(n, k + 1) = (k + 1) / (n - k) do not.
+    // The weights are the probabilities divided by the probability in the middle, computed from the
+    // middle outwards. The probabilities themselves would underflow for n above 1000, but their
+    // ratios C(n, k) / C(n, k + 1) = (k + 1) / (n - k) do not.
     let middle = n / 2;
     let mut weights = vec![0.0; middle + 1];
     weights[middle] = 1.0;
@@ -124,7 +126,8 @@ fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
 /// Interval of the probability of an event that happened `count` times in `trials` (Clopper and
 /// Pearson, Biometrika 26, 1934).
 ///
-/// Covers the true probability with at least `confidence`, whatever that probability is. Without trials it is 0..1.
+/// Covers the true probability with at least `confidence`, whatever that probability is. Without trials, the interval
+/// is 0..1.
 pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
     let tail = 0.5 * (1.0 - confidence);
     let low = |share: f64| tail - binomial::upper_tail(count - 1, trials, share);

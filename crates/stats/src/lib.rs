@@ -1,9 +1,9 @@
-//! Statistics for comparing repeated measurements: descriptions, tests, intervals, sequential
-//! designs and corrections for many comparisons.
+//! Provides statistics for comparing repeated measurements: descriptions, tests, intervals,
+//! sequential designs and corrections for many comparisons.
 //!
-//! Everything is a pure function over slices: no I/O, no clock, and no generator that the caller
-//! did not seed. The crate is independent of where values come from and how results are shown.
-//! Start reading at [`test::stratified`], the default test, then [`sequential`].
+//! Everything is a pure function over slices: no I/O, no clock, and no random numbers except from a
+//! seed that the caller provides. The crate is independent of where values come from and how
+//! results are shown. Start reading at [`test::stratified`], the default test, then [`sequential`].
 //!
 //! ```
 //! use speedwell_stats::{BlockObservation, test::stratified_rank};

@@ -1,13 +1,13 @@
-//! Corrections for many comparisons at once.
+//! Corrects p-values for many comparisons at once.
 //!
-//! Computes adjusted p-values; callers decide which comparisons form a family. NaN stands for a
-//! comparison that could not be made: it stays NaN and does not count (as in R's `p.adjust`). Start
-//! at [`benjamini_hochberg`].
+//! The functions return adjusted p-values; their callers decide which comparisons form a family.
+//! NaN stands for a comparison that could not be made: it stays NaN and does not count (as in R's
+//! `p.adjust`). Start at [`benjamini_hochberg`].
 
 /// Holm's adjusted p-values (Scandinavian Journal of Statistics 6, 1979), in the order given.
 ///
-/// Calling sides different where the adjusted p-value is at most 5 % keeps the probability of any
-/// false claim below 5 %.
+/// If every comparison with an adjusted p-value of at most 5 % is reported as a difference, the
+/// probability of any false report is at most 5 %.
 pub fn adjust_holm(p_values: &[f64]) -> Vec<f64> {
     let order = ascending_indices(p_values);
     let mut adjusted = p_values.to_vec();
@@ -23,9 +23,9 @@ pub fn adjust_holm(p_values: &[f64]) -> Vec<f64> {
 /// Benjamini and Hochberg's adjusted p-values, also called q-values (JRSS B 57, 1995), in the order
 /// given.
 ///
-/// Calling sides different where the adjusted p-value is at most 5 % keeps the expected share of
-/// false claims below 5 %, also for positively dependent comparisons (Benjamini and Yekutieli,
-/// Annals of Statistics 29, 2001).
+/// If every comparison with an adjusted p-value of at most 5 % is reported as a difference, on
+/// average at most 5 % of the reports are false, even for positively dependent comparisons
+/// (Benjamini and Yekutieli, Annals of Statistics 29, 2001).
 pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     let order = ascending_indices(p_values);
     let mut adjusted = p_values.to_vec();

@@ -1,16 +1,18 @@
-//! Bayesian bisection: which revision of a sequence introduced a change, and which one to measure
-//! next, from noisy runs.
+//! Bisects a sequence of revisions by Bayes' rule: computes from noisy runs which revision
+//! introduced a change, and which revision to measure next.
 //!
 //! The likelihood assumes no shape of noise: the evidence of a run is how much more often values
-//! like it occurred at the bad end than at the good one. Builds and measures nothing. Probabilistic
-//! bisection (Horstein, IEEE Transactions on Information Theory 9, 1963; Burnashev and Zigangirov,
-//! Problems of Information Transmission 10, 1974). Start at [`RevisionPosterior`].
+//! like its value occurred at the bad end than at the good end. This module builds and measures
+//! nothing. The method is probabilistic bisection (Horstein, IEEE Transactions on Information
+//! Theory 9, 1963; Burnashev and Zigangirov, Problems of Information Transmission 10, 1974). Start
+//! at [`RevisionPosterior`].
 
 use crate::describe::quantile;
 use std::ops::RangeInclusive;
 
-/// Evidence that a value gives for the bad end against the good one, by the quarter of the pooled
-/// values of both ends in which it lies.
+/// The evidence that a measured value gives for the bad end against the good end. The quartiles of
+/// the pooled values of both ends divide all values into four quarters, and the evidence depends on
+/// the quarter in which the measured value lies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PosteriorBins {
     cuts: [f64; 3],
@@ -19,8 +21,8 @@ pub struct PosteriorBins {
 }
 
 impl PosteriorBins {
-    /// Computes the bins from the runs of both ends so far; recompute with every block. `None` when
-    /// an end has no run.
+    /// Computes the bins from the runs of both ends so far. The caller computes them anew after
+    /// every block. `None` when an end has no run.
     ///
     /// Half a run is added to every count, so that a quarter that one end never reached is not
     /// decisive by itself.
@@ -39,8 +41,8 @@ impl PosteriorBins {
         Some(PosteriorBins { cuts, evidence })
     }
 
-    /// Evidence that a value gives for the bad end: positive if such values are more frequent
-    /// there.
+    /// Evidence that a value gives for the bad end: positive if such values are more frequent there
+    /// than at the good end.
     pub fn evidence(&self, value: f64) -> f64 {
         self.evidence[bin_of(&self.cuts, value)]
     }
@@ -50,10 +52,10 @@ fn bin_of(cuts: &[f64; 3], value: f64) -> usize {
     cuts.iter().filter(|&&cut| cut < value).count()
 }
 
-/// Probability of each candidate to be the first bad revision.
+/// For each candidate, the probability that it is the first bad revision.
 ///
-/// Candidates count from 0, oldest first. The last one is the bad end itself; the good end precedes
-/// the first.
+/// Candidates count from 0, oldest first. The last candidate is the bad end itself; the good end
+/// precedes the first candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RevisionPosterior {
     probability: Vec<f64>,
@@ -61,8 +63,8 @@ pub struct RevisionPosterior {
 
 impl RevisionPosterior {
     /// Computes the posterior from all runs of revisions between the ends, as (candidate, value). A
-    /// run of revision m that looks bad supports all candidates up to m; one that looks good counts
-    /// against them. The prior is uniform.
+    /// run of revision m that looks bad supports all candidates up to m; a run of m that looks good
+    /// counts against them. The prior is uniform.
     pub fn new(
         candidates: usize,
         bins: &PosteriorBins,
@@ -88,8 +90,8 @@ impl RevisionPosterior {
         &self.probability
     }
 
-    /// The revision to measure next: the buildable one that splits the probability most evenly.
-    /// `None` when none is left between the ends.
+    /// The revision to measure next: the buildable revision that splits the probability most
+    /// evenly. `None` when no buildable revision is left between the ends.
     pub fn next_revision(&self, can_build: impl Fn(usize) -> bool) -> Option<usize> {
         let mut cumulative = 0.0;
         let candidates = self.probability.split_last()?.1.iter().enumerate();
@@ -103,8 +105,9 @@ impl RevisionPosterior {
             .map(|(revision, _)| revision)
     }
 
-    /// The candidates whose probabilities together reach `level` and that no buildable revision separates, usually a
-    /// single one. `None` as long as there are none.
+    /// The first group of neighboring candidates whose probabilities together reach `level`.
+    /// Candidates belong to the same group if no buildable revision separates them; most groups are
+    /// a single candidate. `None` as long as no group reaches `level`.
     pub fn credible_answer(
         &self,
         level: f64,
@@ -124,8 +127,8 @@ impl RevisionPosterior {
         None
     }
 
-    /// The fewest candidates whose probabilities together reach `level`, oldest first: what remains when measuring
-    /// ended early.
+    /// The fewest candidates whose probabilities together reach `level`, oldest first. This is the
+    /// answer if measuring ended early.
     pub fn credible_set(&self, level: f64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.probability.len()).collect();
         order.sort_by(|&a, &b| self.probability[b].total_cmp(&self.probability[a]));

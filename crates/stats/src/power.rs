@@ -1,7 +1,8 @@
-//! Power planning: how many runs a change needs, and which change a number of runs can detect.
+//! Plans the number of runs: computes how many runs are needed to detect a change, and which change
+//! a given number of runs can detect.
 //!
-//! Uses the normal approximation of the rank test; independent of how long a run takes. Changes and
-//! coefficients of variation are fractions: 0.02 is 2 %. Start at [`runs_per_side`].
+//! Uses the normal approximation of the rank test. The time that a run takes plays no role. Changes
+//! and coefficients of variation are fractions: 0.02 is 2 %. Start at [`runs_per_side`].
 
 use crate::distribution::normal;
 
@@ -11,7 +12,7 @@ use crate::distribution::normal;
 const EFFICIENCY: f64 = 0.955;
 
 /// Runs per side that detect a relative `change` with probability `power` in a two-sided test at
-/// `alpha`, when one side's coefficient of variation is `cv`; at least 1.
+/// `alpha`, when each side has the coefficient of variation `cv`; at least 1.
 ///
 /// 2 (z(alpha/2) + z(power))^2 (cv / ln(1 + change))^2 / efficiency, rounded up. A planner should
 /// not go below [`MINIMUM_PER_SIDE`](crate::test::stratified::MINIMUM_PER_SIDE).
@@ -19,7 +20,7 @@ const EFFICIENCY: f64 = 0.955;
 pub fn runs_per_side(cv: f64, change: f64, alpha: f64, power: f64) -> usize {
     let effect = change.ln_1p().abs() / cv;
     let runs = 2.0 * quantile_sum(alpha, power).powi(2) / (effect * effect * EFFICIENCY);
-    // The conversion saturates, also for the infinity of an effect of 0.
+    // An effect of 0 gives infinity, which this conversion turns into `usize::MAX`.
     (runs.ceil() as usize).max(1)
 }
 
@@ -30,8 +31,8 @@ pub fn minimum_detectable_effect(cv: f64, n: usize, alpha: f64, power: f64) -> f
     (effect * cv).exp_m1()
 }
 
-/// Required distance of a change from zero in standard errors: one part for significance, one for
-/// power.
+/// Required distance of a change from zero, in standard errors. One part of the sum is for
+/// significance, the other for power.
 fn quantile_sum(alpha: f64, power: f64) -> f64 {
     normal::upper_quantile(0.5 * alpha) + normal::quantile(power)
 }

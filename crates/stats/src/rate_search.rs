@@ -1,10 +1,10 @@
 //! Searches for the highest sustainable rate, when a trial shows only whether a rate was kept or
 //! missed.
 //!
-//! Decides which rate to try next and what the answer is: doubles the rate until one is missed,
-//! then bisects between the highest kept and the lowest missed one. Near the limit a rate may be
-//! kept by chance, so the rates that bound the answer are repeated until two trials agree.
-//! Knows nothing about how requests are sent. Start at [`next_rate`].
+//! This module decides which rate to try next and what the answer is. It doubles the rate until a
+//! rate is missed, then bisects between the highest kept and the lowest missed rate. Near the
+//! limit, a rate may be kept by chance, so the rates that bound the answer are repeated until two
+//! trials agree. The module does not know how requests are sent. Start at [`next_rate`].
 
 /// A trial of a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,11 +18,11 @@ pub struct RateTrial {
 /// Settings of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateSearchRules {
-    /// The first rate. If it is missed, lower ones are tried, down to a sixteenth of it.
+    /// The first rate. If this rate is missed, lower rates are tried, down to a sixteenth of it.
     pub first: f64,
     /// The highest rate to try.
     pub limit: f64,
-    /// The search ends when the lowest missed rate exceeds the highest kept one by no more than
+    /// The search ends when the lowest missed rate exceeds the highest kept rate by no more than
     /// this fraction.
     pub resolution: f64,
 }
@@ -39,7 +39,7 @@ pub enum NextRate {
 /// Result of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateSearchAnswer {
-    /// The highest rate that was kept below [`RateSearchAnswer::missed`], if any was.
+    /// The highest rate below [`RateSearchAnswer::missed`] that was kept, if there is one.
     pub kept: Option<f64>,
     /// The lowest rate that was missed, if any was.
     pub missed: Option<f64>,
@@ -129,7 +129,7 @@ fn rate_verdicts(trials: &[RateTrial]) -> Vec<(f64, ProbeVerdict)> {
     rates.into_iter().map(with_verdict).collect()
 }
 
-/// Rounds to three digits, so that people can type the rate.
+/// Rounds to three significant digits, so that people can type the rate.
 fn round_rate(rate: f64) -> f64 {
     let step = 10f64.powf(rate.log10().floor() - 2.0);
     (rate / step).round() * step

@@ -1,7 +1,7 @@
-//! Fieller's interval of a ratio of means.
+//! Computes Fieller's interval of a ratio of means.
 //!
-//! Interval of mean(candidate) / mean(baseline) for two independent groups with unequal variances.
-//! Ignores blocks; [`bootstrap`](crate::bootstrap) takes them into account. Start at
+//! The ratio is mean(candidate) / mean(baseline) of two independent groups with unequal variances.
+//! This module ignores blocks; [`bootstrap`](crate::bootstrap) takes them into account. Start at
 //! [`fieller_interval`].
 
 use crate::describe::{mean, variance};
@@ -21,7 +21,7 @@ pub struct RatioEstimate {
 ///
 /// The interval holds every ratio r that a t-test of mean(candidate) = r mean(baseline) does not
 /// reject; its degrees of freedom are Satterthwaite's at the estimated ratio (Tamhane and Logan,
-/// Biometrical Journal 46, 2004). `confidence` is a share such as 0.95.
+/// Biometrical Journal 46, 2004). `confidence` is a fraction such as 0.95.
 ///
 /// `None` with fewer than 2 values per side, or when the baseline's mean cannot be distinguished
 /// from zero, as the set of ratios is then not an interval.
@@ -93,8 +93,9 @@ mod tests {
         assert!((estimate.interval.high / 1.303695308526229 - 1.0).abs() < 1e-10);
     }
 
-    /// At an end of the interval the scaled baseline is exactly as far from the candidate as the
-    /// confidence allows: both ways to say it must agree when the ends' df equal the estimate's.
+    /// The interval contains the ratios that a t-test does not reject. If Welch's test rejects
+    /// equal means, the interval must therefore not contain 1. The two methods use different
+    /// degrees of freedom, so they have to agree only where the rejection is clear.
     #[test]
     fn a_ratio_of_one_is_excluded_when_welch_rejects_clearly() {
         let estimate = fieller_interval(&A, &B, 0.999).unwrap();

@@ -1,10 +1,11 @@
 //! Finds the number of workers at which throughput stops growing, despite noise.
 //!
-//! Each level of concurrency is visited several times, and each visit yields one throughput: the variation between
-//! visits, not within one, is the noise of a level. This module decides which level to visit next, when to stop, and
-//! what the answer is (the knee, the level from which on throughput no longer grows). It knows nothing about the
-//! workers and never waits: [`next_level`] and [`search_answer`] are pure functions of the visits so far, so that a
-//! stored session leads to the same decisions again. Start at [`next_level`]; [`VisitNoise`] compares two levels.
+//! Each level of concurrency is visited several times, and each visit yields one throughput. The noise of a level is
+//! the variation between its visits, not the variation within a visit. This module decides which level to visit next,
+//! when to stop, and what the answer is (the knee, the level from which on throughput no longer grows). It knows
+//! nothing about the workers and never waits: [`next_level`] and [`search_answer`] are pure functions of the visits so
+//! far, so that a stored session leads to the same decisions again. Start at [`next_level`]; [`VisitNoise`] compares
+//! two levels.
 
 use crate::Interval;
 use crate::describe;
@@ -17,7 +18,7 @@ pub struct ConcurrencyLevel {
     pub concurrency: u32,
     /// Throughput of every visit in order, in any unit; zero is valid.
     pub throughputs: Vec<f64>,
-    /// Whether measuring failed at this level: then it cannot be the answer, and no higher level is visited.
+    /// Whether measuring failed at this level. Such a level cannot be the answer, and no higher level is visited.
     pub is_spoilt: bool,
 }
 
@@ -26,8 +27,8 @@ pub struct ConcurrencyLevel {
 pub struct SaturationRules {
     /// The lowest level.
     pub first: u32,
-    /// Levels are successive multiples of this number. With `None`, each is twice the one before, and the search
-    /// refines around the best level afterwards.
+    /// Levels are successive multiples of this number. With `None`, each level is twice the
+    /// previous one, and the search refines around the best level afterwards.
     pub step: Option<u32>,
     /// The highest level.
     pub limit: u32,
@@ -35,7 +36,8 @@ pub struct SaturationRules {
     pub patience: u32,
     /// Visits per level.
     pub visits: u32,
-    /// Maximum number of visits of a level that decides the answer.
+    /// Maximum number of visits of a level. A level gets more than `visits` only if it decides the
+    /// answer.
     pub most_visits: u32,
 }
 
@@ -57,14 +59,15 @@ impl Default for SaturationRules {
 pub enum NextLevel {
     /// Visit this level, once.
     Visit(u32),
-    /// The rules allow nothing more to be learned.
+    /// The search has ended: no further visit is needed, or the rules allow none.
     Stop,
 }
 
 /// Maximum ratio between the best level and its neighbors: a wider gap could hide a peak.
 const MAX_RATIO_AT_BEST: f64 = 1.5;
 
-/// The answer is resolved to an eighth of its value, finer than throughputs near the knee can usually be told apart.
+/// The search locates the knee to an eighth of its concurrency. Levels that are closer together
+/// usually have throughputs that cannot be distinguished.
 const RESOLUTION: u32 = 8;
 
 /// Returns the level to visit next.
@@ -155,15 +158,16 @@ fn level_beside_best(
         .find_map(|(low, high)| middle_level(low, high, rules))
 }
 
-/// Returns a level strictly between two others, a multiple of the step if there is one.
+/// Returns a level strictly between two others. If the rules have a step, the level is a multiple
+/// of the step.
 fn middle_level(low: u32, high: u32, rules: &SaturationRules) -> Option<u32> {
     let step = rules.step.unwrap_or(1);
     let middle = (low + (high - low) / 2) / step * step;
     (low < middle && middle < high).then_some(middle)
 }
 
-/// Compares the lowest level that may be as good as the best with the best itself; returns the one
-/// with fewer visits.
+/// Finds the lowest level that may be as good as the best level. If that is still unclear, returns
+/// the one of these two levels that has fewer visits.
 fn unclear_level(standings: &[LevelState], best: usize, rules: &SaturationRules) -> Option<u32> {
     let level = standings[..best]
         .iter()
@@ -184,12 +188,12 @@ fn level_below_knee(standings: &[LevelState], rules: &SaturationRules) -> Option
     is_wide.then(|| middle_level(low, high, rules))?
 }
 
-// Comparison of every level with the best one, and the resulting answer.
+// Comparison of every level with the best level, and the resulting answer.
 
 /// Confidence of reported intervals.
 const REPORTED_CONFIDENCE: f64 = 0.95;
 
-/// A level compared with the best one.
+/// How a level compares with the best level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LevelStatus {
     /// The level with the highest mean.
@@ -332,7 +336,7 @@ const CONFIDENCE: f64 = 0.98;
 /// Smaller changes never count as growth or decline, however significant.
 const MARGIN: f64 = 0.01;
 
-/// Levels that differ by less than this share are equally good.
+/// Levels that differ by less than this fraction are equally good.
 const TOLERANCE: f64 = 0.05;
 
 /// Relative spread of the visits of a level.
@@ -384,7 +388,7 @@ impl VisitNoise {
         }
     }
 
-    /// Half the width of the interval of the mean of `visits` visits, as a share of the mean;
+    /// Half the width of the interval of the mean of `visits` visits, as a fraction of the mean;
     /// `None` if nothing is known about the spread.
     pub fn half_width(&self, visits: usize, confidence: f64) -> Option<f64> {
         self.interval_half_width(1.0 / visits as f64, confidence)
@@ -429,8 +433,8 @@ impl LevelChange {
         }
     }
 
-    /// Whether throughput grows by more than the margin, and beyond noise. From 0 to any throughput
-    /// is growth.
+    /// Whether throughput grows by more than the margin, and beyond noise. A change from 0 to any
+    /// throughput is growth.
     fn is_growth(&self) -> bool {
         self.ratio > 1.0 + MARGIN && self.interval().low > 1.0
     }

@@ -1,10 +1,10 @@
-//! The Universal Scalability Law: how throughput depends on concurrency.
+//! Fits the Universal Scalability Law, which describes how throughput depends on concurrency.
 //!
-//! X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)) (N. J. Gunther, "A Simple Capacity Model
-//! of Massively Parallel Transaction Systems", 1993): lambda is the throughput of one worker alone,
-//! sigma the fraction of work that cannot overlap, kappa the cost of keeping each pair of workers
-//! coherent. Fits the three, and rejects poor fits; [`fit_power_law`] describes how any quantity
-//! grows with another. Start at [`fit_usl`].
+//! The law is X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)) (N. J. Gunther, "A Simple
+//! Capacity Model of Massively Parallel Transaction Systems", 1993): lambda is the throughput of
+//! one worker alone, sigma the fraction of work that cannot overlap, kappa the cost of keeping each
+//! pair of workers coherent. This module estimates these three parameters, and rejects poor fits;
+//! [`fit_power_law`] describes how any quantity grows with another. Start at [`fit_usl`].
 
 use crate::describe::mean;
 
@@ -102,9 +102,10 @@ impl UslFit {
 /// Fits the law by weighted least squares with sigma and kappa of at least 0.
 ///
 /// Starts from the linearized law (N / X is linear in N - 1 and N (N - 1)) and continues by the
-/// Levenberg-Marquardt method (SIAM J. Appl. Math. 11, 1963). If a parameter would be negative, the
-/// best curve has it at zero, and is searched there. Standard errors equal R's `nls`: residual
-/// variance times the diagonal of the inverse of J'WJ, over the free parameters.
+/// Levenberg-Marquardt method (SIAM J. Appl. Math. 11, 1963). If sigma or kappa would be negative,
+/// the best curve has this parameter at zero, so the search is repeated with the parameter fixed at
+/// zero. Standard errors equal R's `nls`: residual variance times the diagonal of the inverse of
+/// J'WJ, over the free parameters.
 ///
 /// # Errors
 /// Returns a [`UslError`] if the data cannot support a curve.
@@ -127,7 +128,7 @@ pub fn fit_usl(points: &[UslPoint]) -> Result<UslFit, UslError> {
     if usl.r_squared >= MIN_R_SQUARED {
         Ok(usl)
     } else {
-        // NaN if all throughputs are equal: there is nothing to explain.
+        // `r_squared` is NaN if all throughputs are equal, because there is nothing to explain.
         Err(UslError::Poor {
             r_squared: usl.r_squared,
         })
@@ -141,7 +142,8 @@ type UslParameters = [f64; 3];
 type FreeParameters = [bool; 3];
 
 fn least_squares(points: &[UslPoint]) -> Option<UslFit> {
-    // All free first: if that is within the bounds, no bound can be better.
+    // Try first with all parameters free: if the result is within the bounds, no curve with a
+    // parameter at its bound can be better.
     const FACES: [&[FreeParameters]; 2] = [
         &[[true, true, true]],
         &[
@@ -169,7 +171,7 @@ fn model_throughput(parameters: &UslParameters, n: f64) -> f64 {
     lambda * n / (1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0))
 }
 
-/// Derivatives by lambda, sigma and kappa.
+/// Partial derivatives with respect to lambda, sigma and kappa.
 fn model_gradient(parameters: &UslParameters, n: f64) -> UslParameters {
     let [lambda, sigma, kappa] = parameters;
     let divisor = 1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0);
@@ -190,7 +192,8 @@ fn residual_sum(points: &[UslPoint], parameters: &UslParameters) -> f64 {
     points.iter().map(square).sum()
 }
 
-/// J'WJ and J'Wr, with ones on the diagonal for fixed parameters.
+/// Returns J'WJ and J'Wr, where J holds the derivatives of the curve, W the weights, and r the
+/// residuals. For fixed parameters, the diagonal is 1.
 fn normal_equations(
     points: &[UslPoint],
     parameters: &UslParameters,
@@ -213,7 +216,7 @@ fn normal_equations(
     (matrix, side)
 }
 
-/// N / X = (1 + sigma (N - 1) + kappa N (N - 1)) / lambda, solved as a linear regression. The
+/// Solves N / X = (1 + sigma (N - 1) + kappa N (N - 1)) / lambda as a linear regression. The
 /// weights follow from the error of N / X, which is N / X^2 times the error of X.
 fn starting_values(points: &[UslPoint], free: FreeParameters) -> Option<UslParameters> {
     let (mut matrix, mut side) = ([[0.0; 3]; 3], [0.0; 3]);
@@ -241,9 +244,9 @@ fn starting_values(points: &[UslPoint], free: FreeParameters) -> Option<UslParam
     })
 }
 
-/// The least-squares parameters when only those in `free` vary, ignoring bounds.
+/// The least-squares parameters, ignoring bounds. Only the parameters in `free` vary.
 fn minimize_residuals(points: &[UslPoint], free: FreeParameters) -> Option<UslParameters> {
-    // Fallback where noise spoils the regression: the highest rate per worker.
+    // Where noise spoils the regression, start from the highest rate per worker.
     let rates_per_worker = points
         .iter()
         .map(|point| point.throughput / point.concurrency);
@@ -265,7 +268,8 @@ fn minimize_residuals(points: &[UslPoint], free: FreeParameters) -> Option<UslPa
                 [&current, &next].map(|parameters| model_throughput(parameters, point.concurrency));
             (to / from - 1.0).abs()
         });
-        // Without damping, a step that moves no point of the curve has reached the minimum.
+        // If there is hardly any damping and a step moves no point of the curve, the minimum is
+        // reached.
         let has_converged = damping <= 1e-3 && moved.fold(0.0, f64::max) < CONVERGENCE_LIMIT;
         if sum < smallest_sum {
             (current, smallest_sum, damping) = (next, sum, f64::max(damping / 10.0, 1e-12));

@@ -1,15 +1,16 @@
-//! Variance components: scatter between groups of values, and within them.
+//! Computes variance components: the scatter between groups of values, and the scatter within
+//! groups.
 //!
-//! Separates two levels of chance (random-effects analysis of variance), and computes how many
-//! values a group should have. Start at [`variance_components`].
+//! This module separates these two sources of chance (random-effects analysis of variance), and
+//! computes how many values a group should have. Start at [`variance_components`].
 
 use crate::Interval;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
 use crate::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quantile};
 
-/// Values further from their group's median than this many standard deviations (by the median
-/// absolute deviation within all groups) are moved to that distance, so that one disturbed run does
-/// not pass for the scatter of all.
+/// Values further from their group's median than this many standard deviations (estimated from the
+/// median absolute deviation within all groups) are moved to that distance, so that one disturbed
+/// run does not pass for the scatter of all runs.
 const MAX_DEVIATIONS: f64 = 4.0;
 
 /// Standard deviations at two levels.
@@ -29,10 +30,11 @@ pub struct VarianceComponents {
 /// Variance components of groups of values. Groups are compared only within their family: families
 /// may differ in level.
 ///
-/// The estimates come from the analysis of variance: `(MSB - MSW) / n` and `MSW`, with the mean
-/// group size if sizes differ. The interval is Tukey's and Williams' (Searle, Casella and
-/// McCulloch, Variance Components, 1992, 3.6), with ends clamped to 0. `None` unless two groups of
-/// a family have values, and at least one group has two.
+/// The estimates come from the analysis of variance: `(MSB - MSW) / n` and `MSW`, where MSB and MSW
+/// are the mean squares between and within groups, and n is the size of the groups, or their mean
+/// size if sizes differ. The interval is Tukey's and Williams' (Searle, Casella and McCulloch,
+/// Variance Components, 1992, 3.6), with ends clamped to 0. `None` unless two groups of a family
+/// have values, and at least one group has two.
 pub fn variance_components(
     families: &[Vec<Vec<f64>>],
     confidence: f64,
@@ -112,7 +114,8 @@ fn clamp_outliers(group: &[f64], max_distance: f64) -> Vec<f64> {
     let center = median(group);
     let values = group.iter().copied();
     match max_distance {
-        // Most values are equal, which tells nothing about how far the others may lie.
+        // The distance is 0 if most values are equal, which tells nothing about how far the other
+        // values may lie from them.
         0.0 => values.collect(),
         distance => values
             .map(|value| value.clamp(center - distance, center + distance))

@@ -1,8 +1,8 @@
-//! Adapters: tables `[suite.NAME]` that define how benchmarks of another suite are listed, executed
-//! one by one, and read.
+//! Reads adapters: tables `[suite.NAME]` that define how benchmarks of another suite are listed,
+//! executed one by one, and read.
 //!
-//! Decides what such a table may contain and checks all of it. How processes are started and what
-//! their outputs mean is decided elsewhere. Start at [`SuiteAdapter::parse_all`];
+//! This module decides what such a table may contain, and checks all of it. Other modules decide
+//! how processes are started and what their outputs mean. Start at [`SuiteAdapter::parse_all`];
 //! docs/reference/suites.md describes the keys.
 
 use super::file_part::{FilePart, nearest_hint};
@@ -44,7 +44,7 @@ const PLACEHOLDERS: [&str; 21] = [
 /// How to run one suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuiteAdapter {
-    /// Name of its table: `google-benchmark`.
+    /// Name of the table, such as `google-benchmark`.
     pub name: String,
     /// Contents of the table.
     pub keys: AdapterKeys,
@@ -265,8 +265,9 @@ impl SuiteAdapter {
             .collect()
     }
 
-    /// Whether results may contain CPU time. Of the known formats, only that of google/benchmark
-    /// does; a build command may produce such a program, unless the table specifies another format.
+    /// Whether results may contain processor time. Of the known formats, only the format of
+    /// google/benchmark contains it. A build command may produce a program that uses
+    /// google/benchmark, unless the table specifies another format.
     pub fn may_report_processor_time(&self) -> bool {
         match (&self.keys.build, self.keys.read) {
             (Some(BuildStep::Command(_)), ResultFormat::Json) => true,
@@ -283,7 +284,8 @@ impl SuiteAdapter {
     }
 
     /// Parses tables that were checked before, such as those bundled with this program, without
-    /// compiling their patterns: that takes longer than most commands that name a suite.
+    /// compiling their patterns, because compiling them would take longer than most commands that
+    /// name a suite.
     ///
     /// # Errors
     /// Fails if the text is not TOML, or has unknown keys.
@@ -294,7 +296,8 @@ impl SuiteAdapter {
     /// Reads the tables of a file.
     ///
     /// # Errors
-    /// As for [`SuiteAdapter::parse_all`], and if the file cannot be read.
+    /// Fails under the same conditions as [`SuiteAdapter::parse_all`], and if the file cannot be
+    /// read.
     pub fn read_file(file: &Path) -> Result<Vec<SuiteAdapter>> {
         let read = || SuiteAdapter::parse_all(&std::fs::read_to_string(file)?);
         read().with_context(|| format!("in '{}'", file.display()))
@@ -386,7 +389,7 @@ fn check_placeholders(part: &FilePart) -> Result<()> {
         "version",
     ] {
         let Some(node) = part.get(key) else { continue };
-        // A pattern has its own braces.
+        // A version given as a string is a pattern, in which braces are no placeholders.
         if key == "version" && node.as_text().is_some() {
             continue;
         }

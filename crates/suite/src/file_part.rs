@@ -1,7 +1,8 @@
-//! A table of a definition file and its position, as needed for messages.
+//! Represents a table of a definition file together with its position, which messages need.
 //!
-//! Every message gives the position: the line in TOML, the path in JSON. Keys have no meaning
-//! here; `reader.rs` converts a part to a type that gives them one. Start at [`FilePart`].
+//! Every message gives the position: the line in TOML, the path in JSON. Keys have no meaning here;
+//! `reader.rs` converts a part to a type, which gives the keys their meaning. Start at
+//! [`FilePart`].
 
 use super::tree::{NodeContent, NodeTable, TreeNode};
 use anyhow::{Error, anyhow};

@@ -1,7 +1,9 @@
-//! The file of a fleet, `fleet.toml`: its machines, their names, and the engine that provides them.
+//! Reads the file of a fleet, `fleet.toml`, which lists machines with their names, and the engine
+//! that provides them.
 //!
-//! Decides its contents and location; other code checks whether a machine responds. No value can
-//! become an option of another program or be interpreted by a shell. Start at [`FleetFile::find`].
+//! This module decides what the file may contain and where it is found; other code checks whether a
+//! machine responds. No value of the file can become an option of another program or be interpreted
+//! by a shell. Start at [`FleetFile::find`].
 
 use super::file_part::{FilePart, nearest_hint};
 use super::labels::is_name;
@@ -24,7 +26,8 @@ pub enum EngineKind {
     Ssh,
     /// The Slurm queue.
     Slurm,
-    /// This machine under several names, one after the other: for trying out a fleet.
+    /// This machine under several names, which are used one after the other. Meant for trying out a
+    /// fleet.
     Local,
 }
 
@@ -69,11 +72,11 @@ pub struct MachineEntry {
     pub name: String,
     /// Labels, which several machines may share.
     pub labels: Vec<String>,
-    /// Our folder on the machine.
+    /// Folder for Speedwell's files on the machine.
     pub folder: Option<PathBuf>,
-    /// Program to use there, if the one that is sent cannot run.
+    /// Path of Speedwell on the machine, if the program that Speedwell would send cannot run there.
     pub binary: Option<PathBuf>,
-    /// Address at which other machines reach it, if it differs from the one used here.
+    /// Address at which other machines reach it, if it differs from the address used here.
     pub address: Option<IpAddr>,
 }
 
@@ -115,8 +118,8 @@ const SLURM_KEYS: [&str; 6] = [
 ];
 
 impl FleetFile {
-    /// Finds the file in the nearest folder from `cwd` up to the root of the project, else the
-    /// user's file, in the folder `settings`.
+    /// Finds the file in the nearest folder from `cwd` up to the root of the project. If there is
+    /// none, reads the user's file in the folder `settings`.
     ///
     /// # Errors
     /// Fails if the file cannot be read, or is invalid.
@@ -239,7 +242,7 @@ fn parse_address(part: &FilePart<'_>, text: Option<String>) -> Result<Option<IpA
     text.map(read).transpose()
 }
 
-/// Checks an absolute path without characters that a shell or tar would interpret.
+/// Checks that the text is an absolute path without characters that a shell or tar would interpret.
 fn check_folder(part: &FilePart<'_>, key: &str, text: Option<String>) -> Result<Option<PathBuf>> {
     let Some(text) = text else { return Ok(None) };
     let path = PathBuf::from(&text);

@@ -1,7 +1,7 @@
-//! Selects machines of a fleet: names and labels joined by `&`, `|`, `!` and brackets.
+//! Selects machines of a fleet by their names and labels, joined by `&`, `|`, `!` and brackets.
 //!
-//! Decides which names are valid and how such a selector is evaluated; other code knows the
-//! machines. The grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`.
+//! This module decides which names are valid and how such a selector is evaluated; other code knows
+//! the machines. The grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`.
 //! Start at [`MachineSelector`].
 
 use super::file_part::nearest_hint;
@@ -14,8 +14,9 @@ const MAX_NAME_LENGTH: usize = 64;
 /// Maximum nesting of brackets.
 const MAX_NESTING: usize = 32;
 
-/// Whether `text` can be the name of a machine or a label: letters, digits, `.`, `_` and `-`, the
-/// first a letter or digit. So no name can be taken for an option or be interpreted by a shell.
+/// Whether `text` can be the name of a machine or a label: letters, digits, `.`, `_` and `-`,
+/// beginning with a letter or digit. So no name can be taken for an option or be interpreted by a
+/// shell.
 pub fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     text.len() <= MAX_NAME_LENGTH

@@ -1,9 +1,10 @@
-//! Definition files: benchmarks, variants, claims and gates described in TOML instead of code.
+//! Reads definition files, which define benchmarks, variants, claims and gates in TOML instead of
+//! code.
 //!
-//! Decides what such a file may contain and checks all of it before anything is started: an unknown
-//! key is an error with its line and the nearest known one. Nothing here depends on how benchmarks
-//! are executed. [`read_source`] reads the text, [`experiment::Experiment::parse`] resolves it
-//! (docs/reference/experiment-file.md), including the short form `[benchmark.NAME]`
+//! This crate decides what such a file may contain and checks all of it before anything is started:
+//! the error for an unknown key names its line and the nearest known key. Nothing here depends on
+//! how benchmarks are executed. [`read_source`] reads the text, [`experiment::Experiment::parse`]
+//! resolves it (docs/reference/experiment-file.md), including the short form `[benchmark.NAME]`
 //! (docs/guide/definition-files.md). In between, `tree.rs` finds the lines, `reader.rs` fills types
 //! that derive serde's `Deserialize`, and `placeholders.rs` fills placeholders.
 
@@ -60,10 +61,12 @@ impl LazyDefinition {
         parsed.as_ref().map_err(|message| anyhow!("{message}"))
     }
 
-    /// Returns the experiment with the values in `set` instead of those it was read with.
+    /// Returns the experiment with the values in `set` instead of the values with which the file
+    /// was read.
     ///
     /// # Errors
-    /// As for [`LazyDefinition::experiment`], and if a name does not exist in the file.
+    /// Fails under the same conditions as [`LazyDefinition::experiment`], and if a name does not
+    /// exist in the file.
     pub fn experiment_with(&self, set: Vec<(String, String)>) -> Result<Cow<'_, Experiment>> {
         if set == self.source.set {
             return self.experiment().map(Cow::Borrowed);

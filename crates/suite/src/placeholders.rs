@@ -1,10 +1,11 @@
-//! Placeholders: `{name}` in strings of a definition file, filled for every case and variant.
+//! Fills placeholders, such as `{name}` in strings of a definition file, for every case and
+//! variant.
 //!
-//! A placeholder is a name in braces. Braces around anything else stay, so JSON needs no escapes;
-//! so do `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character class in a pattern.
-//! `{{name}}` is an escaped `{name}`. A filled string that is a simple calculation becomes its
-//! result: `{workers}+1` is 9. Names that are known only when a run begins, such as `{port}`, stay.
-//! Start at [`PlaceholderMap`].
+//! A placeholder is a name in braces. Braces around anything else stay, so that JSON needs no
+//! escapes. `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character class in a pattern,
+//! stay as well. `{{name}}` is an escaped `{name}`. A filled string that is a simple calculation
+//! becomes its result: with 8 workers, `{workers}+1` becomes 9. Names that are known only when a
+//! run begins, such as `{port}`, stay. Start at [`PlaceholderMap`].
 
 use super::expression::evaluate_arithmetic;
 use super::file_part::{NodePath, error_at_line, nearest_hint};
@@ -37,7 +38,7 @@ fn placeholder_name<'a>(captures: &'a Captures<'_>) -> Option<&'a str> {
         .map(|name| name.as_str())
 }
 
-/// Fills the placeholders of a string; those unknown to `value` stay.
+/// Fills the placeholders of a string; placeholders that `value` does not know stay.
 pub fn fill_text(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let Some(placeholder) = &*PLACEHOLDER else {
         return text.to_owned();
@@ -79,7 +80,7 @@ pub struct PlaceholderMap {
 }
 
 impl PlaceholderMap {
-    /// Adds a name; it hides an earlier one.
+    /// Adds a name; its value hides an earlier value of the same name.
     pub fn define_value(&mut self, name: &str, value: impl Into<String>) {
         self.values.push((name.to_owned(), value.into()));
     }
@@ -89,7 +90,7 @@ impl PlaceholderMap {
         self.deferred.push(name);
     }
 
-    /// Sets their owner for messages: `under the variant 'red'`.
+    /// Sets the owner that messages name: `under the variant 'red'`.
     pub fn set_owner(&mut self, owner: String) {
         self.owner = owner;
     }
@@ -211,7 +212,7 @@ impl PlaceholderMap {
 }
 
 /// Returns the result of a calculation. A hyphen or a slash is an operator only between spaces,
-/// because names and paths contain them, too.
+/// because names and paths also contain these characters.
 fn evaluate_calculation(text: &str) -> Option<String> {
     let has_operator = text.contains(['+', '*']) || text.contains(" - ") || text.contains(" / ");
     let without_spaced_operators = text.replace(" - ", "").replace(" / ", "");

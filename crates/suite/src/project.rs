@@ -1,5 +1,5 @@
-//! The file of a project, `speedwell.toml`: settings for everything that is measured in its folder.
-//! Start at [`ProjectFile::find_file`].
+//! Reads the file of a project, `speedwell.toml`, which has settings for everything that is
+//! measured in its folder. Start at [`ProjectFile::find_file`].
 
 use super::adapter::{SuiteAdapter, read_tables};
 use super::file_part::FilePart;
@@ -27,7 +27,7 @@ pub struct ProjectFile {
     pub folder: PathBuf,
     /// Settings for revisions.
     pub history: HistorySettings,
-    /// Suites that it describes.
+    /// Suites that the file defines.
     pub suites: Vec<SuiteAdapter>,
 }
 
@@ -39,7 +39,7 @@ pub struct HistorySettings {
     pub branch: Option<String>,
     /// Shell command that builds a revision.
     pub build: Option<String>,
-    /// Smallest relevant change, as a share; `"2%"` in the file.
+    /// Smallest relevant change, as a fraction; the file has a percentage such as `"2%"`.
     #[serde(deserialize_with = "deserialize_share")]
     pub threshold: Option<f64>,
 }
@@ -90,7 +90,7 @@ impl ProjectFile {
     }
 }
 
-/// Reads `"2%"` as a share.
+/// Reads a percentage such as `"2%"` as a fraction.
 fn deserialize_share<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {

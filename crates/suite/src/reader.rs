@@ -1,11 +1,11 @@
 //! Reads parts of a definition file into types that derive `serde::Deserialize`, with our own
 //! messages.
 //!
-//! Decides which values a type accepts and how errors are reported. Besides serde's features, two
-//! type names have a meaning here: an enum renamed to `$by-shape` has variants named after the form
-//! of the value (`"a string"`, `"a number"`, `"a list"`, `"a table"`, `"a value"`), and a newtype
-//! renamed to `$one-or-more` accepts a single value as a list. Start at [`PartReader`];
-//! [`ReadError`] becomes a message when the position is known.
+//! This module decides which values a type accepts and how errors are reported. Besides serde's
+//! features, two type names have a meaning here: an enum renamed to `$by-shape` has variants named
+//! after the form of the value (`"a string"`, `"a number"`, `"a list"`, `"a table"`, `"a value"`),
+//! and a newtype renamed to `$one-or-more` accepts a single value as a list. Start at
+//! [`PartReader`]; [`ReadError`] becomes a message when the position is known.
 
 use super::file_part::{FilePart, NodePath, nearest_hint};
 use super::tree::{NodeContent, NodeTable, TreeNode};

@@ -1,4 +1,4 @@
-//! Contents of a definition file as a tree, with the line of every key.
+//! Represents the contents of a definition file as a tree, with the line of every key.
 //!
 //! TOML and JSON become the same tree, so all other code handles one form. JSON has no line numbers
 //! here: positions are given by path. Start at [`parse_toml`].
@@ -35,7 +35,7 @@ pub enum NodeContent {
     List(Vec<TreeNode>),
     /// A table.
     Table(NodeTable),
-    /// A date, or JSON's `null`: valid for no key.
+    /// A date, or JSON's `null`. No key accepts them.
     Other,
 }
 

@@ -1,8 +1,10 @@
-//! Types of values in definition files: numbers, times, shares, patterns, single values and lists.
+//! Defines the types of values in definition files: numbers, times, fractions, patterns, single
+//! values and lists.
 //!
-//! Each rejects invalid values with a message that continues `the key 'x' of [y]`, and has a JSON
-//! Schema that lets editors check the same rule. A number may also be written as a string, because
-//! strings may contain placeholders and calculations. Start at [`PlainValue`] and [`checked`].
+//! Each type rejects invalid values with a message that continues `the key 'x' of [y]`, and has a
+//! JSON Schema that lets editors check the same rule. A number may also be written as a string,
+//! because strings may contain placeholders and calculations. Start at [`PlainValue`] and
+//! [`checked`].
 
 use super::expression;
 use regex::Regex;
@@ -56,8 +58,8 @@ impl<'de> Deserialize<'de> for PlainValue {
     }
 }
 
-/// Defines a value type that is checked on reading: a newtype, the type it is read from, its JSON
-/// Schema, and the check, whose message continues `the key 'x' of [y]`.
+/// Defines a value type that is checked when it is read. The arguments are a newtype, the type from
+/// which it is read, its JSON Schema, and the check, whose message continues `the key 'x' of [y]`.
 macro_rules! checked {
     ($(#[$meta:meta])* $vis:vis struct $name:ident($inner:ty) from $source:ty as $schema:tt, $check:expr) => {
         $(#[$meta])*
@@ -89,7 +91,7 @@ macro_rules! checked {
 }
 pub(crate) use checked;
 
-/// One or more values; a single one needs no list.
+/// One or more values; a single value needs no list.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename = "$one-or-more")]
 pub struct OneOrMany<T>(pub Vec<T>);

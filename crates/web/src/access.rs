@@ -20,7 +20,7 @@ use std::time::Instant;
 pub struct AccessRules {
     /// Whether everyone who can reach the server may read.
     pub allows_anonymous_reads: bool,
-    /// Whether a key is printed at startup that grants full access.
+    /// Whether a key that grants full access is printed at startup.
     pub has_key: bool,
     /// Whether all connections to the server are protected by TLS.
     pub has_tls: bool,
@@ -60,7 +60,8 @@ impl SiteAccess {
     /// # Errors
     /// Fails if the system has no random bytes.
     pub fn new(rules: AccessRules) -> anyhow::Result<SiteAccess> {
-        // Servers on several ports of one host share their cookies.
+        // Browsers send a cookie to all ports of a host, so each server needs its own name for its
+        // cookie.
         let name = if rules.has_tls {
             "speedwell".to_owned()
         } else {
@@ -94,7 +95,7 @@ impl SiteAccess {
 /// The caller of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallerIdentity {
-    /// The name of the token, `start key`, or empty.
+    /// The name of the token, `start key` for the startup key, or empty for an anonymous caller.
     pub name: String,
     /// The id of the token.
     pub token: Option<String>,
@@ -148,7 +149,8 @@ impl CallerIdentity {
         !self.name.is_empty() || self.token.is_some()
     }
 
-    /// Returns the key for limiting expensive requests; anonymous callers share one per address.
+    /// Returns the key for limiting expensive requests; anonymous callers with the same address
+    /// share one key.
     pub(crate) fn limiter_key(&self, client: &ClientInfo) -> String {
         match (&self.token, client.address) {
             (Some(token), _) => format!("token {token}"),
@@ -234,8 +236,8 @@ impl CallerIdentity {
 /// Identifies the caller of a request. Queries the database.
 ///
 /// # Errors
-/// Returns 401 for an invalid token, 429 after too many of them, 503 and the like if the store
-/// cannot be read.
+/// Returns 401 for an invalid token, 429 after too many invalid tokens, and a status such as 503 if
+/// the store cannot be read.
 pub fn identify_caller(
     site: &SiteState,
     headers: &HeaderMap,
@@ -295,7 +297,7 @@ fn caller_by_login(
 /// Identifies the caller by its token. Wrong and unknown tokens take the same code path.
 ///
 /// # Errors
-/// As for [`identify_caller`].
+/// Fails under the same conditions as [`identify_caller`].
 pub(crate) fn caller_by_token(
     site: &SiteState,
     client: &ClientInfo,
@@ -311,7 +313,7 @@ pub(crate) fn caller_by_token(
         .first
         .with_reader(|store| Ok(store.find_token_with_digest(token.id(), presented.as_bytes())?));
     let stored = match found.map_err(store_error)? {
-        // Found by the digest of the presented token, so the caller has its secret.
+        // The token was found by the digest of the presented token, so the caller has its secret.
         Some(token) if !token.is_valid(unix_ms()) => {
             return Err(expired_token_error(site, client, &token));
         }

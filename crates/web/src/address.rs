@@ -1,8 +1,8 @@
 //! Parses the address of a page and its format.
 //!
 //! Every page's path accepts an ending such as `.json`, which requests the same document in that
-//! format. Names may have such endings too: the page of the whole name takes precedence. Start with
-//! [`PageAddress::possible_pages`].
+//! format. A name may also have such an ending; then the page of the whole name takes precedence.
+//! Start with [`PageAddress::possible_pages`].
 
 use crate::link::decode_segment;
 use crate::page_error::{PageError, nearest_names};
@@ -131,8 +131,8 @@ impl PageAddress {
         (!["", "index", "settings"].contains(&name)).then_some(name)
     }
 
-    /// Returns the pages that the address may mean, the likelier first: with the whole last part as
-    /// a name, then without an extension that names a format.
+    /// Returns the pages that the address may mean, the likelier first. The first page takes the
+    /// whole last part as a name. The second page takes the extension of the last part as a format.
     ///
     /// # Errors
     /// Fails if there is no such page.

@@ -110,8 +110,8 @@ fn triage_change(
     Ok(redirect_to(&format!("/{}/alerts{query}", project.name)))
 }
 
-/// Builds the form for triaging changes and reopening them. `changes` are numbers with
-/// descriptions.
+/// Builds the form for triaging changes and reopening them. `changes` holds the number and the
+/// description of each change.
 pub fn triage_form(
     action: String,
     changes: Vec<(String, String)>,
@@ -307,13 +307,13 @@ fn log_out(
     Ok(response)
 }
 
-/// Redirects to the login page, which leads back afterwards.
+/// Redirects to the login page. After the login, the browser returns to `uri`.
 pub fn redirect_to_login(uri: &Uri) -> Response<Body> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     redirect_to(&format!("/login?to={}", encode_segment(path)))
 }
 
-/// Whether a path is on this site, not on another.
+/// Whether a path is on this site, not on another site.
 fn is_site_path(path: &str) -> bool {
     path.starts_with('/')
         && !path.starts_with("//")

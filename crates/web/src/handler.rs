@@ -259,7 +259,8 @@ fn cached_or_render(
     query: &PageQuery,
 ) -> Result<Response<Body>, PageError> {
     let project = layout_context.project;
-    // The cache is keyed by caller: pages contain names and depend on permissions.
+    // The cache key includes the caller, because a page contains the caller's name and depends on
+    // the caller's permissions.
     let address = format!("{} {uri}", layout_context.caller.cache_key());
     let (cached, version) = project.cached_page(&address)?;
     if let Some(bytes) = cached {
@@ -365,7 +366,7 @@ fn redirect_response(path: &str, format: PageFormat) -> Response<Body> {
     let builder = Response::builder()
         .status(StatusCode::SEE_OTHER)
         .header(header::LOCATION, address);
-    // Our own addresses contain printable ASCII only.
+    // This cannot fail, because our own addresses contain only printable ASCII.
     builder.body(Body::empty()).unwrap_or_default()
 }
 

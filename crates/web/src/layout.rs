@@ -134,7 +134,7 @@ fn build_navigation(
     navigation
 }
 
-/// Returns the login or logout link, where a login makes a difference.
+/// Returns the link to log in or out; `None` if a login would make no difference.
 fn account_link(
     site: &SiteState,
     caller: &CallerIdentity,

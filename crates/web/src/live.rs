@@ -1,8 +1,8 @@
 //! Streams sessions that are being measured to viewers, as events.
 //!
 //! The recorder commits every slot, so the store itself signals progress: a database server
-//! notifies immediately, a file is polled four times per second, and both only while there are
-//! viewers. A page is rendered once for all its viewers. Start at [`stream_updates`].
+//! notifies immediately, and a file is polled four times per second. Both happen only while there
+//! are viewers. A page is rendered once for all its viewers. Start at [`stream_updates`].
 
 use crate::access::CallerIdentity;
 use crate::address::{PageFormat, PageKind};
@@ -30,7 +30,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Minimum time between two updates of a page.
 const MIN_UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Update interval without changes, because the page shows how long ago something happened.
+/// Update interval while nothing changes. The page needs updates even then, because it shows how
+/// long ago something happened.
 const IDLE_UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Stands for all sessions in the address of a stream.
@@ -99,8 +100,8 @@ pub async fn stream_updates(
     let hub = hubs
         .entry(id.to_owned())
         .or_insert_with(|| {
-            // Not `over`, because the session continues: browsers reconnect by themselves, to the
-            // next server.
+            // The event is not `over`, because the session continues. Browsers reconnect by
+            // themselves, to the next server.
             let final_event = ServerEvent::new("stopped", "the server is stopping");
             EventHub::new().end_with_stopper(&project.live.stopper, final_event)
         })
@@ -113,7 +114,7 @@ pub async fn stream_updates(
     response
 }
 
-/// Returns the last event of a stream.
+/// Returns the last event of a stream whose session has ended.
 fn over_event() -> ServerEvent {
     ServerEvent::new("over", "the session has ended")
 }

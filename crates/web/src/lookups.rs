@@ -1,5 +1,5 @@
-//! Functions that pages need from the surrounding program: whatever needs a repository,
-//! command-line options, or a file to be written.
+//! Defines the functions that pages call in the surrounding program, because these functions need a
+//! repository, need command-line options, or write a file.
 
 use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
@@ -62,7 +62,7 @@ pub struct TrendQuery {
     pub branch: Option<String>,
     /// Restricts the result to the case with this id.
     pub case: Option<String>,
-    /// Names of metrics; empty for the primary ones.
+    /// Names of metrics; empty for the primary metrics.
     pub metrics: Vec<String>,
     /// Whether to include details of the whole series: environment changes, revision names,
     /// failures, and the continuation of the parent branch.

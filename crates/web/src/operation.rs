@@ -1,4 +1,4 @@
-//! Endpoints for operators: readiness and metrics.
+//! Implements the endpoints for operators: readiness and metrics.
 
 use crate::access::{CallerIdentity, RequiredPermission};
 use crate::page_error::PageError;
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A store that takes longer to answer is not ready.
+/// Maximum time that a store may take to answer and still count as ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Answers a request for an operator endpoint; `None` for other paths.

@@ -1,4 +1,4 @@
-//! Errors of pages: status, message and hints.
+//! Defines the errors of pages: status, message and hints.
 
 use axum::http::StatusCode;
 use serde_json::json;
@@ -93,7 +93,8 @@ impl From<speedwell_serve::HttpError> for PageError {
     }
 }
 
-/// Store failures, which are not the client's fault: 503 unreachable, 507 full; both temporary.
+/// Converts a failure of the store, which is not the client's fault. The status is 503 if the store
+/// is unreachable, and 507 if the disk is full; both failures are temporary.
 impl From<anyhow::Error> for PageError {
     fn from(error: anyhow::Error) -> PageError {
         let status = match StoreErrorKind::from_error(&error) {
@@ -105,7 +106,7 @@ impl From<anyhow::Error> for PageError {
     }
 }
 
-/// Returns at most five known names that are most similar to an unknown one.
+/// Returns the known names that are most similar to `name`, at most five.
 pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     let lowercase_name = name.to_lowercase();
     let mut by_distance: Vec<(usize, &str)> = known

@@ -1,5 +1,5 @@
-//! The database of one project, shared by many readers: pooled read-only connections and a cache of
-//! results.
+//! Shares the database of one project among many readers, with pooled read-only connections and a
+//! cache of results.
 //!
 //! A cached result stays valid until the database changes. Start with
 //! [`HostedProject::with_reader`].
@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of idle connections kept open.
 const MAX_IDLE_CONNECTIONS: usize = 6;
-/// Maximum bytes of cached pages, comparisons included. Keyed by address; cleared when the database
-/// changes.
+/// Maximum bytes of cached pages, including comparisons. The cache is keyed by address, and is
+/// cleared when the database changes.
 const MAX_CACHED_PAGE_BYTES: usize = 128 << 20;
 /// Maximum number of cached histories.
 const MAX_CACHED_HISTORIES: usize = 4;
@@ -34,7 +34,7 @@ pub struct HostedProject {
     path: PathBuf,
     readers: Mutex<Vec<(StoreId, Store)>>,
     cache: Mutex<ProjectCache>,
-    /// Histories being computed: other requests for the same one wait for the result.
+    /// Histories that are being computed. Other requests for the same history wait for the result.
     running_searches: Mutex<Vec<(TrendQuery, Arc<Mutex<()>>)>>,
     pub(crate) live: LiveViewers,
 }
@@ -71,7 +71,7 @@ impl ProjectCache {
 }
 
 impl HostedProject {
-    /// Creates a project whose store is at `path`, or will be.
+    /// Creates a project whose store is at `path`. The store need not exist yet.
     pub fn new(
         name: &str,
         path: &Path,
@@ -111,7 +111,7 @@ impl HostedProject {
         open(&self.path).map_err(|error| PageError::store_open_error(&self.path, error))
     }
 
-    /// Runs `work` with a read-only connection. If no store exists, `work` gets an empty one in
+    /// Runs `work` with a read-only connection. If no store exists, `work` gets an empty store in
     /// memory, so that reading creates no file.
     ///
     /// # Errors
@@ -234,8 +234,8 @@ impl HostedProject {
         Ok(missing)
     }
 
-    /// Returns results over time. Derived data, the points and the numbers of changes, are stored
-    /// as `speedwell history` stores them, so that a number means the same in both.
+    /// Returns results over time. Stores derived data (points, and the numbers of changes) in the
+    /// same way as `speedwell history`, so that a number means the same change in both.
     ///
     /// # Errors
     /// Fails if the store cannot be read, or there is no such branch.
@@ -289,7 +289,7 @@ impl HostedProject {
     }
 }
 
-/// Ignores poisoning: no holder leaves the data half updated.
+/// Locks a mutex. Ignores poisoning, because no holder leaves the data half updated.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

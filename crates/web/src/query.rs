@@ -1,4 +1,4 @@
-//! The query string of a URL: names and values in the form that browsers send
+//! Parses and formats the query string of a URL: names and values in the form that browsers send
 //! (application/x-www-form-urlencoded).
 //!
 //! Unknown names are rejected rather than ignored: a filter in a URL must take effect.
@@ -6,7 +6,7 @@
 use crate::link::{decode_segment, encode_segment};
 use crate::page_error::PageError;
 
-/// Upper limit; no page has this many parameters.
+/// Maximum number of values; no page has so many parameters.
 const MAX_VALUES: usize = 64;
 
 /// Names and values in order; empty values are omitted.

@@ -1,4 +1,5 @@
-//! The whole site: its projects, access to them, and limits on concurrent computation.
+//! Holds the state of the whole site: its projects, access to them, and limits on concurrent
+//! computation.
 //!
 //! The first project uses the store given at startup; the stores of further projects lie next to
 //! it. Start with [`SiteState::new`].
@@ -20,8 +21,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Maximum number of pages computed concurrently; each has its own connection.
 const PAGE_THREADS: usize = 4;
-/// Maximum number of comparisons and histories computed concurrently, besides pages: in total, and
-/// per client.
+/// Maximum number of comparisons and histories that are computed concurrently, in addition to
+/// pages. The first limit is for all clients together, the second for each client.
 const HEAVY_THREADS: usize = 3;
 const HEAVY_PER_CLIENT: usize = 2;
 /// Timeouts of an expensive request, while it waits and while it runs.
@@ -59,8 +60,8 @@ pub struct SiteState {
 }
 
 impl SiteState {
-    /// Creates the site of the store at a path, which need not exist yet. Its event streams end
-    /// with the server.
+    /// Creates the site of the store at a path. The store need not exist yet. The event streams of
+    /// the site end with the server.
     ///
     /// # Errors
     /// Fails if the system cannot start threads, or has no random bytes.
@@ -103,7 +104,7 @@ impl SiteState {
     }
 
     /// Returns the number of sessions pushed since startup, including uploads in progress.
-    /// Background jobs watch it to notice new sessions.
+    /// Background jobs watch this number to notice new sessions.
     pub fn upload_count(&self) -> u64 {
         self.arrived.load(Ordering::Acquire)
     }
@@ -119,8 +120,8 @@ impl SiteState {
         watched.map(|project| project.live.count_viewers()).sum()
     }
 
-    /// Returns all projects, beginning with the one of the store given at startup, and whether each
-    /// can be read without a token.
+    /// Returns all projects, beginning with the project of the store given at startup, and whether
+    /// each can be read without a token.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
@@ -227,7 +228,7 @@ impl SiteState {
         work: impl FnOnce(&mut Store) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let mut writer = lock(&self.writer);
-        // Taken out, so that a connection whose user panicked halfway is not used again.
+        // Take the connection out, so that it is not used again if `work` panics halfway or fails.
         let mut store = match writer.take() {
             Some(store) => store,
             None => Store::open(self.first.path())?,
@@ -278,7 +279,7 @@ impl SiteState {
     }
 
     fn write_audit_line(&self, entry: &AuditEntry) {
-        // The action is done, so a failure to record it is ignored.
+        // Ignore a failure to record the action, because the action is already done.
         let _ = self.with_writer(|store| store.append_audit(entry));
     }
 }

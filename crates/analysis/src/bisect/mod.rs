@@ -1,9 +1,9 @@
-//! Finds the revision, in a line of revisions, that introduced a change, and decides what to
-//! measure next: a pure state machine.
+//! Finds the revision of a line that introduced a change, and decides what to measure next. The
+//! module is a pure state machine: it builds and measures nothing.
 //!
 //! Everything is derived from the runs so far, so a search that was killed resumes where it was:
-//! [`next_step`] replays the search over the measured runs and returns the missing step. Builds and
-//! measures nothing. Start at [`BisectObservations`] and [`next_step`]; the replay is in `search.rs`.
+//! [`next_step`] replays the search over the measured runs and returns the first step that is not
+//! done yet. Start at [`BisectObservations`] and [`next_step`]; the replay is in `search.rs`.
 
 mod read;
 mod search;
@@ -20,12 +20,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Runs of each revision in one block.
 pub const RUNS_PER_BLOCK: u32 = 2;
 
-/// Observations on a line of revisions, numbered from 0, the good end, to the bad end.
+/// Observations on a line of revisions. The revisions are numbered from 0, the good end, up to the
+/// bad end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BisectObservations {
     /// Number of revisions in the line, both ends included.
     pub revisions: usize,
-    /// Smallest change that matters, as a share.
+    /// Smallest change that matters, as a fraction (0.02 is 2 %).
     pub delta: f64,
     /// Preferred direction of the metric.
     pub better: MetricDirection,
@@ -35,8 +36,9 @@ pub struct BisectObservations {
     pub built: BTreeSet<usize>,
     /// Revisions that could not be built.
     pub unbuildable: BTreeSet<usize>,
-    /// Digest of the benchmark's source in each revision that has its own version; empty if
-    /// differences between versions do not matter.
+    /// Digest of the benchmark's source in each revision where it is known: a different digest
+    /// means different work. Empty if the search may confirm a change at a revision that also
+    /// changed the benchmark itself.
     pub work_digests: BTreeMap<usize, String>,
 }
 
@@ -47,7 +49,7 @@ pub enum BisectOutcome {
     Value(f64),
     /// Killed at the time limit.
     Hung,
-    /// No value.
+    /// The run gave no usable value.
     Failed,
 }
 
@@ -103,8 +105,8 @@ pub struct BisectAnswer {
 }
 
 impl BisectAnswer {
-    /// Whether the change was found: every part is confirmed, apart from changes of the benchmark
-    /// itself.
+    /// Whether a change of the code was found and every such change was confirmed. Changes of the
+    /// benchmark itself do not count.
     pub fn is_found(&self) -> bool {
         let is_confirmed = |part: &BisectedChange| {
             matches!(
@@ -131,15 +133,15 @@ impl BisectAnswer {
 /// Comparison of two revisions of the line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EndsComparison {
-    /// They differ by this share.
+    /// The two revisions differ by this relative change.
     Differ(IntervalEstimate),
-    /// They differ by less than what matters.
+    /// The two revisions differ by less than the smallest change that matters.
     Alike(IntervalEstimate),
-    /// Inconclusive.
+    /// The data do not show whether the two revisions differ.
     Unclear(IntervalEstimate),
     /// The bad end exceeds the time limit and the good end does not.
     Hangs,
-    /// This revision has no values, or none that can be compared.
+    /// This revision has no values, or its values cannot be compared.
     Unmeasurable(usize),
 }
 
@@ -151,13 +153,14 @@ pub struct BisectedChange {
     /// First measurable revision with the change. The change came with this revision or with an
     /// unmeasurable one before it.
     pub after: usize,
-    /// Revisions that together hold 95 % of the probability.
+    /// Smallest set of revisions that holds 95 % of the probability of having introduced the
+    /// change.
     pub set: Vec<usize>,
     /// Result of the confirmation.
     pub confirmed: ChangeConfirmation,
 }
 
-/// Whether a change was confirmed where it was found.
+/// Result of the second measurement of the two revisions between which a change was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ChangeConfirmation {
     /// Both revisions were measured again.
@@ -176,7 +179,8 @@ pub enum ChangeConfirmation {
 pub struct BisectState {
     /// Comparison of the ends, once known.
     pub ends: Option<EndsComparison>,
-    /// Revisions that together hold 95 % of the probability; all of them before anything is known.
+    /// Smallest set of revisions that holds 95 % of the probability of having introduced the
+    /// change. As long as nothing is known, the set holds all revisions.
     pub set: Vec<usize>,
 }
 

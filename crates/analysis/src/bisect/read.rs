@@ -9,7 +9,7 @@ use speedwell_model::{
 use speedwell_stats::sequential::DEFAULT_DELTA;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Analyzes a bisection session; `None` for any other session.
+/// Analyzes a bisection session. Returns `None` for any other session.
 pub fn analyze_bisection(session: &Session) -> Option<BisectFindings> {
     let bisection = session.design.bisection.clone()?;
     let state = BisectObservations::from_session(session, &bisection);
@@ -27,7 +27,8 @@ pub fn analyze_bisection(session: &Session) -> Option<BisectFindings> {
 }
 
 impl BisectObservations {
-    /// Collects what a session records about its line of revisions. No revision counts as built.
+    /// Collects what a session records about its line of revisions. `built` stays empty; the caller
+    /// adds the revisions whose builds are ready.
     pub fn from_session(session: &Session, bisection: &BisectionRange) -> BisectObservations {
         let indices: HashMap<&str, usize> = bisection
             .line

@@ -1,4 +1,5 @@
-//! Replays the search from the start over the measured runs, until something is missing.
+//! Replays a search from its start over the runs measured so far, until a build or a run is
+//! missing.
 //!
 //! Decides which revisions a block holds and when a phase ends: comparing the ends, searching
 //! between them, and confirming the result. Start at [`replay_search`], then
@@ -16,17 +17,17 @@ use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
 use speedwell_stats::test::stratified::stratified_rank;
 use std::collections::BTreeSet;
 
-/// Blocks that compare the ends before the search: 16 runs of each end.
+/// Number of blocks that compare the ends before the search. They hold 16 runs of each end.
 const END_BLOCKS: u32 = 8;
 
-/// Blocks after which a revision counts as hanging if all its runs exceed the time limit and none
-/// of the other revision's runs do.
+/// Number of blocks after which a revision counts as hanging, if all its runs exceed the time limit
+/// and no run of the other revision does.
 const HANG_BLOCKS: u32 = 2;
 
 /// Probability from which a change counts as located.
 const FOUND_PROBABILITY: f64 = 0.95;
 
-/// Runs after which the search gives up.
+/// Number of runs after which the search gives up.
 const MAX_RUNS: u32 = 3000;
 
 /// Returns the next step of the search.
@@ -39,7 +40,7 @@ pub fn bisect_state(state: &BisectObservations) -> BisectState {
     replay_search(state).1
 }
 
-/// Replays the search: the next step and the progress.
+/// Replays the search and returns the next step and the progress.
 pub(super) fn replay_search(state: &BisectObservations) -> (BisectStep, BisectState) {
     let mut replay = BisectReplay {
         state,
@@ -79,7 +80,8 @@ struct RevisionPair {
 }
 
 impl RevisionPair {
-    /// Adds a block of the two revisions; returns the revision that has no value in it, if any.
+    /// Adds a block of the two revisions. Returns the revision without a value in this block, if
+    /// there is one.
     fn add_block(
         &mut self,
         (old, new): (usize, usize),
@@ -191,8 +193,8 @@ impl BisectReplay<'_> {
         let [mut good, mut bad] = pair.values;
         let hangs = *ends == EndsComparison::Hangs;
         bad.extend((0..pair.hung[1]).map(|_| self.worst_value()));
-        // Values of revisions between the ends; revisions are numbered from the first after the
-        // good end.
+        // Measured values of the revisions between the ends. Here, number 0 is the first revision
+        // after the good end.
         let mut observed: Vec<(usize, f64)> = Vec::new();
         loop {
             let Some(bins) = PosteriorBins::new(&good, &bad) else {
@@ -241,8 +243,9 @@ impl BisectReplay<'_> {
         }
     }
 
-    /// Confirms a change and searches for others before and after it. `None` if one of its
-    /// revisions does not run: the change must then be located without that revision.
+    /// Confirms a change and searches for others before and after it. Returns `None` if one of the
+    /// two revisions around the change does not run: the change must then be located without that
+    /// revision.
     fn confirm_change(
         &mut self,
         (low, high): (usize, usize),
@@ -296,7 +299,7 @@ impl BisectReplay<'_> {
         Ok(Some(parts))
     }
 
-    /// Measures two revisions again, side by side.
+    /// Measures two revisions again, both in every block.
     fn remeasure_pair(
         &mut self,
         (before, after): (usize, usize),
@@ -328,7 +331,8 @@ impl BisectReplay<'_> {
     }
 
     /// Whether two revisions measured at different times differ by an amount that matters, which
-    /// suggests another change between them. Only measuring both in common blocks can confirm it.
+    /// suggests another change between them. Only measuring both revisions in common blocks can
+    /// confirm that change.
     fn medians_differ(&self, old: &[f64], new: &[f64]) -> bool {
         let (Some(before), Some(after)) = (median(&mut old.to_vec()), median(&mut new.to_vec()))
         else {
@@ -340,7 +344,9 @@ impl BisectReplay<'_> {
         matters && mann_whitney(old, new, PValueMethod::Auto).p <= CONFIRMATION_ALPHA
     }
 
-    /// Outcomes of the next block if it holds these revisions, else the missing step.
+    /// Returns the outcomes of the next block, which holds these revisions. If outcomes are
+    /// missing, returns an error that holds the step needed first: to build a revision or to
+    /// measure the block.
     fn block_outcomes(
         &mut self,
         phase: BisectPhase,

@@ -1,14 +1,15 @@
 //! Decides whether the data support a claim, and whether changes pass the gates.
 //!
-//! A claim concerns noisy figures, so it has three answers. Each comparison in it is decided by
-//! Student's interval over the runs: the k-th run of one variant is paired with the k-th of the
-//! other, which ran in the same block. The interval covers the mean log ratio (the mean difference
-//! if a side is not positive). An interval that excludes zero decides the comparison;
-//! otherwise it stays open. Kleene's three-valued logic combines the comparisons of a claim.
+//! A claim concerns noisy figures, so the answer is yes, no or undecided. Each comparison in a
+//! claim is decided by Student's interval over the runs: the k-th run of one variant is paired with
+//! the k-th run of the other, which took place in the same block. The interval covers the mean log
+//! ratio (the mean difference if a side is not positive). An interval that excludes zero decides
+//! the comparison; otherwise it stays open. Kleene's three-valued logic combines the comparisons of
+//! a claim.
 //!
-//! A conjunction holds only if all its parts do, so its error is at most that of one part
-//! (intersection-union test, Berger 1982). It fails if any part does, so each of k parts gets 1/k
-//! of the error for failing (Bonferroni).
+//! A conjunction holds only if all its parts hold, so the error rate of the answer yes is at most
+//! the error rate of one part (intersection-union test, Berger 1982). A conjunction fails if any
+//! part fails, so for the answer no, each of k parts gets 1/k of the error rate (Bonferroni).
 
 use crate::experiment::group::GroupFindings;
 use speedwell_model::load_run::LoadRun;
@@ -21,18 +22,18 @@ use speedwell_suite::expression::{
     BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm,
 };
 
-/// Minimum number of runs for a decision, as for every verdict (the first look of the sequential
-/// design).
+/// Minimum number of runs for a decision. Every verdict needs this many: it is the first look of
+/// the sequential design.
 const MIN_CLAIM_RUNS: usize = 8;
 
 /// Whether a claim holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimAnswer {
-    /// The data support it.
+    /// The data support the claim.
     Yes,
-    /// The data contradict it.
+    /// The data contradict the claim.
     No,
-    /// The data leave it open.
+    /// The data leave the claim open.
     Undecided,
 }
 
@@ -45,7 +46,8 @@ pub struct ClaimFound {
     pub text: String,
     /// The answer.
     pub holds: ClaimAnswer,
-    /// Its comparisons with the values of each side, for each case that the claim is about.
+    /// The claim's comparisons, with the values of both sides. A claim about several cases has its
+    /// comparisons once per case.
     pub parts: Vec<ClaimComparison>,
 }
 
@@ -56,11 +58,11 @@ pub struct ClaimComparison {
     pub about: Option<String>,
     /// Source text.
     pub text: String,
-    /// Mean of left over right with its interval, as a ratio; `None` if a side is not positive or
-    /// there are too few runs.
+    /// Geometric mean of the left side divided by the right side, with its interval; `None` if a
+    /// side is not positive or there are too few runs.
     pub ratio: Option<IntervalEstimate>,
-    /// Unit of both sides, if all their figures share one and none is divided or multiplied by
-    /// another.
+    /// Unit of both sides, if all their figures have the same unit and no figure is divided or
+    /// multiplied by another.
     pub unit: Option<String>,
     /// Medians of left and right.
     pub sides: Option<(f64, f64)>,
@@ -160,7 +162,8 @@ impl ClaimChecker<'_> {
         (!values.is_empty()).then_some(values)
     }
 
-    /// Unit of all figures of an expression, if they share one and it survives the arithmetic.
+    /// Unit of all figures of an expression, if they have the same unit and the arithmetic keeps
+    /// it.
     fn expression_unit(&self, expression: &ClaimExpression) -> Option<String> {
         let terms = expression.terms();
         let unit_of = |term: &&MetricTerm| {
@@ -307,7 +310,7 @@ fn decide(distances: &[f64], operator: BinaryOperator, levels: AnswerConfidence)
         BinaryOperator::Unequal => (yes.high < 0.0 || yes.low > 0.0, false),
         _ => (false, no.high < 0.0 || no.low > 0.0),
     };
-    // Noiseless figures, such as counts, decide exactly.
+    // Figures without noise, such as counts, are compared exactly.
     let is_exact = distances.iter().all(|distance| *distance == distances[0]);
     match (is_true, is_false, is_exact) {
         (true, ..) => ClaimAnswer::Yes,
@@ -383,7 +386,8 @@ pub fn value_of(run: &Run, metric: &str) -> Option<f64> {
         .or_else(|| latency_percentile(run, metric))
 }
 
-/// A latency percentile that is not stored as a metric: `latency_p66`, `latency_min`.
+/// Computes a latency percentile that is not stored as a metric, such as `latency_p66` or
+/// `latency_min`, from the latencies of the run's load.
 fn latency_percentile(run: &Run, metric: &str) -> Option<f64> {
     let percentile = metric.strip_prefix("latency_")?;
     let percent: f64 = match percentile.strip_prefix('p') {

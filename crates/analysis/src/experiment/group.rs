@@ -1,5 +1,5 @@
-//! Analyzes the groups of an experiment: selects the runs and metrics of each group, and the pairs
-//! of variants compared in it.
+//! Analyzes the groups of an experiment. Selects the runs and metrics of each group, and the pairs
+//! of variants that are compared in the group.
 
 use crate::experiment::latency_curve::{LatencyCurve, latency_curves};
 use crate::grid::distinct_items;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 pub struct GroupFindings {
     /// Name of the group.
     pub name: String,
-    /// Metrics, the headline first.
+    /// Metrics, the headline metric first.
     pub metrics: Vec<MetricFindings>,
     /// Latency by percentile: one curve per case and variant.
     pub curves: Vec<LatencyCurve>,
@@ -24,9 +24,10 @@ pub struct GroupFindings {
 pub struct MetricFindings {
     /// The metric as stored in runs.
     pub metric: Metric,
-    /// Summaries of each case and variant, and one comparison per pair, the control last.
+    /// Summaries of each case and variant, and one comparison per pair. The comparison of the
+    /// control with itself comes last.
     pub findings: AnalysisFindings,
-    /// Change of the control compared with itself over all cases; smaller changes are noise.
+    /// Change over all cases when the control is compared with itself; smaller changes are noise.
     pub floor: Option<IntervalEstimate>,
 }
 
@@ -57,8 +58,8 @@ fn group_session(session: &Session, experiment: &Experiment, group: &BenchmarkGr
         if group.files.is_empty() {
             group.cases.contains(case)
         } else {
-            // Cases of benchmark files are not known in advance; a file belongs to the group that
-            // names it.
+            // The cases of benchmark files are not known in advance. Groups of files get the cases
+            // that belong to no other group.
             experiment.group_of(case).is_none()
         }
     };
@@ -85,7 +86,7 @@ fn group_metrics(group: &BenchmarkGroup, part: &Session) -> Vec<Metric> {
     metrics
 }
 
-/// Pairs of variants to compare, the control last.
+/// Pairs of variants to compare. The pair of the control and its repetition comes last.
 pub fn compared_pairs(experiment: &Experiment) -> Vec<(String, String)> {
     let mut pairs = experiment.compare.all_pairs();
     if let Some(name) = &experiment.plan.control {
@@ -139,7 +140,7 @@ fn analyze_metric(
     }
 }
 
-/// Overall change of a comparison, or that of its only case.
+/// Change of the only case of a comparison, or the overall change if there are several cases.
 fn noise_floor(comparison: &CandidateComparison) -> Option<IntervalEstimate> {
     match &comparison.rows[..] {
         [only] => only.change,

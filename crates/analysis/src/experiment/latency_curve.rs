@@ -9,7 +9,7 @@ use speedwell_model::load_run::LoadRun;
 use speedwell_model::{Case, ParameterValue, Run, Session, median};
 use std::sync::Arc;
 
-/// Percentages in the table, as in ab.
+/// Percentages in the latency table: the list that ab (ApacheBench) uses.
 pub const PERCENTS: [u32; 9] = AB_PERCENTS;
 
 /// Minimum number of points of a curve.
@@ -25,9 +25,9 @@ pub struct LatencyCurve {
     pub case: Arc<Case>,
     /// Name of the variant.
     pub variant: Arc<str>,
-    /// Percentage, with the median, minimum and maximum over the runs.
+    /// Each percentage with its time: the median, minimum and maximum over the runs.
     pub points: Vec<(u32, [f64; 3])>,
-    /// Mean number of requests in flight, by Little's law, over the runs.
+    /// Median over the runs of the number of requests in flight, which follows from Little's law.
     pub effective_concurrency: Option<f64>,
     /// Requested number of requests in flight.
     pub requested_concurrency: Option<f64>,
@@ -43,7 +43,7 @@ impl LatencyCurve {
     }
 }
 
-/// Latency curves of a session's loads, by first appearance of case and variant.
+/// Latency curves of a session's loads, in the order in which case and variant first appear.
 pub fn latency_curves(session: &Session) -> Vec<LatencyCurve> {
     let mut curves: Vec<(LatencyCurve, Vec<PercentTimes>)> = Vec::new();
     for run in &session.runs {
@@ -91,7 +91,7 @@ fn times_of_histogram(load: &LoadRun) -> Option<PercentTimes> {
     Some(row)
 }
 
-/// Percentiles printed by another tool; `None` if there are too few for a curve.
+/// Times of the percentiles that another tool printed. `None` if there are too few for a curve.
 fn times_of_percentiles(run: &Run) -> Option<PercentTimes> {
     let mut row = [f64::NAN; 101];
     for sample in &run.samples {

@@ -1,5 +1,5 @@
-//! Analyzes an experiment: metrics of each group, claims, gates, latency curves, and the facts from
-//! the definition file that the validity checks need.
+//! Analyzes an experiment: the metrics and latency curves of each group, the claims and the gates.
+//! Passes facts from the definition file to the validity checks.
 //!
 //! Decides which variants are compared and which runs belong to which group. Pairs are judged by
 //! the ordinary analysis. Start at [`analyze_experiment`].
@@ -45,8 +45,8 @@ pub struct ExperimentFindings {
 }
 
 impl ExperimentFindings {
-    /// Evaluates the gates of the file, and the headline metrics by `fail_on`; `None` if there is
-    /// neither.
+    /// Evaluates the gates of the definition file, and judges the headline metrics by `fail_on`;
+    /// `None` if the file has no gates and `fail_on` is `Never`.
     pub fn judge_gates(
         &self,
         experiment: &Experiment,
@@ -78,7 +78,7 @@ impl ExperimentFindings {
     }
 }
 
-/// Adds the results of the gates in a file; `texts` are their source texts.
+/// Adds the results of the gates in the definition file; `texts` are the source texts of the gates.
 fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
     let describe = |gate: &GateFound| format!("'{}' in {}", gate.text, gate.case);
     // A gate is listed once per case, however many candidates it applies to.
@@ -149,7 +149,8 @@ pub fn analyze_experiment(
     findings
 }
 
-/// The experiment with the baseline requested now, or else the one requested when it was measured.
+/// Returns the experiment with the baseline that the settings request, or else with the baseline
+/// requested when the session was measured.
 fn with_baseline(
     session: &Session,
     experiment: &Experiment,
@@ -168,7 +169,8 @@ fn with_baseline(
     experiment
 }
 
-/// Fills in the analysis settings that the user did not give from those in the file.
+/// Completes the analysis settings: a setting that the user did not give is taken from the
+/// definition file.
 fn complete_settings(experiment: &Experiment, settings: &AnalysisSettings) -> AnalysisSettings {
     use super::StatisticalMethod;
     let compare = &experiment.compare;
@@ -186,7 +188,7 @@ fn complete_settings(experiment: &Experiment, settings: &AnalysisSettings) -> An
     }
 }
 
-/// Checks the validity of the figures of an experiment, most severe first.
+/// Checks the validity of the figures of an experiment and returns the findings, most severe first.
 pub fn check_validity(
     session: &Session,
     experiment: &Experiment,
@@ -213,7 +215,7 @@ fn control_comparison(group: &GroupFindings) -> Option<&CandidateComparison> {
     comparisons.find(|comparison| is_repetition(&comparison.candidate))
 }
 
-/// Cases that load a server, as served by the first variant.
+/// Cases that load a server, each with the work that the first variant does for this case.
 fn service_cases(experiment: &Experiment) -> Vec<(String, ServerWork)> {
     let Some(variant) = experiment.variants.first() else {
         return Vec::new();
@@ -231,8 +233,9 @@ fn service_cases(experiment: &Experiment) -> Vec<(String, ServerWork)> {
     experiment.groups.iter().flat_map(of_group).collect()
 }
 
-/// Duration of a recorded load: it consists of as many requests as the baseline served in this many
-/// seconds while it was timed. That gives about two thousand samples per busy processor.
+/// Duration in seconds of a load whose profile is recorded. The load consists of as many requests
+/// as the baseline served in this time in its timed runs, which gives about two thousand samples
+/// per busy processor.
 pub const RECORDED_LOAD_SECONDS: f64 = 2.0;
 
 /// A case and two variants whose profiles are to be compared.
@@ -244,8 +247,8 @@ pub struct WantedProfile {
     pub pair: (String, String),
 }
 
-/// Pairs that `[profile]` selects, in file order, once everything is measured. Cases of benchmark
-/// files are never selected.
+/// Cases and pairs of variants that `[profile]` selects once everything is measured, in file order.
+/// Cases of benchmark files are never selected.
 pub fn wanted_profiles(
     findings: &ExperimentFindings,
     experiment: &Experiment,
@@ -286,7 +289,7 @@ fn is_selected(
     }
 }
 
-/// Verdict of the headline metric. `unclear` if nothing was or could be compared.
+/// Verdict on the headline metric; `unclear` if there is no comparison.
 fn headline_verdict(
     findings: &ExperimentFindings,
     group: &BenchmarkGroup,
@@ -312,7 +315,7 @@ fn headline_verdict(
 }
 
 /// Number of requests in a recorded load of this case, based on the timed runs of the baseline, or
-/// of any variant if it has none.
+/// of all variants if the baseline has none.
 pub fn recorded_requests(session: &Session, case: &Case, baseline: &str) -> Option<u64> {
     let rates = |is_selected: &dyn Fn(&str) -> bool| -> Option<f64> {
         let runs = session.runs.iter();
@@ -335,7 +338,8 @@ mod tests {
 
     const TEXT: &str = "latency_p99 < +10%";
 
-    /// Outcome of gates given as (kept, broken); neither means undecided.
+    /// Outcome of gates given as (kept, broken). A gate that is neither kept nor broken is
+    /// undecided.
     fn outcome(found: &[(bool, bool)]) -> GateOutcome {
         let gate = |&(is_kept, is_broken): &(bool, bool)| GateFound {
             text: TEXT.to_owned(),

@@ -1,10 +1,10 @@
-//! Limits for a load: `p99>200ms` fails a load whose 99th percentile is above 200 ms.
+//! Checks loads against conditions: `p99>200ms` fails a load whose 99th percentile is above 200 ms.
 //!
-//! A condition describes a failure: `[QUANTITY] FIGURE OPERATOR LIMIT`, such as
-//! `response p99.9 >= 1s`, `lag-p99>5ms`, `errors>0.1%`, `ok<100%`, `throughput<5000`. Syntax
-//! errors carry their position. A figure that is unknown, or refused (not reported, because the
-//! measurement does not support it), cannot be judged, since it cannot be shown to be good. Start
-//! at [`judge_conditions`] and [`LoadCondition`].
+//! A condition says when a load fails. It has the form `[QUANTITY] FIGURE OPERATOR LIMIT`, such as
+//! `response p99.9 >= 1s`, `lag-p99>5ms`, `errors>0.1%`, `ok<100%`, `throughput<5000`. A syntax
+//! error reports its position. A condition cannot be judged if its figure is unknown or refused
+//! (not reported, because the measurement does not support the figure). Start at
+//! [`judge_conditions`] and [`LoadCondition`].
 
 use crate::gate::GateOutcome;
 use crate::load::{LoadFindings, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity};
@@ -48,17 +48,18 @@ pub enum ConditionAnswer {
 pub enum UnknownReason {
     /// The figure is refused, because the measurement does not support it.
     Refused(TimeRefusal),
-    /// A closed load has no such time.
+    /// The figure is a time since a request was due, which a closed load does not have.
     ClosedLoad,
-    /// No request has this time.
+    /// There is no request from which the figure can be computed.
     NoRequests,
     /// Only a lower bound of the figure is known.
     LowerBound,
-    /// The limit lies within the figure's range: the generator's own lateness would decide.
+    /// The limit lies within the figure's range, so the answer depends on how the generator's own
+    /// lateness is counted.
     Range,
-    /// A machine that sent part of the load was lost, so the load was not the requested one.
+    /// A machine that sent part of the load was lost, so the load was not as requested.
     MachineLost,
-    /// With so few requests, none lies beyond the percentile.
+    /// There are so few requests that none of them lies beyond the percentile.
     TooFewRequests,
 }
 
@@ -75,8 +76,8 @@ pub fn judge_conditions<'a>(
     loads.iter().flat_map(judge_load).collect()
 }
 
-/// Combines the results into a gate; `None` without any. A refused or unknown figure is an
-/// obstacle, since it cannot be shown to be good.
+/// Combines the results into a gate; `None` if there are no results. A refused or unknown figure is
+/// an obstacle, since it cannot be shown to be good.
 pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
     let several = judged.iter().any(|row| row.load != judged[0].load);
     let describe = |row: &JudgedCondition<'_>| {
@@ -156,8 +157,8 @@ fn judge_one<'a>(condition: &'a LoadCondition, load: &'a LoadFindings<'a>) -> Ju
     }
 }
 
-/// Judges a figure. A range is decided if both ends agree, a lower bound if every larger figure
-/// agrees.
+/// Judges a figure. A range has an answer only if both its ends give the same answer. A lower bound
+/// has an answer only if every larger figure gives the same answer.
 fn answer_condition(condition: &LoadCondition, figure: FigureValue) -> ConditionAnswer {
     let holds = |value: f64| condition.operator.holds(value, condition.limit);
     let is_bad = holds(figure.value);
@@ -278,15 +279,15 @@ pub struct LoadCondition {
 pub enum LoadFigure {
     /// Successful requests per second.
     Throughput,
-    /// Failed requests as a share of all requests.
+    /// Failed requests as a fraction of all requests.
     ErrorShare,
     /// Failed requests.
     ErrorCount,
-    /// Successful requests as a share of all requests.
+    /// Successful requests as a fraction of all requests.
     OkShare,
     /// Successful requests.
     OkCount,
-    /// A time, of the given quantity or the load's principal one.
+    /// A time of the given quantity, or of the load's principal quantity if none is given.
     Time(Option<TimedQuantity>, TimeStatistic),
 }
 
@@ -295,7 +296,7 @@ pub enum LoadFigure {
 pub enum TimeStatistic {
     /// Quantile.
     Quantile {
-        /// The share, in millionths.
+        /// Fraction of the requests that lie at or below the quantile, in millionths.
         ppm: u32,
     },
     /// The mean.
@@ -330,7 +331,7 @@ impl LimitOperator {
 }
 
 impl LoadCondition {
-    /// Minimum number of requests for which one lies beyond the percentile; 1 for other figures.
+    /// Number of requests from which at least one lies beyond the percentile; 1 for other figures.
     pub fn fewest_requests(&self) -> u64 {
         const ALL_PPM: u32 = 1_000_000;
         match self.figure {
@@ -382,7 +383,7 @@ impl fmt::Display for ConditionError {
 
 impl std::error::Error for ConditionError {}
 
-/// Operators; of two with a common prefix, the longer comes first.
+/// Operators. Longer operators come first, so that `<=` is not parsed as `<`.
 const OPERATORS: [(&str, LimitOperator); 4] = [
     ("<=", LimitOperator::AtMost),
     (">=", LimitOperator::AtLeast),
@@ -468,7 +469,8 @@ fn quantity_names() -> Vec<&'static str> {
     TimedQuantity::ALL.map(TimedQuantity::name).to_vec()
 }
 
-/// `mean`, `max`, or `p` and a percentage above 0 and at most 100 with at most four decimals.
+/// Parses a statistic: `mean`, `max`, or `p` followed by a percentage above 0 and at most 100 with
+/// at most four decimals.
 fn parse_statistic(word: &str) -> Option<TimeStatistic> {
     match word {
         "mean" => return Some(TimeStatistic::Mean),

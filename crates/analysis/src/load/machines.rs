@@ -1,20 +1,20 @@
-//! Remarks on a load sent by several machines: which were lost, which were the bottleneck, and
-//! whether their parts add up to the whole.
+//! Collects remarks on a load that several machines sent: which machines were lost, which were the
+//! bottleneck, and whether their parts add up to the whole.
 //!
-//! A bottleneck on one machine limits the whole load: no other machine sends the missing requests.
-//! Start at [`machine_remarks`].
+//! A bottleneck on one machine limits the whole load, because no other machine sends the missing
+//! requests. Start at [`machine_remarks`].
 
 use super::{LoadRemark, MachineLimit};
 use speedwell_load::latency::OpenVerdict;
 use speedwell_model::load_run::{LoadPart, LoadRun};
 
-/// A network device above this share of its speed may have limited the load.
+/// A network device that used a larger fraction of its speed may have limited the load.
 const LINK_FULL: f64 = 0.9;
-/// Start times further apart than this, or than a share of the load's length, make the load differ
-/// from the requested one for a while.
+/// If machines start further apart than this, or than a fraction of the load's length
+/// (`MAX_START_GAP_SHARE`), the load differs from the requested load for a while.
 const MAX_START_GAP_NS: u64 = 100_000_000;
 const MAX_START_GAP_SHARE: f64 = 0.01;
-/// A clock that drifted by more than this during the load, in nanoseconds, must have been set.
+/// If a clock drifted by more than this during the load, in nanoseconds, it must have been set.
 const MAX_CLOCK_DRIFT_NS: u64 = 100_000_000;
 
 /// Remarks, most severe first.
@@ -35,7 +35,8 @@ pub(super) fn machine_remarks(run: &LoadRun) -> Vec<LoadRemark> {
     remarks
 }
 
-/// Verdict on the whole load, in which punctual machines do not hide a late one.
+/// Verdict on the whole load. If the whole seems punctual but some machine was late, the verdict on
+/// the latest machine counts, so that punctual machines do not hide a late one.
 pub(super) fn combined_verdict(load_verdict: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict {
     let verdict_of_part = |part: &LoadPart| {
         let (own_lag_p99_ns, own_lag_limit_ns) = part.own_lag_p99_ns?;
@@ -65,7 +66,8 @@ fn lost_machine(part: &LoadPart) -> Option<LoadRemark> {
     })
 }
 
-/// Whether the parts add up to the whole: counts are kept per machine and for the total.
+/// Remark if the counts of the machines do not add up to the counts of the whole load. The two are
+/// kept separately.
 fn unequal_parts(run: &LoadRun) -> Option<LoadRemark> {
     let remaining_parts = || run.parts.iter().filter(|part| part.lost.is_none());
     remaining_parts().next()?;

@@ -42,9 +42,9 @@ pub struct LoadFindings<'a> {
     pub bytes_per_s: Option<(f64, f64)>,
     /// Requests in flight.
     pub concurrency: RequestsInFlight,
-    /// Whether an open load matched the requested one.
+    /// Whether an open load was as requested.
     pub open: Option<OpenVerdict>,
-    /// Percentiles, the principal quantity first.
+    /// Percentiles of each quantity. The principal quantity comes first.
     pub served: Vec<QuantityPercentiles>,
     /// Spreads of the same quantities.
     pub spreads: Vec<QuantitySpread>,
@@ -81,10 +81,10 @@ pub struct GeneratorStats {
     pub threads: usize,
     /// Number of threads so busy that they may have limited the load.
     pub bottlenecks: usize,
-    /// Share of the time that the busiest thread was busy.
+    /// Fraction of the time that the busiest thread was busy.
     pub busiest: f64,
-    /// Involuntary context switches per second: a thread lost its processor although it had work to
-    /// do.
+    /// Involuntary context switches per second. At such a switch, a thread loses its processor
+    /// although it still has work to do.
     pub switches_per_s: f64,
     /// Maximum delay of response timestamps, caused by reading responses in batches.
     pub late_by_ns: u64,
@@ -130,13 +130,14 @@ impl LoadFindings<'_> {
         }
     }
 
-    /// Quantile of the principal quantity, at a share given in millionths.
+    /// Quantile of the principal quantity. `ppm` is the fraction of requests, in millionths.
     pub fn principal_quantile(&self, ppm: u32) -> Option<ReportedTime> {
         let (quantity, group) = self.principal_quantity();
         self.quantile(quantity, group, ppm)
     }
 
-    /// Quantile at a share given in millionths; `None` if nothing was timed.
+    /// Quantile of a quantity; `None` if nothing was timed. `ppm` is the fraction of requests, in
+    /// millionths.
     pub fn quantile(
         &self,
         quantity: TimedQuantity,
@@ -184,7 +185,8 @@ fn requests_in_flight(run: &LoadRun) -> RequestsInFlight {
     let measured = &run.measured;
     let latency = &measured.totals.latency;
     let requested = match run.requested.pace {
-        // Clients that pause have nothing in flight between requests, by design.
+        // Clients that pause have nothing in flight between requests, so no number is expected for
+        // them.
         PaceFacts::Closed {
             concurrency,
             think_ns: 0,
@@ -264,8 +266,8 @@ fn drift_metric(run: &LoadRun) -> Option<DriftMetric> {
     }
 }
 
-/// Share of affected requests from which a preempted generator counts as disturbed: they are then
-/// enough to determine the 99th percentile.
+/// The generator counts as disturbed if preemption affected a larger fraction of the requests. With
+/// one percent, the affected requests alone determine the 99th percentile.
 const DISTURBED_SHARE: f64 = 0.01;
 
 /// All remarks, most severe first.
@@ -283,7 +285,7 @@ fn load_remarks(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     remarks
 }
 
-/// Remarks on whether the load was the requested one.
+/// Remarks on whether the load was as requested.
 fn remarks_on_load(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let measured = &findings.run.measured;
     let mut remarks = Vec::new();
@@ -359,7 +361,7 @@ fn remarks_on_requests(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
 fn remarks_on_generator(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let generator = &findings.generator;
     let mut remarks = Vec::new();
-    // A generator that polls is always busy, as requested.
+    // If the user requested busy polling, the generator is always busy.
     if generator.bottlenecks > 0 && !findings.run.requested.busy_polls {
         remarks.push(LoadRemark::GeneratorBound {
             bottlenecks: generator.bottlenecks,
@@ -377,7 +379,8 @@ fn remarks_on_generator(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     remarks
 }
 
-/// Share of the requests that context switches can have affected: each affects those in flight.
+/// Fraction of the requests that context switches can have affected. Each switch affects the
+/// requests that are in flight.
 fn disturbed_share(findings: &LoadFindings<'_>) -> f64 {
     let rate = findings.throughput_per_s.unwrap_or(0.0);
     let in_flight = findings.concurrency.effective.unwrap_or(0.0).max(1.0);

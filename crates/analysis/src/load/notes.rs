@@ -1,8 +1,9 @@
-//! Remarks for readers of a load's figures, as plain data; `report` formats them.
+//! Defines the remarks on a load as plain data, which `report` formats for readers.
 //!
 //! Also decides whether a load was steady. A server that warms up, fills a cache, leaks or
-//! throttles performs differently in each half, and the overall figure then describes neither. A
-//! difference is a hint, not a test: the intervals of one load are not independent.
+//! throttles performs differently in each half, and the overall figure then describes neither half.
+//! A difference between the halves is only a hint, not a test result, because the intervals of one
+//! load are not independent.
 
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::measurement::{LoadMeasurement, TimelineTick};
@@ -22,12 +23,13 @@ pub enum RemarkSeverity {
 /// Why a machine may have been the bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MachineLimit {
-    /// One of its threads was saturated; contains the share of the time that the thread was busy.
+    /// A thread of the machine was saturated. Contains the fraction of the time that the thread was
+    /// busy.
     Busy(f64),
-    /// It sent late; contains the 99th percentile of its own lateness, and the limit, in
-    /// nanoseconds.
+    /// The machine sent late. Contains the 99th percentile of its own lateness, and the limit of
+    /// this lateness, in nanoseconds.
     Late(u64, u64),
-    /// A network device was saturated; contains the share of its speed that was used.
+    /// A network device was saturated. Contains the fraction of its speed that was used.
     Link(f64),
 }
 
@@ -38,7 +40,7 @@ pub enum LoadRemark {
     Imbalance(Vec<CountImbalance>),
     /// The counts of the machines do not add up to the total.
     PartsUnlike {
-        /// The sum of their counts.
+        /// The sum over the machines.
         parts: u64,
         /// The total.
         whole: u64,
@@ -47,7 +49,7 @@ pub enum LoadRemark {
     MachineLost {
         /// Name of the machine.
         machine: String,
-        /// How it ended.
+        /// How the machine was lost.
         why: String,
         /// Requests attempted at its last report.
         attempted: u64,
@@ -96,7 +98,7 @@ pub enum LoadRemark {
         bottlenecks: usize,
         /// Number of threads.
         threads: usize,
-        /// Share of the time that the busiest thread was busy.
+        /// Fraction of the time that the busiest thread was busy.
         busiest: f64,
     },
     /// An open load needed more connections than allowed.
@@ -133,7 +135,7 @@ pub enum LoadRemark {
     Disturbed {
         /// Context switches per second, over all threads.
         switches_per_s: f64,
-        /// Maximum share of requests that were in flight during a switch.
+        /// Maximum fraction of the requests that were in flight during a switch.
         share: f64,
     },
     /// Bodies of successful responses differ in length.
@@ -206,11 +208,11 @@ impl LoadRemark {
 /// Minimum number of intervals per half, so that a single pause does not look like drift.
 const MIN_HALF_INTERVALS: usize = 10;
 
-/// Halves that differ by less than this share count as equal.
+/// Halves count as equal if they differ by less than this fraction of the first half.
 const MAX_EQUAL_SHARE: f64 = 0.05;
 
-/// Minimum difference in standard errors. Three instead of the usual two, because successive
-/// intervals are correlated.
+/// Minimum difference between the halves, as a number of standard errors. It is three instead of
+/// the usual two, because successive intervals are correlated.
 const MIN_STANDARD_ERRORS: f64 = 3.0;
 
 /// Quantity compared between halves.
@@ -233,9 +235,9 @@ pub struct LoadHalves {
     pub second: f64,
 }
 
-/// Compares the halves of a load; returns them if they differ. The schedule of an open load
-/// determines its throughput, so the median is compared instead; with a varying schedule, nothing
-/// is compared.
+/// Compares the halves of a load; returns them if they differ. `course` is the quantity to compare.
+/// The schedule of an open load determines its throughput, so its median time is compared instead;
+/// a load with a varying schedule is not compared at all.
 pub(super) fn compare_halves(
     measured: &LoadMeasurement,
     course: DriftMetric,

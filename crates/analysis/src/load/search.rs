@@ -1,6 +1,6 @@
-//! Groups loads at several rates or levels of concurrency, and decides which rates the server
-//! sustained, what each level showed besides throughput, and what to load next. Start at
-//! [`group_by_rate`] and [`group_by_level`].
+//! Groups loads by their rate or by their level of concurrency. Decides which rates the server
+//! sustained, summarizes each level, and chooses the next rate or level. Start at [`group_by_rate`]
+//! and [`group_by_level`].
 
 pub use rate_search::{NextRate, RateSearchAnswer as RateAnswer, RateSearchRules as RateRules};
 
@@ -15,7 +15,8 @@ use speedwell_load::measurement::LoadMeasurement;
 use speedwell_model::load_run::{LoadRun, PaceFacts};
 use speedwell_stats::rate_search::{self, RateTrial};
 
-/// If the generator was late in this many attempts at one rate, a passing disturbance is ruled out.
+/// If the generator was late in this many attempts at one rate, the cause was not a passing
+/// disturbance.
 const MAX_LATE_ATTEMPTS: usize = 4;
 
 /// Loads of one target at several rates.
@@ -27,12 +28,12 @@ pub struct RateSeries {
     pub tries: Vec<RateAttempt>,
     /// Highest rate sustained and lowest rate missed, ignoring attempts with a late generator.
     pub answer: RateAnswer,
-    /// Lowest rate that the generator repeatedly failed to send in time. The server may sustain it
-    /// and more, so the highest sustained rate is unknown.
+    /// Lowest rate that the generator repeatedly failed to send in time. The server may sustain
+    /// this rate and more, so the highest sustained rate is unknown.
     pub refused_at: Option<f64>,
     /// Whether other programs preempted the generator in every attempt at the two rates that bound
     /// the answer. A server on the same machine was affected, too, and may sustain more without
-    /// them.
+    /// those programs.
     pub is_disturbed: bool,
 }
 
@@ -41,9 +42,9 @@ pub struct RateSeries {
 pub struct RateAttempt {
     /// Requests due per second.
     pub rate: f64,
-    /// Share of the due requests that was sent.
+    /// Fraction of the due requests that was sent.
     pub sent: f64,
-    /// Share of the due requests that succeeded in time.
+    /// Fraction of the due requests that succeeded in time.
     pub answered: f64,
     /// 50th and 99th percentiles of response time in nanoseconds, if reported.
     pub p50_ns: Option<f64>,
@@ -64,7 +65,7 @@ pub enum MissedReason {
     Unsent,
     /// Fewer than 98 % of the due requests succeeded in time.
     Unanswered,
-    /// The load failed a condition; contains its text.
+    /// The load failed a condition. Contains the text of the condition.
     Limit(String),
 }
 
@@ -107,7 +108,7 @@ pub fn next_rate(
     }
 }
 
-/// Trials that describe the server. Attempts with a late generator do not.
+/// Attempts that say something about the server. Attempts with a late generator are left out.
 fn server_trials(tries: &[RateAttempt]) -> Vec<RateTrial> {
     let trial = |attempt: &RateAttempt| RateTrial {
         rate: attempt.rate,
@@ -121,9 +122,9 @@ fn is_late(attempt: &RateAttempt) -> bool {
     attempt.missed == Some(MissedReason::Generator)
 }
 
-/// Whether the rates that bound an answer were disturbed. At a missed rate many requests are in
-/// flight, so any preemption affects many of them; at a sustained rate only frequent preemptions
-/// do.
+/// Whether every attempt at the rates that bound an answer was disturbed. At a missed rate, many
+/// requests are in flight, so any preemption affects many of them; at a sustained rate, only
+/// frequent preemptions affect many.
 fn is_disturbed(tries: &[RateAttempt], answer: RateAnswer) -> bool {
     let bounds = [answer.kept.or(answer.missed), answer.missed];
     bounds.iter().all(|bound| {
@@ -159,8 +160,8 @@ fn constant_rate(run: &LoadRun) -> Option<f64> {
     }
 }
 
-/// Converts an open load at a constant rate to an attempt; `None` for other loads, and if it ended
-/// early.
+/// Converts an open load at a constant rate to an attempt; `None` for other loads and for loads
+/// that ended early.
 fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option<RateAttempt> {
     let rate = constant_rate(load.run)?;
     let verdict = load.open?;
@@ -196,9 +197,10 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
     })
 }
 
-/// Share of the due requests that succeeded in time. Even if the server keeps up, some requests are
-/// still in flight when a load ends: the last one, and those that became due so late that even the
-/// shortest service time (which does not include queueing) reaches past the end.
+/// Fraction of the due requests that succeeded in time. Even if the server keeps up, some requests
+/// are still in flight when a load ends: the last request, and the requests that became due so late
+/// that even the shortest service time, without any queueing, reaches past the end. These requests
+/// count as answered.
 fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
     let service_times = load.spread_of(TimedQuantity::Service, RequestGroup::Ok);
     let fastest_s = service_times.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
@@ -227,8 +229,8 @@ fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
     }
 }
 
-/// Share of failed requests above which a level is invalid: its throughput no longer counts the
-/// intended work.
+/// A level is invalid if a larger fraction of its requests failed: its throughput then no longer
+/// counts the intended work.
 const MAX_FAILED_SHARE: f64 = 0.01;
 
 /// Number of time windows into which a load is split if each level was loaded only once; the
@@ -240,9 +242,9 @@ const WINDOW_COUNT: usize = 5;
 pub struct ConcurrencySeries {
     /// Label of the target.
     pub label: String,
-    /// Levels in ascending order, including those with too many failed requests.
+    /// Levels in ascending order, including levels with too many failed requests.
     pub passes: Vec<LevelVisits>,
-    /// Joint result; `None` if no level is valid.
+    /// Joint result of all levels; `None` if no level is valid.
     pub scaling: Option<ScalingFindings>,
     /// Whether each level was loaded only once, so that time windows take the place of repeated
     /// loads.
@@ -258,7 +260,7 @@ pub struct LevelVisits {
     pub visits: usize,
     /// Successful requests per second, averaged over visits.
     pub throughput_per_s: f64,
-    /// Median over visits of the median and 99th percentile of service time, in nanoseconds.
+    /// 50th and 99th percentiles of service time in nanoseconds, each as the median over visits.
     pub p50_ns: Option<f64>,
     /// See [`LevelVisits::p50_ns`].
     pub p99_ns: Option<f64>,
@@ -266,7 +268,7 @@ pub struct LevelVisits {
     pub effective: Option<f64>,
     /// Number of failed requests and of all requests.
     pub failed: (u64, u64),
-    /// Share of the time that the busiest thread of the generator was busy.
+    /// Fraction of the time that the busiest thread of the generator was busy.
     pub busiest: f64,
     /// Whether threads of the generator were so busy that they may have limited the load.
     pub is_generator_bound: bool,
@@ -351,8 +353,8 @@ fn is_spoilt(measured: &LoadMeasurement) -> bool {
     counts.all_errors() as f64 > MAX_FAILED_SHARE * counts.attempts() as f64
 }
 
-/// Successful requests per second in windows of equal length after the warm-up; the whole load if
-/// it is too short.
+/// Successful requests per second in windows of equal length after the warm-up; the throughput of
+/// the whole load if it is too short for windows.
 fn window_throughputs(measured: &LoadMeasurement) -> Vec<f64> {
     let ticks = complete_ticks(measured);
     let length = ticks.len() / WINDOW_COUNT;

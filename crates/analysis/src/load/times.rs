@@ -2,9 +2,10 @@
 //! late.
 //!
 //! The generator records its own lateness for every request. The time since a request was due is an
-//! upper bound of its response time; minus the lateness, it is a lower bound. If both distributions
-//! agree, one figure is reported; if not, a range, unless it is too wide: then the time is refused,
-//! which means not reported. Start at [`load_percentiles`] and [`GeneratorTrust`].
+//! upper bound of its response time. This time minus the lateness is a lower bound. If the
+//! distributions of both bounds agree, one figure is reported; otherwise, a range is reported. If
+//! the range is too wide, the time is refused, which means not reported. Start at
+//! [`load_percentiles`] and [`GeneratorTrust`].
 
 use speedwell_load::latency::{
     AB_PERCENTS, ByOutcome, HistogramBin, OpenTimes, OpenVerdict, OutcomeSet, RequestOutcome,
@@ -13,7 +14,7 @@ use speedwell_load::latency::{
 use speedwell_load::measurement::LoadLatency;
 use speedwell_model::load_run::LoadRun;
 
-/// Reported percentiles in millionths: as in ab, plus two more nines before the maximum.
+/// Reported percentiles in millionths: the percentiles of ab, and in addition 99.9 % and 99.99 %.
 pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [
     500_000, 660_000, 750_000, 800_000, 900_000, 950_000, 980_000, 990_000, 999_000, 999_900,
     1_000_000,
@@ -61,7 +62,7 @@ impl TimedQuantity {
 pub enum RequestGroup {
     /// Successful requests.
     Ok,
-    /// All requests, with lower bounds for unfinished ones.
+    /// All requests, with lower bounds for the times of unfinished requests.
     All,
 }
 
@@ -89,11 +90,12 @@ pub enum TimeRefusal {
 pub enum ReportedTime {
     /// An exact value or a lower bound.
     Time(TimeQuantile),
-    /// The time lies between two bounds: only the upper one includes the generator's own lateness.
+    /// The time lies between two bounds. Only the upper bound includes the generator's own
+    /// lateness.
     Range {
-        /// With the generator's lateness subtracted for each request.
+        /// The time with the generator's lateness subtracted for each request.
         low: TimeQuantile,
-        /// Since each request was due.
+        /// The time since each request was due.
         high: TimeQuantile,
     },
     /// Measured, but untrustworthy.
@@ -124,17 +126,19 @@ pub struct QuantityPercentiles {
     pub lower_bounds: u64,
     /// One entry per [`PERCENTILES_PPM`].
     pub percentiles: Vec<ReportedTime>,
-    /// Points of a chart line: percentages and times in nanoseconds, without refused ones.
+    /// Points of a chart line: percentages and times in nanoseconds, without refused times.
     pub curve: Vec<(f64, u64)>,
 }
 
-/// Number of points of a curve, and the maximum number of nines if there are enough values:
-/// 99.999 %.
+/// Number of points of a curve.
 const CURVE_POINTS: u32 = 60;
+/// Highest percentile of a curve, as a number of nines: five nines are 99.999 %. A curve with few
+/// values ends at fewer nines.
 const MOST_NINES: f64 = 5.0;
 
-/// Shares in millionths, evenly spaced on a scale of nines. They end at the last but one value;
-/// beyond it there is only the maximum, not a percentile.
+/// Quantiles at the points of a curve, in millionths, evenly spaced on a scale of nines (90 %, 99
+/// %, 99.9 %). The curve ends at the second largest value at the latest. Only the maximum lies
+/// beyond this value, and the maximum is not a percentile.
 fn curve_ppm(count: u64) -> Vec<u32> {
     let nines = (count as f64).log10().min(MOST_NINES);
     let nines_at = |point: u32| nines * f64::from(point) / f64::from(CURVE_POINTS);
@@ -151,14 +155,14 @@ pub struct QuantitySpread {
     pub group: RequestGroup,
     /// Number of values.
     pub count: u64,
-    /// Number of values from requests still unfinished when the load ended; if any, mean and
-    /// maximum are lower bounds.
+    /// Number of values from requests still unfinished when the load ended. If there are any, mean
+    /// and maximum are lower bounds.
     pub lower_bounds: u64,
     /// Minimum.
     pub least_ns: u64,
     /// Mean.
     pub mean_ns: f64,
-    /// Mean without the generator's own lateness, if that differs.
+    /// Mean without the generator's own lateness, if it differs from `mean_ns`.
     pub low_mean_ns: Option<f64>,
     /// Sample standard deviation.
     pub deviation_ns: Option<f64>,
@@ -182,8 +186,9 @@ struct QuantityTimes<'a> {
     low: LowerTimes<'a>,
 }
 
-/// Visits all times of a load, the principal ones first. For an open load, these are the waits that
-/// users would have had, whatever the outcome; else the service times of successful requests.
+/// Visits all times of a load, starting with the principal times. The principal times of an open
+/// load are the times that users would have waited, whatever the outcome. The principal times of a
+/// closed load are the service times of successful requests.
 fn visit_times(run: &LoadRun, mut see: impl FnMut(QuantityTimes)) {
     let mut see = |quantity, group, values: &TimeValues, low: LowerTimes| {
         see(QuantityTimes {
@@ -335,7 +340,7 @@ pub(super) fn quantile_of_group(
     with_times(run, requested, quantile_of).flatten()
 }
 
-/// Percentile from which the tail begins, which a load that missed its rate cannot determine.
+/// Percentile at which the tail begins. A load that missed its rate cannot determine the tail.
 const TAIL_PPM: u32 = 990_000;
 
 /// How far the generator's own lateness affects the times of a load.
@@ -355,7 +360,8 @@ impl GeneratorTrust {
         GeneratorTrust { verdict, all_times }
     }
 
-    /// Quantiles for shares in millionths, in ascending order; empty without values.
+    /// Quantiles at the fractions `ppm`, which are given in millionths and in ascending order.
+    /// Empty without values.
     pub fn quantiles(
         &self,
         quantity: TimedQuantity,
@@ -378,9 +384,9 @@ impl GeneratorTrust {
             .collect()
     }
 
-    /// Why quantiles of a quantity are not reported, whatever their values. A late generator sent
-    /// its requests at the wrong times, so service times are refused along with the response times
-    /// that contain them.
+    /// Tells for each quantile in `ppm` why it is not reported; `None` if it is. A late generator
+    /// sent its requests at the wrong times, so service times are refused along with the response
+    /// times that contain them.
     fn quantile_refusals(&self, quantity: TimedQuantity, ppm: &[u32]) -> Vec<Option<TimeRefusal>> {
         let (Some(verdict), Some(all_times)) = (self.verdict, &self.all_times) else {
             return vec![None; ppm.len()];
@@ -426,7 +432,7 @@ fn bounded_time(high: TimeQuantile, low: Option<TimeQuantile>) -> ReportedTime {
         () if is_range_too_wide(low_ns, high_ns) => {
             ReportedTime::Refused(TimeRefusal::GeneratorLimited)
         }
-        // The true time may exceed either bound.
+        // The true time may exceed both bounds, so only the lower bound is certain.
         () if high.is_lower_bound => ReportedTime::Time(TimeQuantile {
             is_lower_bound: true,
             ..low

@@ -1,8 +1,9 @@
-//! Data for the checks: the runs of every case under every variant, and the requested concurrency.
-//! Also the checks of single cells: failed requests, and figures that rest on one run.
+//! Collects the data for the checks: the requested concurrency, and the runs of every case under
+//! every variant. The runs of one case under one variant are a cell. Also contains the checks of
+//! single cells, which look for failed requests and for figures from a single run.
 //!
-//! Decides where the requested concurrency is found, and computes the requests in flight from
-//! figures that may have been rounded. Start at [`CheckedCells`].
+//! Decides where the requested concurrency is found, and computes the number of requests in flight
+//! from figures that may have been rounded. Start at [`CheckedCells`].
 
 use crate::CandidateComparison;
 use crate::grid::{RunGrid, distinct_items};
@@ -14,7 +15,7 @@ use speedwell_model::{Case, ParameterValue, Run, Session, SessionState, median};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Responses per second, under the names used in sessions.
+/// Names of metrics that are responses per second.
 const RATES: [&str; 2] = ["throughput", "requests_per_second"];
 
 /// Mean time from a request to its response.
@@ -29,21 +30,22 @@ const RESPONSE_BYTES: &str = "bytes_per_response";
 /// Metrics of HTTP loads that are compared between cases.
 pub(super) const LOADS: [&str; 3] = [MEAN_LATENCY, BANDWIDTH, RESPONSE_BYTES];
 
-/// If startup and wind-down take more than this share of a run, the run says nothing about the
+/// If startup and wind-down take more than this fraction of a run, the run says nothing about the
 /// number of connections in use.
 const MAX_EDGE_SHARE: f64 = 0.1;
 
 /// Facts that a session does not contain.
 #[derive(Debug, Clone, Default)]
 pub struct KnownFacts<'a> {
-    /// Requested number of requests in flight (connections times pipelining), by case id. Cases
-    /// without an entry use the parameters `concurrency`, or `connections` and `pipelining`.
+    /// Requested number of requests in flight (connections times pipelining), by case id. For a
+    /// case without an entry, the number is computed from the case's parameters: `concurrency` or
+    /// `connections`, times `pipelining`.
     pub requested: HashMap<String, f64>,
     /// Ids of cases whose responses may differ in size between variants.
     pub sizes_may_differ: Vec<String>,
     /// Variants that do more work than the baseline and so cannot be better.
     pub never_better: Vec<String>,
-    /// Comparison of the baseline with itself: every difference is noise.
+    /// A comparison of the baseline with itself, in which every difference is noise.
     pub control: Option<&'a CandidateComparison>,
 }
 
@@ -53,7 +55,7 @@ pub(super) struct CheckedCell<'s> {
     pub case: String,
     /// Name of the variant.
     pub variant: Arc<str>,
-    /// Whether its responses must have the same size under every variant.
+    /// Whether responses of this case must have the same size under every variant.
     pub has_fixed_size: bool,
     /// Requested number of requests in flight, if known.
     pub requested: Option<f64>,
@@ -70,7 +72,8 @@ pub(super) struct CheckedCells<'s> {
     pub variants: Vec<Arc<str>>,
     /// Whether all figures were imported.
     pub is_imported: bool,
-    /// Whether the figures come from one file, whose runs may not be meant as repetitions.
+    /// Whether the figures were imported from one file. The runs in such a file are not necessarily
+    /// repetitions.
     pub is_one_file: bool,
     steps: HashMap<String, f64>,
     /// Distinguishing name of each case, by id.
@@ -78,7 +81,7 @@ pub(super) struct CheckedCells<'s> {
 }
 
 impl<'s> CheckedCells<'s> {
-    /// Cells of one session, its baseline first.
+    /// Cells of one session. Within each case, the cell of the baseline comes first.
     pub fn of_session(session: &'s Session, facts: &KnownFacts<'_>) -> CheckedCells<'s> {
         let grid = RunGrid::new(session);
         let mut order: Vec<usize> = (0..grid.variants.len()).collect();
@@ -99,7 +102,8 @@ impl<'s> CheckedCells<'s> {
         cells
     }
 
-    /// Cells of sides that come from several sessions.
+    /// Cells of the sides of a comparison that come from several sessions. A side consists of its
+    /// label, its session and the name of the compared variant.
     pub fn of_sides(sides: &[(&str, &'s Session, &str)]) -> CheckedCells<'s> {
         let sessions: Vec<&Session> = sides.iter().map(|(_, session, _)| *session).collect();
         let mut cells = CheckedCells::empty(&sessions);
@@ -137,7 +141,7 @@ impl<'s> CheckedCells<'s> {
         let is_imported = sessions
             .iter()
             .all(|session| session.state == SessionState::Imported);
-        // Values measured by Speedwell are not rounded.
+        // Only imported values may be rounded; values measured by Speedwell are not.
         let metrics = sessions
             .iter()
             .filter(|_| is_imported)
@@ -150,7 +154,8 @@ impl<'s> CheckedCells<'s> {
                 .iter()
                 .any(|session| session.metric(name).is_some())
         };
-        // A rate alone is not checked against anything, and sessions may hold a million of them.
+        // The steps are needed only if rates can be checked against latencies or bandwidths.
+        // Otherwise they are not computed, because a session may hold a million rates.
         let is_needed = is_measured(MEAN_LATENCY) || is_measured(BANDWIDTH);
         CheckedCells {
             cells: Vec::new(),
@@ -203,7 +208,7 @@ impl<'s> CheckedCells<'s> {
         self.names = short_names(&self.first_cases());
     }
 
-    /// The known load generators.
+    /// The load generators of all cells, without duplicates.
     pub fn known_generators(&self) -> Vec<String> {
         distinct_items((self.cells.iter()).filter_map(|cell| cell.generator.clone()))
     }
@@ -219,7 +224,7 @@ impl<'s> CheckedCells<'s> {
         self.names.get(id).map_or(id, String::as_str)
     }
 
-    /// Cells of each case.
+    /// Groups the cells by case.
     pub fn cells_by_case(&self) -> impl Iterator<Item = &[CheckedCell<'s>]> {
         self.cells.chunk_by(|a, b| a.case == b.case)
     }
@@ -233,9 +238,9 @@ impl<'s> CheckedCells<'s> {
     }
 
     /// Mean number of requests in flight, by Little's law: rate times mean time in the system
-    /// (Little 1961). `None` if a figure is missing, if requests were sent at a fixed rate, if the
-    /// run was too short, or if some requests failed, because generators disagree on whether
-    /// the times of those count.
+    /// (Little 1961). `None` if a figure is missing, if requests were sent at a fixed rate, or if
+    /// the run was too short. Also `None` if some requests failed, because generators disagree on
+    /// whether the mean time includes failed requests.
     pub fn in_flight(&self, run: &Run) -> Option<RoundedFigure> {
         let is_at_rate = run.notes.iter().any(|note| note == Run::AT_FIXED_RATE);
         if is_at_rate || run.case.value("rate").is_some() || failed_requests(run) > 0.0 {
@@ -312,7 +317,8 @@ pub(super) fn short_names(cases: &[Arc<Case>]) -> HashMap<String, String> {
         .collect()
 }
 
-/// Share of the run in which not all connections are in use: about one request at each end.
+/// Fraction of a run's time in which connections start up or wind down. Together, these phases take
+/// about the time of one request.
 fn edge_share(run: &Run) -> f64 {
     let elapsed = run.samples.iter().find_map(|sample| sample.elapsed_ns);
     let mean = run.value_of(MEAN_LATENCY);
@@ -331,8 +337,8 @@ pub(super) fn failed_requests(run: &Run) -> f64 {
     }
 }
 
-/// Number of failures if all are bodies whose length differs from the first one's, as ab counts
-/// them.
+/// Number of failures, if all of them are only differences in body length. ab counts a response as
+/// failed if its body is not as long as the body of the first response.
 pub(super) fn failed_by_length(run: &Run) -> Option<f64> {
     let errors = run.value_of("http_errors").filter(|count| *count > 0.0)?;
     (run.value_of("http_failed_length") == Some(errors)).then_some(errors)
@@ -361,10 +367,10 @@ fn requested_concurrency(case: &Case) -> Option<f64> {
 const REMEDY: &str = "Measure each side at least 8 times, in random order ('speedwell compare'); \
     until then treat no difference as real.";
 
-/// Checks whether several figures were published that each rest on one run.
+/// Checks whether several figures were published, each from a single run.
 pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     let mut runs = cells.cells.iter().flat_map(|cell| &cell.runs);
-    // A bare figure does not even state how long its run was.
+    // A bare figure comes without a duration and without a number of iterations.
     let is_bare = runs.all(|run| {
         run.wall_ns == 0 && run.samples.iter().all(|sample| sample.iterations.is_none())
     });
@@ -426,7 +432,7 @@ pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFin
     cells.cells.iter().filter_map(finding_of_cell).collect()
 }
 
-/// Checks for failures that ab counts only because body lengths differ from the first one's.
+/// Checks for failures that ab counts only because a body is not as long as the first body.
 pub(super) fn check_length_failures(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let remedy = "Measure with 'ab -l', which does not count them, and check the responses by their \
         content.";
@@ -457,7 +463,7 @@ fn other_statuses(run: &Run) -> f64 {
     run.value_of("http_non2xx").unwrap_or(0.0)
 }
 
-/// The runs of a cell with a property, with their numbers; never empty.
+/// The runs of a cell that have some property, each with its number from 1; never empty.
 struct AffectedRuns<'a, 's> {
     cell: &'a CheckedCell<'s>,
     runs: Vec<(usize, &'s Run)>,
@@ -484,7 +490,8 @@ impl<'a, 's> AffectedRuns<'a, 's> {
         self.runs.iter().map(|(_, run)| count(run)).sum()
     }
 
-    /// ` of 8000`, if the number of requests is known for all runs.
+    /// Returns a text such as ` of 8000` if the number of requests is known for all runs; otherwise
+    /// an empty text.
     fn describe_total(&self) -> String {
         let counts = self.runs.iter().map(|(_, run)| requests_of(run));
         let total: Option<f64> = counts.sum();

@@ -1,8 +1,10 @@
-//! Checks for impossible differences and for latencies that must not be ranked: a candidate that
-//! does more work yet is better, a program that differs from itself, and latencies at different
-//! numbers of requests in flight or from generators that time requests differently.
+//! Checks for impossible differences, and for latencies that must not be ranked.
 //!
-//! Noise is judged by the control, the baseline measured against itself. Start at
+//! A difference is impossible if a candidate is better although it does more work, or if a program
+//! differs from itself. Latencies must not be ranked if they were measured at different numbers of
+//! requests in flight, or by generators that time requests differently.
+//!
+//! The control, which compares the baseline with itself, shows how large noise can be. Start at
 //! [`check_better_than_possible`], [`check_control`] and [`check_latencies`].
 
 use crate::validity::cells::{CheckedCell, CheckedCells, KnownFacts, median_over_runs};
@@ -13,7 +15,7 @@ use crate::validity::rounding::RoundedFigure;
 use crate::{CandidateComparison, CaseComparison, NoVerdict};
 use speedwell_model::Verdict;
 
-/// A figure in which a candidate that does more work cannot be better.
+/// A figure that cannot be better for a candidate that does more work.
 struct WorkMeasure {
     /// Metric name; `None` means responses per second, which have several names.
     metric: Option<&'static str>,
@@ -60,7 +62,8 @@ impl WorkMeasure {
         candidate: &str,
         control: Option<&CandidateComparison>,
     ) -> Option<ValidityFinding> {
-        // The control applies only to its own metric.
+        // The control must have measured the same metric. For responses per second, which have
+        // several names, any control is accepted.
         let control = control.filter(|control| match self.metric {
             None => true,
             Some(name) => control.metric.name == name,
@@ -94,7 +97,7 @@ impl WorkMeasure {
         })
     }
 
-    /// Cases in which the candidate is better by more than the control allows, with the amount.
+    /// Cases in which the candidate is better by more than the control allows, each with the gain.
     fn impossible_gains<'c>(
         &self,
         cells: &'c CheckedCells<'_>,
@@ -122,7 +125,8 @@ impl WorkMeasure {
     }
 }
 
-/// Largest change of a program against itself that the control leaves possible, as a share.
+/// Size of the largest change, as a fraction, that the control does not exclude for a program
+/// compared with itself; 0 without a control.
 fn control_floor(control: Option<&CandidateComparison>, case: &str) -> f64 {
     let rows = control.map_or(&[][..], |control| &control.rows);
     let row = rows.iter().find(|row| row.case.id() == case);
@@ -169,7 +173,7 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
     })
 }
 
-/// Ratio above which loads count as different.
+/// Loads count as different if the ratio of their numbers of requests in flight is above this.
 const MAX_SAME_LOAD_RATIO: f64 = 1.05;
 
 const RANKING_REMEDY: &str = "Compare throughput, or measure these again with equally many requests in flight or at an \
@@ -185,7 +189,8 @@ struct LatencyEntry {
     in_flight: RoundedFigure,
 }
 
-/// One finding per case whose variants, or the runs of whose only variant, carried different loads.
+/// One finding per case that was measured under different loads. Compares the loads of the case's
+/// variants. If there is only one variant, compares the loads of its runs instead.
 pub(super) fn check_latencies(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     cells
         .cells_by_case()
@@ -228,7 +233,8 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
     })
 }
 
-/// One entry for the variant or, if it is the only one and the loads of its runs differ, one per run.
+/// One entry for the variant of the cell. If there is only one variant and its runs carried
+/// different loads, one entry for each run instead.
 fn latency_entries(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<LatencyEntry> {
     let numbered = cell.runs.iter().zip(1..);
     let mut loads: Vec<(usize, RoundedFigure)> = numbered
@@ -357,7 +363,8 @@ mod tests {
         assert!(of_check(&noisy, ValidityCheck::BetterThanPossible).is_empty());
     }
 
-    /// Findings about `new`, which cannot be better, without a control: cases and message.
+    /// Cases and message of the finding that `new` is better although it cannot be. There is no
+    /// control.
     fn impossible(figures: &[(&str, &str, f64)], metric: &str) -> (Vec<String>, String) {
         let mut session = published(&["old", "new"]);
         for (case, variant, value) in figures {
@@ -386,8 +393,8 @@ mod tests {
         );
     }
 
-    /// Published instruction counts: koa needs a third fewer with a module than without, hapi twice
-    /// as many.
+    /// Published instruction counts: with a module, koa needs a third fewer instructions than
+    /// without it, and hapi needs twice as many.
     #[test]
     fn what_does_more_and_takes_fewer_instructions_is_told() {
         let figures = [

@@ -1,12 +1,12 @@
-//! Findings of the checks: which check it was, its severity, the cases and variants concerned, and
-//! what to do.
+//! Defines the findings of the checks: which check made a finding, how severe it is, which cases
+//! and variants it concerns, and what to do.
 
 /// The available checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ValidityCheck {
     /// Figures that contradict each other or are impossible.
     Impossible,
-    /// Requests in flight by Little's law differ from those requested.
+    /// The number of requests in flight, by Little's law, differs from the requested number.
     InFlight,
     /// Latencies of variants that carried different loads.
     LatencyRanking,
@@ -16,9 +16,9 @@ pub enum ValidityCheck {
     IdenticalRecords,
     /// Indistinguishable runs of one URL.
     UnnamedRuns,
-    /// Bytes per response, a fingerprint of the response.
+    /// Variants whose responses differ in size and are therefore different responses.
     BytesPerResponse,
-    /// Column values that belong to other rows.
+    /// Values of a column that seem to belong to other rows.
     MisalignedRows,
     /// Responses with a status other than 2xx, and failed requests.
     FailedRequests,
@@ -26,9 +26,9 @@ pub enum ValidityCheck {
     LatencyIsThroughput,
     /// Latencies of different load generators.
     Generators,
-    /// Variables that affect more than the measured program.
+    /// Environment variables that affect more than the measured program.
     InheritedVariable,
-    /// One run per figure.
+    /// Figures that each come from a single run.
     SingleRuns,
     /// A load generator without spare capacity.
     GeneratorBusy,
@@ -80,19 +80,21 @@ pub enum FindingSeverity {
 /// A finding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidityFinding {
-    /// The check that produced it.
+    /// The check that made this finding.
     pub check: ValidityCheck,
     /// Severity.
     pub level: FindingSeverity,
-    /// Ids of the affected cases; empty for all.
+    /// Ids of the affected cases; empty if all cases are affected.
     pub cases: Vec<String>,
-    /// Distinguishing names of the same cases.
+    /// Names of the same cases, without the parameters that all cases share.
     pub names: Vec<String>,
-    /// Affected variants; empty for all.
+    /// Affected variants; empty if all variants are affected.
     pub variants: Vec<String>,
-    /// Affected runs of that case and variant, numbered from 1; empty for all.
+    /// Numbers of the affected runs, which count from 1, if the finding concerns one case under one
+    /// variant. Empty if all runs are affected.
     pub runs: Vec<usize>,
-    /// Names that must not be ranked against each other, or a row and the row it resembles.
+    /// For latencies: two variants or runs that must not be ranked against each other. For
+    /// misaligned rows: a row, and the row that it resembles.
     pub pairs: Vec<(String, String)>,
     /// Description, as whole sentences.
     pub says: String,
@@ -121,13 +123,13 @@ impl ValidityFinding {
     }
 }
 
-/// `'a'`, `'a' and 'b'`, `'a', 'b' and 'c'`.
+/// Joins names as `'a'`, `'a' and 'b'`, `'a', 'b' and 'c'`.
 pub(super) fn quote_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("'{name}'")).collect();
     join_names(&names)
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins names as `a`, `a and b`, `a, b and c`.
 pub fn join_names(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -136,8 +138,8 @@ pub fn join_names(names: &[String]) -> String {
     }
 }
 
-/// Lists run numbers, from 1: empty if there is only one run, ` in all 8 runs`, ` in run 2 of 3`, `
-/// in runs 1 and 3 of 3`.
+/// Names runs by their numbers, which count from 1. The text is empty if there is only one run.
+/// Examples: ` in all 8 runs`, ` in run 2 of 3`, ` in runs 1 and 3 of 3`.
 pub(super) fn format_run_numbers(numbers: &[usize], total: usize) -> String {
     /// Maximum number of runs listed; more are only counted.
     const MAX_LISTED: usize = 4;
@@ -154,7 +156,7 @@ pub(super) fn format_run_numbers(numbers: &[usize], total: usize) -> String {
     }
 }
 
-/// `186.1`, or `95.6 to 98.6` if the values differ when printed.
+/// Formats values as `186.1`, or as `95.6 to 98.6` if smallest and largest differ when printed.
 pub(super) fn format_span(values: &[f64]) -> String {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);

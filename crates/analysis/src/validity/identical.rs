@@ -1,4 +1,4 @@
-//! Checks for three mistakes in imported results: runs that cannot be told apart, latencies that
+//! Checks for three mistakes in imported results: runs that cannot be distinguished, latencies that
 //! merely restate the throughput, and environment variables that every started process inherits.
 //!
 //! Defines how close figures must be to count as the same. Start at [`check_unnamed`],
@@ -38,14 +38,16 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     found.map(finding).collect()
 }
 
-/// Minimum number of cells; fewer may agree by chance.
+/// Minimum number of cells for this check. The numbers of requests in flight in fewer cells may
+/// agree by chance.
 const MIN_CELLS: usize = 4;
 
 /// Numbers of requests in flight count as equal if the largest is at most this multiple of the
 /// smallest.
 const MAX_SAME_RATIO: f64 = 1.05;
 
-/// The highest rate must be at least this multiple of the lowest: equal rates prove nothing.
+/// The highest rate must be at least this multiple of the lowest. If all rates are equal, equal
+/// numbers of requests in flight prove nothing.
 const MIN_RATE_RANGE: f64 = 1.5;
 
 const RESTATED_LATENCY_REMEDY: &str = "Do not use these latencies. Measure again with a generator that times each pipelined \
@@ -54,7 +56,9 @@ const RESTATED_LATENCY_REMEDY: &str = "Do not use these latencies. Measure again
 const UNKNOWN_CONCURRENCY_REMEDY: &str = "Give the requested numbers, so that this can be \
     checked: import the file with --set connections=N --set pipelining=N.";
 
-/// Checks whether the latencies of all cells merely restate the rates.
+/// Checks whether the latencies of all cells merely restate the rates. If they do, rate times mean
+/// latency is the same number in all cells. This number is also below the requested number of
+/// requests in flight, if the requested number is known.
 pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     let mut cell_figures: Vec<(&CheckedCell<'_>, RoundedFigure, f64)> = Vec::new();
     for cell in &cells.cells {
@@ -113,7 +117,8 @@ pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<Va
     ))
 }
 
-/// A sentence that names a generator known to report such latencies.
+/// A sentence about the load generator if it is known to report such latencies (autocannon before
+/// version 7); otherwise empty.
 fn describe_known_generator(cells: &CheckedCells<'_>) -> String {
     let mut names = cells
         .cells
@@ -141,7 +146,7 @@ fn max_to_min_ratio(values: &[f64]) -> f64 {
     high / low
 }
 
-/// Variables that make a runtime or the loader load more code.
+/// Environment variables that make a language runtime or the dynamic loader load more code.
 const CODE_LOADING_VARIABLES: [&str; 8] = [
     "NODE_OPTIONS",
     "LD_PRELOAD",

@@ -1,9 +1,9 @@
 //! Checks for figures that contradict each other or are impossible.
 //!
-//! Decides which relations always hold: times and rates are not negative, a larger share of the
-//! requests takes no less time, a mean lies between minimum and maximum, and a single time is not
-//! known more precisely than to the nanosecond. Allows for rounding of published figures and for
-//! the width of histogram bins. Start at [`check_impossible`].
+//! Decides which relations always hold: times and rates are not negative, a higher percentile is
+//! not below a lower one, a mean lies between minimum and maximum, and a single time is not known
+//! more precisely than to the nanosecond. Allows for rounding of published figures and for the
+//! width of histogram bins. Start at [`check_impossible`].
 
 use crate::validity::cells::{CheckedCell, CheckedCells};
 use crate::validity::finding::{
@@ -30,13 +30,13 @@ const NEVER_NEGATIVE: [&str; 8] = [
     "http_non2xx",
 ];
 
-/// Bin width of histograms with two significant digits, as a share.
+/// Bin width of histograms with two significant digits, as a fraction of the value.
 const BIN_WIDTH: f64 = 0.01;
 
 /// Maximum error from multiplying a whole number of nanoseconds by a power of ten, in nanoseconds.
 const FLOAT_ERROR_NS: f64 = 1e-3;
 
-/// One finding per contradiction in a cell, with the affected runs.
+/// One finding per kind of contradiction in a cell, with the affected runs.
 pub(super) fn check_impossible(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let findings = cells
         .cells
@@ -66,7 +66,7 @@ fn cell_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<Validi
     contradictions.into_iter().map(finding).collect()
 }
 
-/// Contradictions in a run, each at most once.
+/// Contradictions in a run, as kind and message. Each kind occurs at most once.
 fn contradictions_of_run(cells: &CheckedCells<'_>, run: &Run) -> Vec<(&'static str, String)> {
     let mut contradictions = Vec::new();
     contradictions.extend(check_negative(run).map(|message| ("negative", message)));
@@ -86,7 +86,8 @@ fn check_negative(run: &Run) -> Option<String> {
     (!names.is_empty()).then(|| format!("{} is below zero", join_names(&names)))
 }
 
-/// Times of a run by share of requests, in percent.
+/// Latencies of a run as (percentage, metric, time), sorted by percentage. The percentage says how
+/// many of the requests took no longer than the time.
 fn times_by_share(run: &Run) -> Vec<(f64, &str, f64)> {
     let share = |name: &str| -> Option<f64> {
         match name.strip_prefix(LATENCY_PREFIX)? {
@@ -139,14 +140,16 @@ fn check_mean(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
     ))
 }
 
-/// Whether one time exceeds another by more than rounding and bins explain.
+/// Whether the first latency exceeds the second by more than rounding and histogram bins explain.
+/// Each latency is given as metric name and time.
 fn clearly_exceeds(cells: &CheckedCells<'_>, first: (&str, f64), second: (&str, f64)) -> bool {
     let rounding = (cells.rounding_step(first.0) + cells.rounding_step(second.0)) / 2.0;
     first.1 > second.1 + second.1.abs() * BIN_WIDTH + rounding
 }
 
-/// Checks minimum and maximum. They are times of single requests, which clocks report in whole
-/// nanoseconds; percentiles and means may be computed from several.
+/// Checks that minimum and maximum are whole nanoseconds. Both are times of single requests, which
+/// clocks report in whole nanoseconds. Percentiles and means are not checked, because they may be
+/// computed from several times.
 fn check_precision(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
     let is_broken =
         |ns: &f64| (ns - ns.round()).abs() > FLOAT_ERROR_NS.max(ns.abs() * f64::EPSILON * 4.0);
@@ -170,10 +173,10 @@ mod tests {
     use crate::validity::{KnownFacts, check_session};
     use speedwell_model::{Metric, MetricDirection};
 
-    /// Figures of a load with 100 connections that differ from those of the sound table.
+    /// Figures that replace the figures in [`SOUND`]. The load has 100 connections.
     type LoadTable = &'static [(&'static str, f64)];
 
-    /// 20,000 requests per second at 5 ms: 100 are in flight.
+    /// Consistent figures: 20,000 requests per second, at 5 ms each, keep 100 requests in flight.
     const SOUND: [(&str, f64); 8] = [
         ("throughput", 20_000.0),
         ("latency_mean", 5e6),

@@ -1,11 +1,13 @@
-//! Checks for other activity on the machine during measurement and, by Little's law, whether the
-//! requested load was really in flight.
+//! Checks whether other activity disturbed the machine during the measurement and, by Little's law,
+//! whether the requested load was really in flight.
 //!
-//! Sets the limits above which figures may reflect the machine instead of the server (pressure too
-//! low to show in `top`, a generator too busy to send on time), and those beyond which a load
-//! counts as lighter or heavier than requested. Rate times mean latency is the mean number of
-//! requests in flight (Little 1961, "A proof for the queuing formula L = lambda W"). Start at
-//! [`check_machine`] and [`check_in_flight`].
+//! Sets two kinds of limits. Limits on the machine say when figures may reflect the machine instead
+//! of the server. Two examples are a pressure that is still too low to show in `top`, and a
+//! generator that is too busy to send on time. Limits on the load say when it counts as lighter or
+//! heavier than requested.
+//!
+//! Rate times mean latency is the mean number of requests in flight (Little 1961, "A proof for the
+//! queuing formula L = lambda W"). Start at [`check_machine`] and [`check_in_flight`].
 
 use crate::grid::distinct_items;
 use crate::validity::cells::{CheckedCell, CheckedCells, requests_of};
@@ -60,8 +62,8 @@ struct LimitExcess<'a, 's> {
     max_percent: f64,
 }
 
-/// One finding per limit that some runs exceed, because other activity rarely affects only one
-/// cell.
+/// One finding per limit. It covers the runs of all cells that exceed the limit, because other
+/// activity on the machine rarely affects only one cell.
 pub(super) fn check_machine(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     LIMITS
         .iter()
@@ -136,8 +138,8 @@ fn limit_excess<'a, 's>(
     })
 }
 
-/// Cell with the highest value, given the number of cases: `, most with 'cyan' in 'http
-/// server=koa'`.
+/// Names the cell with the highest value, such as `, most with 'cyan' in 'http server=koa'`. The
+/// case is left out if `cases`, the number of cases, is 1.
 fn most_with(cells: &CheckedCells<'_>, worst: &CheckedCell<'_>, cases: usize) -> String {
     let case = (cases > 1).then(|| worst.case.clone());
     let names = cells.variant_of(worst).into_iter().chain(case);
@@ -145,11 +147,12 @@ fn most_with(cells: &CheckedCells<'_>, worst: &CheckedCell<'_>, cases: usize) ->
     format!(", most with {}", names.join(" in "))
 }
 
-/// Share of the requested concurrency below which latencies belong to a lighter load.
+/// If less than this fraction of the requested concurrency was in flight, latencies belong to a
+/// lighter load than requested.
 pub(super) const MIN_CONCURRENCY_SHARE: f64 = 0.95;
 
-/// Share above which the figures contradict each other: a connection carries one request at a time,
-/// or as many as are pipelined.
+/// If more than this multiple of the requested concurrency was in flight, the figures contradict
+/// each other, because a connection carries one request at a time, or as many as are pipelined.
 const MAX_CONCURRENCY_SHARE: f64 = 1.05;
 
 const CONTRADICTION: &str = "Look for a wrong unit, a shifted column, or latencies and rates of \
@@ -178,14 +181,14 @@ pub(super) fn check_in_flight(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> 
         .collect()
 }
 
-/// How a load deviates from the requested one.
+/// How a load deviates from the requested load.
 #[derive(Debug, Clone, Copy)]
 enum LoadDeviation {
     Lighter,
     Heavier,
 }
 
-/// Checks for runs of a cell that deviate in this direction.
+/// Checks for runs of a cell whose load deviates from the requested load in the direction `side`.
 fn check_deviation(
     cells: &CheckedCells<'_>,
     cell: &CheckedCell<'_>,

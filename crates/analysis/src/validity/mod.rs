@@ -1,8 +1,9 @@
-//! Checks whether figures are plausible: conservation, Little's law, duplicate records and
-//! environment, for any session, measured by Speedwell or published by others.
+//! Checks whether the figures of a session are plausible. The figures may have been measured by
+//! Speedwell or published by others.
 //!
-//! Decides which problems are reported, with which advice; changes no figure, and is independent of
-//! file formats. Related checks share a file; the cells that they all examine are in `cells.rs`.
+//! The checks use the sizes of responses, Little's law, duplicate records and the environment. They
+//! decide which problems are reported, with which advice. They change no figure and do not depend
+//! on file formats. Related checks share a file; the cells that they all examine are in `cells.rs`.
 //! Start at [`check_session`].
 
 mod cells;
@@ -39,8 +40,8 @@ pub fn check_session(session: &Session, facts: &KnownFacts<'_>) -> Vec<ValidityF
     in_order(groups, &cells)
 }
 
-/// Checks sides of a comparison that come from several sessions: label, session and name of the
-/// compared variant.
+/// Checks the sides of a comparison that come from several sessions. A side consists of its label,
+/// its session and the name of the compared variant.
 pub(super) fn check_sides(sides: &[(&str, &Session, &str)]) -> Vec<ValidityFinding> {
     let cells = CheckedCells::of_sides(sides);
     in_order(check_cells(&cells), &cells)
@@ -71,11 +72,14 @@ fn sort_findings(
     findings
 }
 
-/// Indexes of two checks that accumulate over the parts of a session.
+/// Index of the findings about generators in the result of [`check_cells`]. Like the check for
+/// identical records, the check of generators needs all parts of a session.
 const GENERATORS_INDEX: usize = 6;
+/// Index of the findings about identical records in the result of [`check_cells`].
 const RECORDS_INDEX: usize = 8;
 
-/// Findings of each check, except for identical records, which are searched for across all cells.
+/// Findings of each check, in a fixed order. The findings about identical records are left empty,
+/// because the callers search for identical records across all cells.
 fn check_cells(cells: &CheckedCells<'_>) -> Vec<Vec<ValidityFinding>> {
     let restated_latency = identical::check_latency_restates_rate(cells);
     let in_flight = match restated_latency {

@@ -1,7 +1,8 @@
-//! Checks for sessions that are read in parts, each with all runs of its cases.
+//! Checks a session that is read in parts. Each part has all runs of its cases.
 //!
-//! Decides for which sessions that is possible: some checks, for HTTP loads and imported files,
-//! compare cases with each other. Start at [`needs_all_cells`], then [`PartChecker::add_part`].
+//! Decides which sessions cannot be read in parts. These are HTTP loads and imported files, because
+//! some of their checks compare cases with each other. Start at [`needs_all_cells`], then
+//! [`PartChecker::add_part`].
 
 use super::cells::{CheckedCells, KnownFacts, LOADS, check_single_runs, short_names};
 use super::direction::check_generators;
@@ -13,7 +14,8 @@ use speedwell_model::{Case, Session, SessionState};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Whether checks would compare the cases of this session with each other; does not look at runs.
+/// Whether some check compares the cases of this session with each other, so that the session must
+/// be read as a whole. Does not look at runs.
 pub(crate) fn needs_all_cells(session: &Session) -> bool {
     let loads = LOADS
         .iter()
@@ -23,7 +25,7 @@ pub(crate) fn needs_all_cells(session: &Session) -> bool {
     session.state == SessionState::Imported || names.any(|name| session.metric(name).is_some())
 }
 
-/// Findings so far.
+/// What the checks found in the parts that were added so far.
 #[derive(Debug, Default)]
 pub(crate) struct PartChecker {
     found: Vec<Vec<ValidityFinding>>,
@@ -38,7 +40,7 @@ impl PartChecker {
     pub fn add_part(&mut self, part: &Session) {
         let cells = CheckedCells::of_session(part, &KnownFacts::default());
         let mut found = check_cells(&cells);
-        // Applies to imported files, which come in one part.
+        // This check applies only to imported files, which always come in one part.
         found.push(Vec::from_iter(check_single_runs(&cells)));
         self.found.resize_with(found.len(), Vec::new);
         for (all, found) in self.found.iter_mut().zip(found) {
@@ -53,7 +55,8 @@ impl PartChecker {
         self.digests.add_cells(&cells);
     }
 
-    /// Digests that several runs share; if there are any, all parts must be read again.
+    /// Digests that several runs share. If there are such digests, all parts must be read again and
+    /// passed to [`PartChecker::add_records`].
     pub fn repeated_digests(&mut self) -> HashSet<u64> {
         self.digests.take_repeated()
     }

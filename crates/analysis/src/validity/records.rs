@@ -2,9 +2,9 @@
 //! digit.
 //!
 //! Decides how many equal digits rule out coincidence. A session may have more runs than fit in
-//! memory, so cells are read twice: first a 64-bit digest of each record is kept, then only the
-//! records whose digests repeat. Start at [`RecordDigests::add_cells`], then
-//! [`RecordGroups::add_cells`].
+//! memory, so its cells are read twice. The first pass keeps a 64-bit digest of each record, and
+//! the second pass keeps only the records whose digests repeat. Start at
+//! [`RecordDigests::add_cells`], then [`RecordGroups::add_cells`].
 
 use crate::validity::cells::{CheckedCell, CheckedCells};
 use crate::validity::finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};
@@ -12,10 +12,11 @@ use speedwell_model::Run;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Minimum number of equal digits that rules out chance.
+/// Minimum number of digits in a record. Records with fewer digits may be equal by chance.
 const MIN_EQUAL_DIGITS: usize = 12;
 
-/// Minimum number of figures per record; smaller records may be counts that never change.
+/// Minimum number of figures in a record. The figures of smaller records may be counts that never
+/// change.
 const MIN_RECORD_FIGURES: usize = 3;
 
 /// A digest for each record with enough figures.
@@ -29,7 +30,7 @@ impl RecordDigests {
         self.0.extend(runs.filter_map(|run| record_digest(run)));
     }
 
-    /// Digests that several runs share.
+    /// Removes all digests, and returns the digests that several runs share.
     pub fn take_repeated(&mut self) -> HashSet<u64> {
         let mut digests = std::mem::take(&mut self.0);
         digests.sort_unstable();
@@ -64,7 +65,7 @@ struct GroupMember {
 }
 
 impl RecordGroups {
-    /// Adds the records of some cells whose digests repeat.
+    /// Adds the records of some cells, leaving out records whose digest is not in `repeated`.
     pub fn add_cells(&mut self, cells: &CheckedCells<'_>, repeated: &HashSet<u64>) {
         for cell in &cells.cells {
             for (run, number) in cell.runs.iter().zip(1..) {

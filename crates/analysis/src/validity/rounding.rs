@@ -3,7 +3,7 @@
 
 use speedwell_model::Session;
 
-/// A figure, with the interval in which it lies if it was rounded.
+/// A figure that may have been rounded, with the interval in which the exact value lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RoundedFigure {
     pub low: f64,
@@ -38,12 +38,11 @@ impl RoundedFigure {
     }
 }
 
-/// Decimal digits that survive any conversion to binary floating point (IEEE 754).
+/// Number of decimal digits that a 64-bit floating-point number always preserves (IEEE 754).
 const SURE_DIGITS: usize = 15;
 
-/// Units in which times are printed, in nanoseconds. Times above a second are assumed to be printed
-/// in milliseconds, because trailing zeros of a few round numbers say nothing about their
-/// precision.
+/// Units in which times may be printed, in nanoseconds. Seconds are left out, because a few round
+/// numbers, such as 1000 ms and 2000 ms, would look as if they had been rounded to whole seconds.
 const TIME_UNITS_NS: [f64; 3] = [1e6, 1e3, 1.0];
 
 /// Units in which bytes are printed. Dividing by a power of two is exact and restores the printed
@@ -72,7 +71,8 @@ fn printed_step(values: &[f64], unit: &str) -> f64 {
         "B/s" | "B" => &BYTE_UNITS,
         _ => &[1.0],
     };
-    // Assume the unit in which the figures have the fewest decimals; if several tie, the largest.
+    // The figures may have been printed in any of these units. Assume the unit that gives the
+    // largest step.
     let in_unit = |unit: f64| {
         let decimals = values
             .iter()
@@ -83,7 +83,7 @@ fn printed_step(values: &[f64], unit: &str) -> f64 {
     units.iter().map(|unit| in_unit(*unit)).fold(0.0, f64::max)
 }
 
-/// Number of decimals.
+/// Number of digits after the decimal point.
 fn count_decimals(value: f64) -> usize {
     let text = format!("{value:.*e}", SURE_DIGITS - 1);
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -103,11 +103,12 @@ mod tests {
     fn the_last_printed_digit_comes_back_in_any_unit() {
         assert_eq!(printed_step(&[54620.0, 28200.4, 11450.15], "1/s"), 0.01);
         assert_eq!(printed_step(&[1000.0, 20000.0], "1/s"), 1.0);
-        // 1.75 ms, 4.4 ms; whole milliseconds; nanoseconds measured by Speedwell.
+        // The three lines are 1.75 and 4.4 ms, whole milliseconds, and nanoseconds measured by
+        // Speedwell.
         assert_eq!(printed_step(&[1_750_000.0, 4_400_000.0], "ns"), 1e4);
         assert_eq!(printed_step(&[1129e6, 585e6], "ns"), 1e6);
         assert_eq!(printed_step(&[1_750_123.0, 4_400_001.0], "ns"), 1.0);
-        // 8.54 and 131.47 in MB/s, and in MiB/s.
+        // 8.54 and 131.47, first in MB/s and then in MiB/s.
         assert_eq!(printed_step(&[8.54e6, 131.47e6], "B/s"), 1e4);
         let mib = 1_048_576.0;
         assert_eq!(

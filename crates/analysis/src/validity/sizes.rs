@@ -1,5 +1,5 @@
-//! Checks the bytes per response, a fingerprint of the response: two variants of a case return
-//! responses of the same size.
+//! Checks that all variants of a case return responses of the same size. If the numbers of bytes
+//! per response differ, the variants returned different responses.
 //!
 //! Decides when two sizes belong to different responses, and when a candidate has the baseline's
 //! sizes in another order. Start at [`check_sizes`].
@@ -8,8 +8,8 @@ use crate::validity::cells::{CheckedCell, CheckedCells, median_over_runs};
 use crate::validity::finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};
 use crate::validity::rounding::RoundedFigure;
 
-/// Minimum relative difference between different responses. Bodies of varying length average out
-/// over a run (to 0.05 % in one published study).
+/// Sizes that differ by at most this fraction may belong to the same response. If bodies vary in
+/// length, the mean size varies little between runs (by 0.05 % in one published study).
 const MAX_SAME_SIZE_SHARE: f64 = 0.01;
 
 const SIZES_REMEDY: &str = "Verify status and body of a response under every variant, and check \
@@ -91,7 +91,8 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
     })
 }
 
-/// Range from the smallest to the largest size that the runs allow, around their median.
+/// Size of a cell's responses: the median over its runs, with the range from the smallest to the
+/// largest size that any of the runs allows.
 fn response_size(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<RoundedFigure> {
     let mut sizes: Vec<RoundedFigure> = cell
         .runs
@@ -117,7 +118,7 @@ fn sizes_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
     is_apart && (a.value - b.value).abs() > MAX_SAME_SIZE_SHARE * a.value.min(b.value)
 }
 
-/// Formats a size, in whole bytes if rounding left no more precision.
+/// Formats a size. Small sizes get one decimal, unless rounding makes it meaningless.
 fn format_bytes(size: &RoundedFigure) -> String {
     match size.value {
         value if value >= 100.0 || size.high - size.low > 0.1 => format!("{value:.0}"),
@@ -128,11 +129,11 @@ fn format_bytes(size: &RoundedFigure) -> String {
 const ALIGNMENT_REMEDY: &str =
     "Go back to the raw results and join the columns by name, never by position.";
 
-/// Minimum number of rows for which a sorted column is not a coincidence.
+/// Minimum number of rows. With fewer rows, a column may be sorted by coincidence.
 const MIN_SORTED_ROWS: usize = 4;
 
-/// Checks whether the differing rows of the candidate are those of the baseline in another order,
-/// if only one order fits.
+/// Looks at the rows whose sizes differ, and checks whether the candidate's sizes in these rows are
+/// the baseline's sizes in another order. Reports this only if exactly one order fits.
 fn check_alignment(
     cells: &CheckedCells<'_>,
     sizes: &[ResponseSizes<'_>],
@@ -179,9 +180,9 @@ fn check_alignment(
     })
 }
 
-/// Matches each row with the row whose baseline it resembles. `None` if there is no perfect
-/// matching or more than one: with a unique matching, some remaining row fits only one
-/// other at every step.
+/// Matches each row's size under the candidate with a similar size under the baseline, which may
+/// belong to another row. `None` unless exactly one complete matching exists. In that case, at
+/// every step at least one remaining row fits only one other row, and these two are matched.
 fn only_matching(rows: &[&ResponseSizes<'_>]) -> Option<Vec<usize>> {
     let fits = |row: &usize, similar: &usize| {
         !sizes_differ(&rows[*row].candidate, &rows[*similar].baseline)
@@ -204,7 +205,8 @@ fn only_matching(rows: &[&ResponseSizes<'_>]) -> Option<Vec<usize>> {
     (rows.len() > 1).then_some(order)
 }
 
-/// Changes of throughput with the rows put back in place.
+/// A sentence with the changes of throughput after the rows are put back in place; empty if a rate
+/// is unknown.
 fn describe_rejoined(
     cells: &CheckedCells<'_>,
     pairs: &[(String, String)],
@@ -237,7 +239,8 @@ fn cell_rate(cells: &CheckedCells<'_>, case: &str, variant: &str) -> Option<f64>
     median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value))
 }
 
-/// A sentence if both columns are sorted by rate, as if each had been sorted by itself; else empty.
+/// A sentence if both columns are sorted by their rates, as if each had been sorted separately;
+/// otherwise empty.
 fn describe_sorted(cells: &CheckedCells<'_>, baseline: &str, candidate: &str) -> String {
     let is_sorted = |variant: &str| {
         let column: Vec<f64> = cells

@@ -1,8 +1,8 @@
-//! Warm-up: which processes reach a steady state, when, and at what cost.
+//! Determines which processes reach a steady state, when, and at what cost.
 //!
-//! Analyzes sessions whose runs are series from the first iteration on, by case and variant, and
-//! reduces each run to three figures, so that the usual tests can compare variants. Start at
-//! [`analyze_warmup`]; `steady.rs` classifies a single series.
+//! A run is a series of points that begins with its first iteration. Each run is reduced to three
+//! figures (steady time, time to the steady part, and total time), so that the usual tests can
+//! compare variants. Start at [`analyze_warmup`]; `steady.rs` classifies a single series.
 
 mod steady;
 #[cfg(test)]
@@ -24,19 +24,19 @@ use std::sync::Arc;
 
 /// Median time per iteration in the steady part.
 pub const STEADY_TIME: &str = "steady_time";
-/// Time from the start to the end of the first steady point.
+/// Time from the first iteration to the end of the first steady point.
 pub const TIME_TO_STEADY: &str = "time_to_steady";
 /// Total time of all points.
 pub const TOTAL_TIME: &str = "total";
-/// Minimum share of processes in the same class for a gate to use a case.
+/// A gate uses a case only if at least this fraction of its processes is in the same class.
 pub const MIN_GATE_AGREEMENT: f64 = 0.8;
 
 /// Findings of a session whose runs are series.
 #[derive(Debug, Clone)]
 pub struct WarmupFindings {
-    /// Rule for the steady part.
+    /// Rule that says when a series is steady.
     pub rule: SteadyRule,
-    /// Clock used.
+    /// Clock whose times were analyzed.
     pub clock: ComparedClock,
     /// One entry per case and variant, by first appearance.
     pub cases: Vec<CaseWarmup>,
@@ -45,7 +45,8 @@ pub struct WarmupFindings {
 }
 
 impl WarmupFindings {
-    /// Judges the figures; `None` without a gate. Ignores cases whose processes disagree.
+    /// Judges the figures; `None` if no gate was requested. Cases whose processes disagree are
+    /// ignored.
     pub fn judge_gate(&self, fail_on: FailOn) -> Option<GateOutcome> {
         let agreed: Vec<&CaseWarmup> = self
             .cases
@@ -64,7 +65,8 @@ impl WarmupFindings {
         }
         let mut outcome = gate::judge_findings(&findings, fail_on, None)?;
         if findings.comparisons.is_empty() {
-            // With a single variant, the question is whether it becomes steady.
+            // With a single variant, there is nothing to compare. The gate then checks whether the
+            // variant becomes steady.
             outcome
                 .obstacles
                 .retain(|obstacle| obstacle != gate::NOTHING_TO_COMPARE);
@@ -121,7 +123,7 @@ pub struct ProcessWarmup {
     pub search: SteadySearch,
     /// Number of executions of the reference loop.
     pub reference: usize,
-    /// Class according to `warmup_stats`.
+    /// Class that the published classifier in [`warmup_stats`] assigns.
     pub compat: WarmupClass,
     /// Total time of all points, in nanoseconds.
     pub total_ns: f64,
@@ -213,7 +215,7 @@ impl CaseWarmup {
         max_count.unwrap_or(0) as f64 >= MIN_GATE_AGREEMENT * self.processes.len() as f64
     }
 
-    /// Median over the processes; `None` unless all have the figure.
+    /// Median of a figure over the processes; `None` unless all processes have the figure.
     pub fn median_over_processes(
         &self,
         figure: impl Fn(&ProcessWarmup) -> Option<f64>,
@@ -224,8 +226,9 @@ impl CaseWarmup {
             .map(|values| median(&values))
     }
 
-    /// Time that startup costs beyond the same iterations at steady speed, and the time of a steady
-    /// iteration, both in nanoseconds.
+    /// Two times in nanoseconds. The first is how much longer the iterations up to the first steady
+    /// point took than the same number of iterations at steady speed. The second is the time of one
+    /// steady iteration.
     fn start_and_steady_cost(&self) -> Option<(f64, f64)> {
         let extra = |process: &ProcessWarmup| {
             let first = process.search.first_steady_point()? as f64 + 1.0;
@@ -238,8 +241,8 @@ impl CaseWarmup {
     }
 }
 
-/// Number of iterations at which two variants have taken equally long, if one starts faster and the
-/// other has the faster steady state.
+/// Number of iterations after which two variants have taken equally long, if one variant starts
+/// faster and the other is faster in the steady state.
 pub fn break_even(baseline: &CaseWarmup, candidate: &CaseWarmup) -> Option<f64> {
     let ((start, steady), (other_start, other_steady)) = (
         baseline.start_and_steady_cost()?,
@@ -345,7 +348,8 @@ pub fn warmup_metrics() -> [Metric; 3] {
         .map(|name| Metric::new(name, "ns", MetricDirection::Lower))
 }
 
-/// Time per iteration of each point, and iterations per point.
+/// Time per iteration of each point, and the number of iterations per point. `None` if the clock
+/// does not have a time for every point.
 fn times_of(samples: &[Sample], clock: ComparedClock) -> Option<(Vec<f64>, f64)> {
     let samples_of = |name: &str| -> Vec<&Sample> {
         samples
@@ -409,8 +413,9 @@ fn analyze_process(
     ))
 }
 
-/// Replaces the points of every run by the three figures. If a process of a case has no steady
-/// part, none of its processes gets steady figures, because the rest would be a biased selection.
+/// Replaces the points of every run by the three figures. If one process of a case under a variant
+/// has no steady part, no process of this case and variant gets steady figures, because the other
+/// processes would be a biased selection.
 fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
     let [steady, start, total] = warmup_metrics();
     let reduce_run = |run: &Run| {

@@ -1,8 +1,9 @@
-//! Classifies a series of times from the first iteration on: its spikes, its levels, and its class.
+//! Classifies a series of times that starts with the first iteration, and finds its spikes and its
+//! levels.
 //!
-//! Decides where levels change. Knows nothing of processes, variants and metrics. Uses the method
-//! of Barrett et al. (OOPSLA 2017) with other constants: times are compared as ratios, single
-//! spikes are not levels, and oscillating series have a class of their own. Start at
+//! Decides where levels change. Does not know processes, variants or metrics. The method follows
+//! Barrett et al. (OOPSLA 2017) with other constants and three differences: times are compared as
+//! ratios, single spikes are not levels, and oscillating series have their own class. Start at
 //! [`classify_series`].
 
 use crate::summary::finite_or_none;
@@ -17,15 +18,15 @@ use std::ops::Range;
 pub enum WarmupClass {
     /// One level.
     Flat,
-    /// Faster at the end than before.
+    /// The last level is faster than the level before.
     WarmUp,
-    /// Slower at the end than before.
+    /// The last level is slower than the level before.
     SlowDown,
     /// Oscillating between levels.
     Cyclic,
-    /// The last change of level came too late.
+    /// The last change of level came so late that too few points follow.
     NoSteadyState,
-    /// Too noisy from point to point, or the machine changed too often.
+    /// The times are too noisy from point to point, or the machine changed too often.
     Unclear,
 }
 
@@ -80,7 +81,8 @@ pub struct SteadySearch {
     pub levels: Vec<SteadyLevel>,
     /// Single points far from their neighbors. They count in totals, but not in levels.
     pub spikes: Vec<usize>,
-    /// Standard deviation of the noise from point to point as a share, excluding spikes.
+    /// Standard deviation of the noise from point to point, as a fraction of the time. Spikes are
+    /// excluded.
     pub noise: f64,
     /// Period of a cyclic series, in points.
     pub period: Option<f64>,
@@ -106,25 +108,25 @@ impl SteadySearch {
 const NEIGHBORS: usize = 5;
 /// Minimum distance of a spike from its neighbors, as a logarithm.
 const MIN_SPIKE: f64 = 0.05;
-/// Minimum distance of a spike in standard deviations of its neighbors.
+/// Minimum distance of a spike from its neighbors, in standard deviations of the neighbors.
 const SPIKE_DEVIATIONS: f64 = 6.0;
 /// Ratio of the standard deviation to the median absolute deviation of normal values.
 const MAD_TO_DEVIATION: f64 = 1.4826;
-/// Noise between points above which changes of a few percent cannot be detected.
+/// If the noise between points is above this, changes of a few percent cannot be detected.
 const MAX_NOISE: f64 = 0.10;
-/// Limit to which the distance of logarithms from the median is clipped, so that one stalled point
-/// does not form a level.
+/// Logarithms further than this from the median are clipped to this distance, so that one stalled
+/// point does not form a level.
 const MAX_LOG_DISTANCE: f64 = 5.0;
 /// Penalty for a change, in multiples of the logarithm of the number of points.
 const PENALTY: f64 = 15.0;
 /// Minimum number of points per level.
 const MIN_LEVEL_POINTS: usize = 5;
-/// Number of crossings of the middle that make a series cyclic.
+/// A series is cyclic if its levels cross the middle at least this many times.
 const CYCLIC_CROSSINGS: usize = 4;
-/// Distance, in points of the reference, within which a change of the reference counts as a change
-/// of the machine.
+/// A change of level counts as a change of the machine if the time of the reference loop also
+/// changes. The two changes may be at most this many executions of the loop apart.
 const REFERENCE_DISTANCE: usize = 2;
-/// Number of machine changes above which a series is unclear.
+/// A series with more changes of the machine than this is unclear.
 const MAX_MACHINE_CHANGES: usize = 2;
 
 /// Times of the reference loop, which always does the same work.
@@ -166,7 +168,7 @@ pub fn classify_series(
     }
 }
 
-/// Points with the median of their logarithms.
+/// A level: its points, and the median of the logarithms of their times.
 type LogLevel = (Range<usize>, f64);
 
 fn class_of(levels: &[LogLevel], crossings: usize, count: usize, rule: &SteadyRule) -> WarmupClass {
@@ -185,8 +187,8 @@ fn class_of(levels: &[LogLevel], crossings: usize, count: usize, rule: &SteadyRu
     }
 }
 
-/// Points at which the levels after the first quarter cross the middle between the highest and the
-/// lowest.
+/// Points at which levels cross the middle between the highest and the lowest level. Levels that
+/// end within the first quarter of the series are ignored.
 fn middle_crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
     let late: Vec<&LogLevel> = levels
         .iter()
@@ -201,7 +203,8 @@ fn middle_crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Length of a cycle (there and back): twice the median distance of neighboring crossings.
+/// Length of a cycle, which goes from one level to the other and back. It is twice the median
+/// distance between neighboring crossings.
 fn cycle_period(crossings: &[usize]) -> f64 {
     let distances = crossings
         .windows(2)
@@ -209,7 +212,7 @@ fn cycle_period(crossings: &[usize]) -> f64 {
     2.0 * median(&distances.collect::<Vec<f64>>())
 }
 
-/// Joints between levels at which the reference changed as well.
+/// Points at which a new level begins (joints) and the time of the reference loop changes as well.
 fn machine_changes(
     levels: &[LogLevel],
     delta: f64,
@@ -235,7 +238,7 @@ fn machine_changes(
     joints.filter(is_near).collect()
 }
 
-/// Logarithms of a series without its spikes.
+/// Logarithms of a series, with each spike replaced by the median of its neighborhood.
 struct SmoothedSeries {
     logs: Vec<f64>,
     spikes: Vec<usize>,
@@ -273,7 +276,8 @@ impl SmoothedSeries {
         (points, log)
     }
 
-    /// Levels between changes larger than `delta`.
+    /// Splits the series into levels. Neighboring levels are joined unless their ratio differs from
+    /// 1 by more than `delta`.
     fn log_levels(&self, delta: f64) -> Vec<LogLevel> {
         // Subtracting the middle avoids loss of digits in large sums of squares.
         let middle = median(&self.logs);
@@ -292,7 +296,7 @@ impl SmoothedSeries {
         levels
     }
 
-    /// Joins levels that begin at one of these points with the ones before.
+    /// Joins each level that begins at one of the points in `joints` with the level before it.
     fn without_joints(&self, levels: &[LogLevel], joints: &[usize]) -> Vec<LogLevel> {
         let mut joined: Vec<LogLevel> = Vec::new();
         for (points, log) in levels {

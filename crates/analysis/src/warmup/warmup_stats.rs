@@ -1,10 +1,11 @@
 //! Reimplements the classification of `warmup_stats` (softdevteam/warmup_stats,
-//! `mark_changepoints_in_json`), so that published Krun results are classified the way their
-//! authors classified them.
+//! `mark_changepoints_in_json`), so that published Krun results get the same classes as in their
+//! authors' publications.
 //!
-//! Unlike `steady.rs`, it never treats the first 100 points as outliers, compares times instead of
-//! their ratios, and separates levels by mean plus or minus variance, although one is a time and
-//! the other the square of a time. Start at [`classify_published`].
+//! Unlike `steady.rs`, this classification never treats the first 100 points as outliers, and
+//! compares times instead of their ratios. Two levels count as equal if the ranges "mean plus or
+//! minus variance" overlap, although a mean is a time and a variance is the square of a time. Start
+//! at [`classify_published`].
 
 use super::steady::WarmupClass;
 use speedwell_stats::changepoint::find_segments;
@@ -16,7 +17,7 @@ const OUTLIER_WINDOW: usize = 200;
 /// Minimum number of points per segment.
 const MIN_SEGMENT_POINTS: usize = 2;
 
-/// Minimum difference of levels, and minimum length of the last one.
+/// Limits of the classification: how much levels must differ, and how long the last level must be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClassifierLimits {
     /// Levels that differ by less are merged.
@@ -30,7 +31,7 @@ pub struct ClassifierLimits {
 pub enum LevelDelta {
     /// In seconds.
     Seconds(f64),
-    /// As a share of the fastest level.
+    /// As a fraction of the time of the fastest level.
     Share(f64),
 }
 
@@ -51,7 +52,7 @@ pub struct ClassifiedSeries {
     pub class: WarmupClass,
     /// Points far from their surroundings.
     pub outliers: Vec<usize>,
-    /// Ends of segments, counted without outliers; the end of the series is not included.
+    /// Ends of all segments except the last, as indexes into the series without its outliers.
     pub change_points: Vec<usize>,
     /// First point of the steady part.
     pub steady_from: usize,
@@ -141,8 +142,8 @@ impl SeriesSegment {
     }
 }
 
-/// Points further from the median of their window than three times the distance between its 10th
-/// and 90th percentiles.
+/// Points whose distance from the median of their window is more than three times the distance
+/// between the window's 10th and 90th percentiles.
 fn find_outliers(times_s: &[f64]) -> Vec<usize> {
     let is_outlier = |index: &usize| {
         let begin = index.saturating_sub(OUTLIER_WINDOW / 2);

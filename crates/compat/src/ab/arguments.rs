@@ -1,8 +1,8 @@
-//! The command line of ab.
+//! Parses the command line of ab.
 //!
-//! Parses it as getopt does: letters may be clustered (`-kq`) and values attached (`-n100`). Unlike
-//! in ab itself, options may also follow the URL. Does not know what an option does. Start at
-//! [`AbCommand::parse`].
+//! Follows the rules of getopt: letters may be clustered (`-kq`) and values attached (`-n100`).
+//! Unlike in ab itself, options may also follow the URL. Does not know what an option does. Start
+//! at [`AbCommand::parse`].
 
 use crate::arguments::{self, ArgumentError};
 use std::net::IpAddr;
@@ -22,13 +22,13 @@ pub enum AbCommand {
 /// Request body to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestBody {
-    /// HTTP method, unless `-m` names another.
+    /// HTTP method, unless `-m` names another method.
     pub method: &'static str,
     /// File that holds the body.
     pub file: PathBuf,
 }
 
-/// Order of the rows of `-g`.
+/// Order of the rows in the file that `-g` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TsvOrder {
     /// By start of the request.
@@ -89,9 +89,9 @@ pub struct ReportOptions {
     pub hides_percentages: bool,
     /// `-S`.
     pub hides_spread: bool,
-    /// `-l`.
+    /// `-l`: the length of responses is expected to vary.
     pub varying: bool,
-    /// `--ab-lengths`.
+    /// `--ab-lengths`: the report adds the number of failures by length that ab would count.
     pub counts_lengths: bool,
     /// `-w`, or any of its attributes.
     pub html: Option<HtmlAttributes>,
@@ -107,7 +107,7 @@ pub struct ReportOptions {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AbRequest {
     pub url: String,
-    /// `-n`; absent with `-t` alone.
+    /// `-n`; `None` if only `-t` is given.
     pub requests: Option<u64>,
     /// `-c`.
     pub concurrency: u32,
@@ -115,7 +115,7 @@ pub struct AbRequest {
     pub time_s: Option<f64>,
     /// `-s`, in seconds.
     pub timeout_s: f64,
-    /// `-b` was given.
+    /// Whether `-b` was given.
     pub sets_window: bool,
     /// `-B`.
     pub local: Option<IpAddr>,
@@ -170,7 +170,7 @@ impl AbRequest {
     }
 }
 
-/// Options without a value, then those with one. ab lacks the long ones.
+/// Options without a value. ab itself has no long options.
 const FLAG_OPTIONS: &[&str] = &[
     "-l",
     "-r",
@@ -188,6 +188,7 @@ const FLAG_OPTIONS: &[&str] = &[
     "--insecure",
     "--ab-lengths",
 ];
+/// Options with a value.
 const VALUE_OPTIONS: &[&str] = &[
     "-n", "-c", "-t", "-s", "-b", "-T", "-p", "-u", "-v", "-x", "-y", "-z", "-C", "-H", "-P", "-A",
     "-g", "-X", "-e", "-B", "-m", "-Z", "-f", "-E", "--sort", "--verify",
@@ -392,7 +393,7 @@ fn parse_tls_version(value: &str) -> Result<Option<TlsVersion>, String> {
     }
 }
 
-/// Checks what depends on several options.
+/// Checks conditions that depend on several options, and sets the default number of requests.
 fn check_request(request: &mut AbRequest) -> Result<(), String> {
     if request.upload.is_some() && request.method.as_deref() == Some("HEAD") {
         return Err("Cannot mix POST with other methods: HEAD has no body".to_owned());
@@ -400,7 +401,7 @@ fn check_request(request: &mut AbRequest) -> Result<(), String> {
     if request.requests.is_none() && request.time_s.is_none() {
         request.requests = Some(1);
     }
-    // The wording of ab, which scripts search for.
+    // This message has the same wording as in ab, because scripts search for it.
     if let Some(requests) = request.requests
         && u64::from(request.concurrency) > requests
     {

@@ -8,8 +8,8 @@ use speedwell_load::latency::{MIN_CONCURRENCY_SHARE, RequestOutcome};
 use speedwell_load::measurement::{LoadMeasurement, RequestRecord};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 
-/// Starting a thread and opening connections takes some milliseconds, a large part of tests shorter
-/// than this.
+/// Tests shorter than this are not checked for idle clients. Starting a thread and opening
+/// connections takes some milliseconds, which is a large part of such a test.
 const SHORT_TEST_NS: u64 = 200_000_000;
 
 /// Lengths of response bodies.
@@ -17,9 +17,10 @@ const SHORT_TEST_NS: u64 = 200_000_000;
 pub struct BodyLengths {
     /// Length of the first response.
     pub first: u64,
-    /// Shortest and longest.
+    /// Lengths of the shortest and the longest response.
     pub range: (u64, u64),
-    /// Responses whose length differs from the first one's, which ab counts as failed.
+    /// Number of responses whose length differs from the length of the first response. ab counts
+    /// them as failed.
     pub others: u64,
 }
 
@@ -40,7 +41,7 @@ pub struct AbFigures {
     pub kept_alive: u64,
     /// Bytes of responses, headers included.
     pub received_bytes: u64,
-    /// Bytes of requests, headers included as in ab; `None` without a body to send.
+    /// Bytes of requests, including headers, which ab counts too; `None` if requests have no body.
     pub sent_bytes: Option<u64>,
     /// Bytes of response bodies.
     pub body_bytes: u64,
@@ -90,7 +91,7 @@ impl AbFigures {
         Some(self.complete as f64 / self.elapsed_s()?)
     }
 
-    /// Returns the time per request in milliseconds: per client, and across all clients.
+    /// Returns the time per request in milliseconds, first for one client, then across all clients.
     pub fn time_per_request_ms(&self) -> Option<(f64, f64)> {
         let per_request_ms = self.elapsed_s()? * 1000.0 / self.complete as f64;
         (self.complete > 0).then(|| (per_request_ms * f64::from(self.concurrency), per_request_ms))
@@ -114,10 +115,10 @@ impl AbFigures {
         (self.elapsed_ns > 0).then(|| sum_ns / self.elapsed_ns as f64)
     }
 
-    /// Whether clearly fewer requests were in flight than requested. At the start and the end,
-    /// clients come and go one by one for about the length of one request; this is tolerated.
-    /// Returns `false` if requests failed, or if the start makes up too large a part of a short
-    /// test.
+    /// Whether clearly fewer requests were in flight than requested. Tolerates the start and the
+    /// end of the test, when clients come and go one by one for about the length of one request.
+    /// Returns `false` if requests failed, or if the test is so short that its start is a large
+    /// part of it.
     pub fn lacks_concurrency(&self) -> bool {
         if self.failures != FailureCounts::default() || self.elapsed_ns < SHORT_TEST_NS {
             return false;
@@ -131,8 +132,8 @@ impl AbFigures {
     }
 }
 
-/// Returns the lengths of bodies. ab compares every response, truncated ones included, with the
-/// first complete one.
+/// Returns the lengths of bodies. ab compares every response, even a truncated one, with the first
+/// complete response.
 fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
     let first = rows.iter().find(|row| row.status != 0)?.body_bytes;
     let mut lengths = BodyLengths {
@@ -151,7 +152,8 @@ fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
     Some(lengths)
 }
 
-/// Counts requests by outcome. The load accepts every status, as ab does; here only 2xx is `ok`.
+/// Counts requests by outcome. The load accepts every status, as ab does, but these counts treat
+/// only 2xx as `ok`.
 fn outcome_counts(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
     let is_not_2xx = |row: &&RequestRecord| {
         row.outcome == RequestOutcome::Ok && !(200..300).contains(&row.status)
@@ -174,7 +176,7 @@ fn outcome_counts(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
 /// Failed requests, by the categories of ab's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FailureCounts {
-    /// No connection was established, TLS included.
+    /// The connection was not established, or its TLS handshake failed.
     pub connect: u64,
     /// The connection broke, or the response timed out.
     pub receive: u64,
@@ -198,7 +200,7 @@ impl FailureCounts {
 
     fn counter_of(&mut self, class: ErrorClass) -> &mut u64 {
         match class.phase() {
-            // Their connections were established before the error.
+            // These TLS errors occur in a response, after the connection was established.
             _ if is_response_tls_error(class) => &mut self.receive,
             "dns" | "connect" | "tls" => &mut self.connect,
             "send" => &mut self.write,
@@ -215,7 +217,8 @@ impl FailureCounts {
     }
 }
 
-/// Whether an error ends the test without `-r`: socket errors do, wrong responses do not.
+/// Whether an error ends the test if `-r` is not given. Socket errors end it; wrong responses do
+/// not.
 pub fn aborts_test(class: ErrorClass) -> bool {
     let phases = ["dns", "connect", "tls", "send", "reset", "timeout"];
     phases.contains(&class.phase()) && class != ErrorClass::TlsTruncated
@@ -250,7 +253,7 @@ pub struct RequestTiming {
 }
 
 impl RequestTiming {
-    /// Returns the time from start to end.
+    /// Returns the time from the start to the end of the request.
     pub fn total_ns(self) -> u64 {
         self.connect_ns + self.processing_ns
     }
@@ -411,8 +414,9 @@ mod tests {
 
     #[test]
     fn a_load_that_was_half_idle_is_short_of_concurrency() {
-        // Published figures of a test with -c 250: 8000 requests of 124 ms each in 8.162 s, so
-        // 121.5 were in flight; another with 1129 ms each in 36.856 s had 245.
+        // Published figures of two tests with -c 250. In the first, 8000 requests of 124 ms each
+        // took 8.162 s, so 121.5 were in flight. In the second, 8000 requests of 1129 ms each took
+        // 36.856 s, so 245 were in flight.
         let figures_of = |ms: u64, elapsed_ms: u64| {
             let rows: Vec<RequestRecord> =
                 (0..8000).map(|_| answered_row(ms * 1_000_000)).collect();
@@ -444,7 +448,7 @@ mod tests {
             ErrorClass::COUNT as u64
         );
         assert_eq!((failures.length, failures.write), (1, 1));
-        // dns, four of connect, three of tls, and the connect timeout.
+        // One error of dns, four of connect, three of tls, and the timeout while connecting.
         assert_eq!(failures.connect, 9);
     }
 
@@ -504,7 +508,8 @@ mod tests {
             assert_eq!(times.percentile_ns(percent), u64::from(percent) * 1_000_000);
         }
         assert_eq!(times.percentile_ns(0), 1_000_000);
-        // By definition: the smallest time that this share of requests did not exceed.
+        // By definition, a percentile is the smallest time that this percentage of the requests did
+        // not exceed.
         let three_times = of_totals_ms(&[10, 20, 30]);
         assert_eq!(three_times.percentile_ns(66), 20_000_000);
         assert_eq!(three_times.percentile_ns(67), 30_000_000);

@@ -1,7 +1,8 @@
 //! Builds the load that a command line describes.
 //!
-//! Decides the bytes on the wire: ab's header fields in ab's order, as HTTP/1.1 or, with
-//! `--http1.0`, byte for byte as ab writes them. Does not run the load. Start at [`build_load`].
+//! Decides the bytes on the wire. Requests have ab's header fields in ab's order and use HTTP/1.1.
+//! With `--http1.0`, requests equal ab's own requests byte for byte. Does not run the load. Start
+//! at [`build_load`].
 
 use crate::ab::arguments::AbRequest;
 use anyhow::{Context, Result, bail, ensure};
@@ -14,13 +15,15 @@ use speedwell_load::load::{
 };
 use speedwell_load::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 
-/// User agent of requests with `--http1.0`, on which some servers' responses depend.
+/// User agent of requests with `--http1.0`. It is ab's own user agent, because the responses of
+/// some servers depend on it.
 const AB_USER_AGENT: &str = "ApacheBench/2.3";
 
 /// Builds the load.
 ///
 /// # Errors
-/// Fails if the command line asks for something that cannot be sent; the message names it.
+/// Fails if the command line requests something that is not supported, or if the host name cannot
+/// be resolved.
 pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Result<LoadConfig> {
     let kinds = RequestKinds::single(build_request(request, url, body))?;
     let pace = ClosedPace::new(request.concurrency, ThinkTime::None)?;
@@ -37,17 +40,17 @@ pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Re
             after_ns: request.time_s.map(to_nanoseconds),
         },
         warmup_ns: 0,
-        // When the time is up, ab stops without waiting for responses; with a number of requests it
-        // waits.
+        // If only a time is given, ab stops when the time is up, without waiting for responses. If
+        // a number of requests is given, ab waits for their responses.
         drain_ns: match request.requests {
-            // Longer than any request can take: to connect, to be answered, and for the timeouts to
-            // be checked.
+            // This is longer than any request can take: one timeout for connecting, one timeout for
+            // the response, and one second for the checks that notice timeouts.
             Some(_) => to_nanoseconds(2.0 * request.timeout_s + 1.0),
             None => 0,
         },
         rules: connection_rules(request),
         success: SuccessRule {
-            // ab accepts any status and counts those other than 2xx separately.
+            // ab accepts any status, and counts responses with a status other than 2xx separately.
             statuses: vec![0..=999],
             body: request
                 .verify
@@ -64,7 +67,7 @@ pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Re
 }
 
 fn to_nanoseconds(seconds: f64) -> u64 {
-    // At most a year, so it fits.
+    // The command line accepts at most a year, so the nanoseconds fit.
     (seconds * 1e9) as u64
 }
 
@@ -76,7 +79,7 @@ fn connection_rules(request: &AbRequest) -> ConnectionRules {
             first_byte_ns: None,
             total_ns: limit_ns,
         },
-        // Every response has its own time in the report, so none waits for another.
+        // Responses are not handled in batches, because the report has a time for each of them.
         batching: BatchingMode::Off,
         ..ConnectionRules::default()
     }
@@ -119,13 +122,13 @@ fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
 fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(String, Vec<u8>)> {
     let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let mut headers = Vec::new();
-    // Redundant in HTTP/1.1, but servers that respond with 1.0 require it.
+    // This field is redundant in HTTP/1.1, but servers that respond with HTTP/1.0 require it.
     let keep_alive = request
         .keeps_alive
         .then(|| header("Connection", "Keep-Alive"));
     headers.extend(keep_alive);
     if !request.cookies.is_empty() {
-        // One field for all cookies (RFC 6265, section 5.4); ab sends only the last one.
+        // All cookies are sent in one field (RFC 6265, section 5.4); ab sends only the last cookie.
         headers.push(header("Cookie", &request.cookies.join("; ")));
     }
     for (name, credentials) in [
@@ -299,7 +302,7 @@ impl AbUrl {
         })
     }
 
-    /// Returns the value of the header field Host: without the port if it is the default.
+    /// Returns the value of the header field `Host`. The default port is left out.
     pub fn host_header(&self) -> String {
         let default_port = if self.is_tls { 443 } else { 80 };
         if self.host.port == default_port {

@@ -1,7 +1,7 @@
-//! Drop-in for ApacheBench: sends an HTTP load and prints ab's report.
+//! Replaces ApacheBench (ab) as a drop-in: sends an HTTP load and prints ab's report.
 //!
 //! Decides the order of steps and the exit status: 0 if the test completed and a request succeeded,
-//! 130 after Ctrl-C, 2 otherwise. Differences from the original: `docs/reference/ab.md`. Start at
+//! 130 after Ctrl-C, 2 otherwise. `docs/reference/ab.md` lists the differences from ab. Start at
 //! [`run`].
 
 use crate::ab::arguments::{AbCommand, AbRequest, TOOL, TsvOrder};
@@ -92,8 +92,8 @@ fn exit_status(report: &AbReportContent) -> i32 {
     }
 }
 
-/// Output files besides the report: opened before the test, so that an unwritable one is reported
-/// early, and truncated after it.
+/// The files that `-e` and `-g` name. They are opened before the test, so that an unwritable file
+/// is reported early. They keep their old contents until the test has ended.
 struct OutputFiles {
     csv: Option<File>,
     tsv: Option<File>,
@@ -199,7 +199,7 @@ fn write_requests(
     if sort == TsvOrder::Total {
         timings.sort_by_key(|timing| timing.total_ns());
     }
-    // Thousands of requests begin in the same second.
+    // The text of the last second is kept, because thousands of requests begin in the same second.
     let mut formatted_second = (u64::MAX, String::new());
     for timing in timings {
         let epoch_s = (began_epoch_ms + timing.begun_ns / 1_000_000) / 1000;

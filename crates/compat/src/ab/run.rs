@@ -1,8 +1,10 @@
-//! Runs a test: the first request alone, then the load, with progress and the output of `-v`.
+//! Runs a test: first sends a single request on its own, then sends the load. Shows progress, and
+//! prints the output of `-v`.
 //!
-//! Decides when a test is aborted and the output during it; `report.rs` prints the results.
-//! ab prints every response as it arrives, which would be part of the measurement. So `-v` shows
-//! responses after the test, and only the first one's body. Start at [`AbTest::run_test`].
+//! Decides when a test is aborted, and what is printed during the test. `report/mod.rs` builds the
+//! report. ab prints every response as it arrives, so printing affects its measurement. Here, `-v`
+//! shows responses after the test, and shows the body of the first response only. Start at
+//! [`AbTest::run_test`].
 
 use crate::DropInConsole;
 use crate::ab::arguments::{AbRequest, TOOL, TlsVersion};
@@ -108,7 +110,7 @@ impl<'a> AbTest<'a> {
             console.stdout_is_terminal,
             console.stdout,
         )?;
-        // Keeps the order of the output if both streams go to the same file.
+        // Flushing keeps the order of the output if both streams go to the same file.
         console.stdout.flush()?;
         let complete = completed_requests(&outcome.measured.totals.outcomes);
         progress.show_finished(complete, console.stderr)?;
@@ -133,14 +135,15 @@ impl<'a> AbTest<'a> {
         write!(out, "(be patient){end}")
     }
 
-    /// Returns the reason to abort if this error ends the test.
+    /// Returns the reason why the test ends early; `None` if this error does not end the test.
     fn abort_reason(&self, class: ErrorClass) -> Option<CutShort> {
         let ends_test =
             always_aborts_test(class) || (aborts_test(class) && !self.request.continues_on_errors);
         ends_test.then_some(CutShort::Failed(class))
     }
 
-    /// Rejects a negotiated version other than that of `-f`, which cannot restrict the handshake.
+    /// Fails if the negotiated TLS version is not the version that `-f` requires. The handshake
+    /// itself cannot be restricted to one version.
     fn check_version(&self, probe: Option<&ProbeResponse>) -> Result<()> {
         let negotiated = probe.and_then(|probe| probe.tls.as_ref());
         let (Some(tls), Some(required)) = (negotiated, self.request.security.version) else {
@@ -176,7 +179,8 @@ impl<'a> AbTest<'a> {
             } else {
                 failed.filter_map(|class| self.abort_reason(class)).next()
             };
-            // With -n and -t the load waits for its last responses, but not beyond its time.
+            // With -n and -t, the load waits for its last responses, but no longer than the time
+            // limit of -t.
             let is_over = self
                 .request
                 .time_s
@@ -236,8 +240,8 @@ const PROGRESS_MIN_REQUESTS: u64 = 150;
 /// Minimum number of requests between two progress lines.
 const MIN_PROGRESS_STEP: u64 = 100;
 
-/// Requests between two lines of a test limited by time: a tenth of the 50 000 that ab assumes with
-/// `-t`.
+/// Number of requests between two progress lines if the test is limited only by time. It is a tenth
+/// of the 50,000 requests that ab assumes with `-t`.
 const TIMED_PROGRESS_STEP: u64 = 5000;
 
 /// Progress shown so far.
@@ -248,7 +252,8 @@ struct AbProgress {
 }
 
 impl AbProgress {
-    /// Creates the progress of a test limited to `requests`, or by time if `None`.
+    /// Creates the progress of a test that ends after `requests` requests. If `requests` is `None`,
+    /// the test is limited only by time.
     pub fn new(requests: Option<u64>, is_wanted: bool) -> AbProgress {
         let step = match requests {
             Some(count) => {
@@ -290,13 +295,13 @@ impl AbProgress {
     }
 }
 
-/// Verbosity that shows the request and the first response.
+/// Verbosity from which the request and the first response are shown.
 const EXCHANGE_VERBOSITY: u32 = 2;
 
-/// Verbosity that shows statuses.
+/// Verbosity from which the statuses of all responses are shown.
 const STATUS_VERBOSITY: u32 = 3;
 
-/// Prints the request before the test.
+/// Prints the request before the test, if `-v` asks for it.
 ///
 /// # Errors
 /// Fails if `out` is closed.
@@ -314,8 +319,8 @@ fn trace_request(
     writeln!(out, "INFO: {method} header == \n---\n{text}\n---")
 }
 
-/// Prints the responses after the test. On a terminal, control characters of the server are
-/// escaped; a file or a pipe gets the response unchanged.
+/// Prints the responses after the test, if `-v` asks for them. On a terminal, control characters
+/// from the server are escaped; a file or a pipe gets the response unchanged.
 ///
 /// # Errors
 /// Fails if `out` is closed.

@@ -1,5 +1,5 @@
-//! Maps results to keys: decides the table, row and column of a result, their order, and which
-//! results are kept. Start at [`KeyProjection`] and [`filter_record`].
+//! Maps results to keys, which decide the table, row and column of a result. Also decides the order
+//! of keys, and which results are kept. Start at [`KeyProjection`] and [`filter_record`].
 
 use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart, ValuePattern};
 use crate::benchstat::records::BenchmarkRecord;
@@ -13,14 +13,14 @@ pub type KeyValues = Vec<String>;
 #[derive(Debug, Clone)]
 struct ProjectionField {
     name: String,
-    /// Index of the part of the projection it belongs to.
+    /// Index of the part of the projection that the field belongs to.
     part: usize,
     order: FieldOrder,
 }
 
 #[derive(Debug, Clone)]
 enum FieldOrder {
-    /// Order of first appearance, by recorded position.
+    /// In the order of first appearance. Holds the position of each value.
     First(HashMap<String, usize>),
     Alpha,
     Number,
@@ -35,8 +35,8 @@ pub struct KeyProjection {
     has_unit: bool,
 }
 
-/// Keys used by any projection of the command line; the projection of all remaining keys excludes
-/// them.
+/// Keys that are used by projections from the command line. The projection of all remaining keys
+/// excludes these keys.
 #[derive(Debug, Clone, Default)]
 pub struct UsedKeys {
     settings: Vec<String>,
@@ -46,8 +46,8 @@ pub struct UsedKeys {
 }
 
 impl UsedKeys {
-    /// Creates a projection of these parts. The projection into tables has the unit as its last
-    /// field.
+    /// Creates a projection of these parts, and marks its keys as used. `has_unit` is true for the
+    /// projection into tables, where the unit becomes the last field.
     pub fn add_projection(
         &mut self,
         parts: Vec<ProjectionPart>,
@@ -157,7 +157,8 @@ impl KeyProjection {
         self.fields.len() - 1
     }
 
-    /// Returns the key of a result; in the projection of tables, for one of its units.
+    /// Returns the key of a result. In the projection into tables, a result has one key for each of
+    /// its units.
     pub fn key(
         &mut self,
         record: &BenchmarkRecord,
@@ -204,8 +205,8 @@ impl KeyProjection {
         row
     }
 
-    /// Records the first appearance of values. As in Go's benchstat, values of the configuration
-    /// are not recorded but sorted alphabetically.
+    /// Records the order in which values first appear. As in Go's benchstat, this excludes values
+    /// of the configuration, which are sorted alphabetically instead.
     fn record_order(&mut self, row: &[String]) {
         let parts = &self.parts;
         for (field, value) in self.fields.iter_mut().zip(row) {
@@ -282,7 +283,7 @@ impl KeyProjection {
             .collect()
     }
 
-    /// Whether the values of a result are listed in all fixed orders.
+    /// Whether a result is kept. Each part with a fixed order must list the result's value.
     pub fn admits(&self, record: &BenchmarkRecord) -> bool {
         self.parts.iter().all(|part| match &part.order {
             PartOrder::Fixed(values) => values.contains(&key_value(&part.key, record)),
@@ -320,7 +321,7 @@ impl FieldOrder {
     }
 }
 
-/// Parses a number with a prefix and a byte suffix: `4k`, `1Mi`, `16KiB`.
+/// Parses a number that may have a prefix and a byte suffix: `4k`, `1Mi`, `16KiB`.
 fn parse_number(text: &str) -> Option<f64> {
     const PREFIXES: &str = "KMGTPEZY";
     if let Ok(number) = text.parse() {
@@ -348,13 +349,14 @@ fn parse_number(text: &str) -> Option<f64> {
     Some(value * base.powi(power.unwrap_or(0)))
 }
 
-/// Result of a filter: for the whole result, or for each of its figures.
+/// Whether a filter matches: one answer for the whole result, or one answer for each of its
+/// figures.
 enum FilterMatch {
     Whole(bool),
     Each(Vec<bool>),
 }
 
-/// Returns the result with the figures that a filter keeps; `None` if none is left.
+/// Returns the result with the figures that a filter keeps; `None` if no figure is left.
 pub fn filter_record(
     filter: &BenchstatFilter,
     mut record: BenchmarkRecord,

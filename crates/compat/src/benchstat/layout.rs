@@ -1,4 +1,4 @@
-//! Lays out cells as text: some span several columns, and each column is as wide as its widest
+//! Lays out cells as text. Cells may span several columns, and each column is as wide as its widest
 //! cell. Start at [`TextLayout`].
 
 /// Alignment of text within a cell.
@@ -24,7 +24,7 @@ struct LayoutCell {
 pub struct TextLayout {
     cells: Vec<LayoutCell>,
     columns: usize,
-    /// Columns that are not widened for a cell that spans several columns.
+    /// Columns that keep their width even if a cell that spans several columns needs more.
     narrow: Vec<usize>,
     row: usize,
     column: usize,
@@ -48,7 +48,7 @@ impl TextLayout {
         self.column
     }
 
-    /// Adds a cell with a space before it.
+    /// Adds a cell, with a space between it and the column before.
     pub fn add_cell(&mut self, text: &str, align: CellAlignment) {
         let has_margin = self.column > 0 && !text.is_empty();
         self.add_span(1, text, align, if has_margin { " " } else { "" });
@@ -99,7 +99,8 @@ impl TextLayout {
             }
             let margin = margins[cell.column];
             let begin = begins[cell.column];
-            // After a cell that is too wide, Go's benchstat moves forward instead of back.
+            // After a cell that is too wide, `blanks` is negative. Go's benchstat then moves
+            // forward by as many columns as it would have to move back.
             let blanks = begin as i64 - end_column;
             text.push_str(&repeat_blank(blanks));
             text.push_str(&format!("{:>margin$}", cell.margin));
@@ -114,8 +115,9 @@ impl TextLayout {
         text
     }
 
-    /// Computes the width of each column: that of its widest single cell, then wide enough for
-    /// spanning cells, whose extra width is distributed evenly.
+    /// Computes the width of each column. A column is as wide as its widest cell. If a cell spans
+    /// several columns and needs more width than these have, the missing width is distributed
+    /// evenly.
     fn column_widths(&self, margins: &[usize]) -> Vec<usize> {
         let mut widths = vec![0; self.columns];
         for cell in &self.cells {
@@ -155,7 +157,7 @@ impl CellAlignment {
     }
 }
 
-/// Returns `count` spaces, ignoring the sign.
+/// Returns as many spaces as the absolute value of `count`.
 fn repeat_blank(count: i64) -> String {
     " ".repeat(count.unsigned_abs() as usize)
 }

@@ -1,8 +1,9 @@
-//! Drop-in for benchstat: summarizes results of Go benchmarks and compares them in tables.
+//! Replaces Go's benchstat as a drop-in: summarizes results of Go benchmarks and compares them in
+//! tables.
 //!
 //! Decides which flags exist, which files are read, and the exit status: 0 if tables were written,
-//! 1 if a file could not be read or has no results, 2 for an invalid command line. Differences from
-//! the original: `docs/reference/benchstat.md`. Start at [`run`].
+//! 1 if a file could not be read or has no results, 2 for an invalid command line.
+//! `docs/reference/benchstat.md` lists the differences from Go's benchstat. Start at [`run`].
 
 mod keys;
 mod layout;
@@ -74,8 +75,9 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
     }
 }
 
-/// Parses flags as Go's flag package does: one dash or two, the value after `=` or in the next
-/// argument, up to the first non-flag. Returns `None` if help is requested.
+/// Parses flags as Go's flag package does. A flag begins with one dash or two. Its value follows
+/// after `=`, or is the next argument. Flags end at the first argument that is not a flag. Returns
+/// `None` if help is requested.
 fn parse_options(arguments: &[String]) -> Result<Option<BenchstatOptions<'_>>, String> {
     let mut request = BenchstatOptions {
         table: ".config",
@@ -220,8 +222,8 @@ fn read_files(
     Ok((records, missing_messages))
 }
 
-/// Returns paths and the names of their columns: `LABEL=PATH`, or the path, which is numbered if
-/// given several times.
+/// Returns each path with the name of its column. An argument `LABEL=PATH` gives both. Otherwise,
+/// the name is the path, followed by a number if the same path is given several times.
 fn label_files(files: &[String]) -> Vec<(String, String)> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for file in files.iter().filter(|file| !file.contains('=')) {

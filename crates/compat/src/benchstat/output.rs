@@ -18,8 +18,8 @@ pub fn format_text(tables: &BenchstatTables) -> String {
     out
 }
 
-/// Returns the lines above a table: after another table, an empty line and only the fields that
-/// differ from it.
+/// Returns the lines above a table. If the table follows another table, these are an empty line and
+/// only the fields with other values than in the table before.
 fn table_headings(tables: &BenchstatTables, index: usize) -> Vec<String> {
     let projection = &tables.rules.table;
     let key = &tables.tables[index].key;
@@ -36,8 +36,8 @@ fn table_headings(tables: &BenchstatTables, index: usize) -> Vec<String> {
     lines
 }
 
-/// Returns where the cells of column `index` start, if the first column takes `first_cells` cells
-/// and each further one takes `change_cells` more.
+/// Returns where the cells of column `index` start. The first column takes `first_cells` cells, and
+/// each further column takes `change_cells` more than the first.
 fn column_start(index: usize, first_cells: usize, change_cells: usize) -> usize {
     match index {
         0 => 1,
@@ -50,7 +50,7 @@ fn column_start(index: usize, first_cells: usize, change_cells: usize) -> usize 
 struct NumberedRemarks(Vec<String>);
 
 impl NumberedRemarks {
-    /// Returns the numbers of these remarks.
+    /// Returns the numbers of these remarks as superscripts. A new remark gets the next number.
     fn remark_marks(&mut self, remark_lists: &[&Vec<String>]) -> String {
         let mut marks = Vec::new();
         for remark in remark_lists.iter().copied().flatten() {
@@ -239,7 +239,7 @@ impl CsvSheet {
         self.rows += 1;
     }
 
-    /// Adds remarks on the next cell, under the name that Go's benchstat gives it.
+    /// Adds remarks on the next cell, under the name that Go's benchstat gives this cell.
     fn add_remarks(&mut self, remarks: &[String]) {
         let mut name = String::new();
         let mut column = self.row.len();
@@ -316,7 +316,7 @@ impl CsvSheet {
     }
 }
 
-/// Quotes a cell like Go's CSV package: also if it begins with a space.
+/// Quotes a cell as Go's CSV package does. Even a cell that begins with a space is quoted.
 fn quote_csv(text: &str) -> String {
     let needs_quotes = text == "\\."
         || text.contains([',', '"', '\r', '\n'])

@@ -1,17 +1,17 @@
 //! Parses the two expression languages of benchstat's options: filters (`key:value`, AND, OR, `-`,
-//! parentheses, patterns between slashes) and projections (`key@order,...`). `keys.rs` gives them
-//! their meaning. Start at [`parse_filter`] and [`parse_projection`].
+//! parentheses, patterns between slashes) and projections (`key@order,...`). `keys.rs` applies the
+//! parsed expressions to results. Start at [`parse_filter`] and [`parse_projection`].
 
 use regex::Regex;
 
 /// Filter for results.
 #[derive(Debug, Clone)]
 pub enum BenchstatFilter {
-    /// Matches if all of these filters do; an empty list matches everything.
+    /// Matches if all of these filters match; an empty list matches everything.
     And(Vec<BenchstatFilter>),
-    /// Matches if at least one of these filters does.
+    /// Matches if at least one of these filters matches.
     Or(Vec<BenchstatFilter>),
-    /// Matches if this filter does not.
+    /// Matches if this filter does not match.
     Not(Box<BenchstatFilter>),
     /// Matches a key with a value.
     Match(String, ValuePattern),
@@ -52,7 +52,7 @@ pub enum PartOrder {
     Alpha,
     /// Numeric, with unit prefixes.
     Number,
-    /// As listed; other values are excluded.
+    /// In the order of this list; results with other values are excluded.
     Fixed(Vec<String>),
 }
 
@@ -96,8 +96,8 @@ impl<'a> QueryLexer<'a> {
         self.position += remaining.len() - remaining.trim_start().len();
     }
 
-    /// Returns the next token and the remaining tokens. Patterns are recognized only where a value
-    /// may appear.
+    /// Returns the next token, and the lexer after this token. Patterns are recognized only if
+    /// `is_value` is true, which means that a value may appear here.
     fn next_token(mut self, is_value: bool) -> Result<(QueryToken, QueryLexer<'a>), String> {
         self.skip_blanks();
         let remaining = &self.text[self.position..];

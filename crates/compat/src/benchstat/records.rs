@@ -1,8 +1,8 @@
-//! Reads the lines of Go's benchmark format, with the configuration that applies to each.
+//! Reads results in Go's benchmark format, each with the configuration that applies to it.
 //!
-//! The importer of such files (`results/formats/go_bench`) builds sessions; our benchstat needs the
-//! lines as written, every configuration key, and the same complaints as Go's benchstat. Start at
-//! [`BenchmarkRecords::read_file`].
+//! Our benchstat does not use the importer of such files (`results/formats/go_bench`), which builds
+//! sessions. Our benchstat needs the lines as written and every configuration key, and must make
+//! the same complaints as Go's benchstat. Start at [`BenchmarkRecords::read_file`].
 
 use crate::benchstat::samples::ValueAssumption;
 use crate::benchstat::units::tidy_unit;
@@ -14,7 +14,8 @@ use std::collections::HashMap;
 pub struct ConfigurationEntry {
     pub key: String,
     pub value: String,
-    /// Whether it comes from a line of the file; the file's own name does not.
+    /// Whether the entry comes from a line of the file. This is false for the name of the file
+    /// (`.file`).
     pub is_in_file: bool,
 }
 
@@ -55,8 +56,8 @@ impl BenchmarkRecord {
         }
     }
 
-    /// Returns the first part of the name, then the others, each with its slash; last the number of
-    /// processors with its dash.
+    /// Returns the first part of the name, and a list of the other parts, each with its slash. If
+    /// the name contains the number of processors, this number is last in the list, with its dash.
     pub fn name_parts(&self) -> (&str, Vec<&str>) {
         let (name, processors) = split_processors(&self.name);
         let mut cuts: Vec<usize> = name.match_indices('/').map(|(index, _)| index).collect();
@@ -70,9 +71,9 @@ impl BenchmarkRecord {
     }
 }
 
-/// Splits a name into the part before the number of processors and that number with its dash. Like
-/// Go's benchstat, looks only at this name (`go doc golang.org/x/perf/benchfmt.Name.Parts`); our
-/// importer also looks at the other names in the file.
+/// Splits off the number of processors, with its dash, from the end of a name. Like Go's benchstat,
+/// looks only at this name (`go doc golang.org/x/perf/benchfmt.Name.Parts`). Our importer also
+/// looks at the other names in the file.
 fn split_processors(name: &str) -> (&str, Option<&str>) {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
     let digits_start = name.len() - digits;
@@ -90,7 +91,7 @@ pub struct BenchmarkRecords {
     pub results: Vec<BenchmarkRecord>,
     /// Complaints about lines, in order, each with path and line number.
     pub complaints: Vec<String>,
-    /// Contents of `Unit` lines: unit and key, value.
+    /// Values from `Unit` lines, by unit and key.
     units: HashMap<(String, String), String>,
 }
 
@@ -162,7 +163,8 @@ impl BenchmarkRecords {
     }
 }
 
-/// Sets a key. An empty value removes it; as in Go's benchstat, the last key takes its position.
+/// Sets the value of a key. An empty value removes the key. As in Go's benchstat, the last key then
+/// moves to the position of the removed key.
 fn set_entry(settings: &mut Vec<ConfigurationEntry>, key: &str, value: &str) {
     let index = settings.iter().position(|setting| setting.key == key);
     match (index, value) {
@@ -192,7 +194,8 @@ fn parse_setting(line: &str) -> Option<(&str, &str)> {
     (value.is_empty() || trimmed.len() < value.len()).then_some((&line[..end], trimmed))
 }
 
-/// Parses the part of a line after `Benchmark` into name and figures; `None` for a name alone.
+/// Parses the part of a line after `Benchmark` into name and figures. Returns `None` if the line
+/// holds only a name.
 fn parse_result(result: &str) -> Result<Option<(String, Vec<BenchstatFigure>)>, String> {
     let Some((name, result)) = result.split_once(char::is_whitespace) else {
         return Ok(None);
@@ -215,7 +218,8 @@ fn parse_result(result: &str) -> Result<Option<(String, Vec<BenchstatFigure>)>, 
         let unit = fields.next().ok_or("missing units")?;
         let (tidied, factor) = tidy_unit(unit);
         let value = written_value * factor;
-        // A value that tidying does not change keeps its unit: a time of 0 stays in nanoseconds.
+        // If tidying does not change the value, the value keeps its unit: a time of 0 stays in
+        // nanoseconds.
         let is_kept = value == written_value;
         figures.push(BenchstatFigure {
             value,

@@ -1,6 +1,6 @@
 //! Computes benchstat's statistics of samples: the median with its interval, the test of two
-//! samples, and the remarks on both. Arithmetic follows the order of operations in Go's benchstat,
-//! because CSV output has all digits. Start at [`ValueAssumption`].
+//! samples, and remarks on the median and the test. The order of arithmetic operations is the same
+//! as in Go's benchstat, because CSV output has all digits. Start at [`ValueAssumption`].
 
 use crate::benchstat::units::{format_percentage, format_shortest};
 use speedwell_stats::distribution::normal;
@@ -9,19 +9,20 @@ use speedwell_stats::test::mann_whitney::{
 };
 use speedwell_stats::test::tie_term;
 
-/// Maximum sample size for the exact distribution, without and with ties.
+/// Maximum sample sizes for the exact distribution of the test: first without ties, then with ties.
 const MAX_EXACT_SIZES: (usize, usize) = (50, 25);
 
-/// Maximum sample size for a median's interval from the binomial distribution itself.
+/// Maximum sample size for which a median's interval comes from the exact binomial distribution.
 const MAX_EXACT_INTERVAL_SIZE: usize = 30;
 
-/// Largest sample size that a remark may state as needed: for an interval, and for a test.
+/// Remarks say how many samples are needed only up to these numbers. The first number is for an
+/// interval, the second for a test.
 const MAX_NAMED_SIZES: (usize, usize) = (50, 9);
 
 /// Assumption about the values of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueAssumption {
-    /// None: medians and ranks are used.
+    /// No assumption: medians and ranks are used.
     Nothing,
     /// All values are equal.
     Exact,
@@ -49,7 +50,7 @@ pub struct SampleComparison {
 }
 
 impl ValueAssumption {
-    /// Summarizes ascending values, at least one.
+    /// Summarizes at least one value. The values must be in ascending order.
     pub fn summarize(self, values: &[f64], confidence: f64) -> SampleSummary {
         match self {
             ValueAssumption::Nothing => summarize_median(values, confidence),
@@ -57,7 +58,7 @@ impl ValueAssumption {
         }
     }
 
-    /// Compares two samples, the baseline first.
+    /// Compares two samples. `base` is the sample of the baseline.
     pub fn compare_samples(self, base: &[f64], other: &[f64], alpha: f64) -> SampleComparison {
         let sizes = (base.len(), other.len());
         if self == ValueAssumption::Exact {
@@ -123,7 +124,8 @@ fn summarize_median(values: &[f64], confidence: f64) -> SampleSummary {
     }
 }
 
-/// Returns the most frequent of ascending values, found as in Go's benchstat.
+/// Summarizes ascending values by the most frequent value. Of several equally frequent values the
+/// smallest counts, as in Go's benchstat.
 fn summarize_mode(values: &[f64]) -> SampleSummary {
     let (mut value, mut count) = (values[0], 1);
     let (mut mode, mut max_count) = (value, count);
@@ -209,8 +211,9 @@ fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
     (low, high)
 }
 
-/// Returns a binomial coefficient. From a count of 21 on, Go's benchstat computes it from
-/// logarithms, whose rounding decides which of two equally likely sides an interval grows toward.
+/// Returns a binomial coefficient. From a count of 21 on, it is computed from logarithms, as in
+/// Go's benchstat. If both sides of an interval are equally likely, the rounding of these
+/// logarithms decides toward which side the interval grows.
 fn binomial_coefficient(count: u64, chosen: u64) -> f64 {
     if chosen == 0 || chosen == count {
         return 1.0;
@@ -264,7 +267,8 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
             distance.signum()
         };
         let lower_tail = normal::cdf((distance - sign * 0.5) / variance.sqrt());
-        // If the first side is far larger, the upper tail rounds to 0, and no p is written.
+        // If the values of the first side are far larger, the upper tail rounds to 0. The output
+        // then has no p value.
         return Some(2.0 * lower_tail.min(1.0 - lower_tail));
     }
     if !has_ties {
@@ -276,8 +280,9 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
         return Some(1.0);
     }
     let p = 2.0 * lower_tail_with_ties(base, other, u1.min(u2));
-    // With ties and samples of different sizes the distribution of U is not symmetric: one side's
-    // smaller U may be below any U of the other side, and twice its tail above 1.
+    // With ties and samples of different sizes, the distribution of U is not symmetric. If the
+    // second side has the smaller U, this U may be below any U that the first side can have. The
+    // tail is then 0. Twice the tail may also be above 1.
     match p {
         0.0 => Some(mann_whitney(base, other, PValueMethod::ExactTies).p),
         p => Some(p.min(1.0)),
@@ -315,7 +320,7 @@ impl SampleComparison {
         }
     }
 
-    /// Formats the change if it is significant.
+    /// Formats the change if it is significant; otherwise returns `~`.
     pub fn format_change(&self, old: f64, new: f64) -> String {
         if self.p > self.alpha {
             return "~".to_owned();
@@ -328,7 +333,7 @@ impl SampleComparison {
     }
 }
 
-/// Returns the geometric mean; `None` without values, or if any is not above 0.
+/// Returns the geometric mean; `None` without values, or if any value is not above 0.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
         return None;
@@ -410,8 +415,8 @@ mod tests {
             (6..=10).map(f64::from).collect(),
         );
         assert_eq!(p_value(&low, &high), Some(smallest_p(5, 5)));
-        // R: wilcox.test of c(1,1,2,3) and c(3,4,5,5) with exact ties (coin): two of 70 picks lie
-        // on this side.
+        // R: wilcox.test of c(1,1,2,3) and c(3,4,5,5) with exact ties (coin). Of the 70 ways to
+        // pick four of the eight values, two lie on this side.
         let p = p_value(&[1.0, 1.0, 2.0, 3.0], &[3.0, 4.0, 5.0, 5.0]);
         assert!(
             p.is_some_and(|p| (p - 2.0 * 2.0 / 70.0).abs() < 1e-12),

@@ -1,5 +1,5 @@
-//! Groups results into tables: one per unit, with a row for each benchmark and a column for each
-//! file. Start at [`BenchstatTables::new`].
+//! Groups results into tables. By default, there is one table per unit and configuration, with a
+//! row for each benchmark and a column for each file. Start at [`BenchstatTables::new`].
 
 use crate::benchstat::keys::{KeyProjection, KeyValues, UsedKeys, field_value};
 use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords};
@@ -34,13 +34,13 @@ struct CellValues {
 #[derive(Debug, Clone)]
 pub struct TableCell {
     pub summary: SampleSummary,
-    /// Remarks on its values.
+    /// Remarks on the values of the cell.
     pub warnings: Vec<String>,
     /// Typical value of the baseline, and the comparison with it.
     pub comparison: Option<(f64, SampleComparison)>,
 }
 
-/// Last line of one column.
+/// Geometric means of one column, shown in the last line of a table.
 #[derive(Debug, Clone, Default)]
 pub struct ColumnGeomean {
     /// Geometric mean of all typical values.
@@ -65,7 +65,8 @@ pub struct BenchstatTable {
 /// All tables.
 #[derive(Debug, Clone)]
 pub struct BenchstatTables {
-    /// How they were made; the projections hold the names and the order of fields.
+    /// Rules by which the tables were made. Their projections hold the names and the order of
+    /// fields.
     pub rules: TableRules,
     pub tables: Vec<BenchstatTable>,
 }

@@ -1,14 +1,15 @@
 //! Chooses units for results of Go benchmarks: the unit in which a figure is stored, and the prefix
 //! and number of digits with which it is written. Start at [`tidy_unit`] and [`UnitScale`].
 
-/// Factor, its prefix, and the values from which one, two and three decimals are shown.
+/// A unit prefix with its factor. `min_values` are the smallest values that are shown with one, two
+/// and three decimals.
 struct PrefixStep {
     factor: f64,
     prefix: &'static str,
     min_values: [f64; 3],
 }
 
-/// From these values on, rounding to four digits gives the next power of ten.
+/// At or above each of these values, rounding to four digits gives the next power of ten.
 const DIGIT_EDGES: [f64; 3] = [99.995, 9.9995, 0.99995];
 
 /// Returns the words of a unit, each with its position and whether it is in the denominator.
@@ -33,7 +34,8 @@ fn unit_words(unit: &str) -> Vec<(usize, &str, bool)> {
     words
 }
 
-/// Replaces nanoseconds and megabytes in a unit; also returns the factor for its values.
+/// Replaces nanoseconds and megabytes in a unit by seconds and bytes. Also returns the factor that
+/// converts values to the new unit.
 pub fn tidy_unit(unit: &str) -> (String, f64) {
     match unit {
         "ns/op" => return ("sec/op".to_owned(), 1e-9),
@@ -45,7 +47,8 @@ pub fn tidy_unit(unit: &str) -> (String, f64) {
         !is_denominator && matches!(*word, "ns" | "MB")
     };
     let untidy: Vec<(usize, &str, bool)> = unit_words(unit).into_iter().filter(is_untidy).collect();
-    // In the order of the words, for the same rounding as in Go's benchstat.
+    // Factors are applied in the order of the words, so that rounding is the same as in Go's
+    // benchstat.
     let factor = untidy.iter().fold(1.0, |factor, (_, word, _)| match *word {
         "ns" => factor / 1e9,
         _ => factor * 1e6,
@@ -103,7 +106,7 @@ impl UnitScale {
                 };
             }
         }
-        // Less than one of the smallest unit: more digits.
+        // Even with the smallest prefix, the smallest value is below 1, so more decimals are shown.
         let (factor, prefix) = steps
             .last()
             .map_or((1.0, ""), |step| (step.factor, step.prefix));
@@ -139,7 +142,7 @@ fn prefix_steps(is_binary: bool) -> Vec<PrefixStep> {
             .map(step)
             .into();
     }
-    // Parsed from decimal digits, because products would be rounded twice.
+    // The factors are parsed from decimal digits, because products would be rounded twice.
     let step = |(prefix, power): (&'static str, i32)| {
         let parse_scaled = |digits: &str| format!("{digits}e{power}").parse().unwrap_or(f64::NAN);
         PrefixStep {
@@ -184,8 +187,8 @@ pub fn format_percentage(change: f64) -> String {
     }
 }
 
-/// Formats a number with the fewest digits that identify it, as Go does: with an exponent below
-/// 0.0001 and from a million on.
+/// Formats a number with the fewest digits that identify it, as Go does. Numbers below 0.0001, and
+/// numbers from a million on, have an exponent.
 pub fn format_shortest(value: f64) -> String {
     if !value.is_finite() {
         return format_fixed(value, 0);

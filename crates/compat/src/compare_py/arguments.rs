@@ -1,8 +1,8 @@
-//! The command line of `compare.py`.
+//! Parses the command line of `compare.py`.
 //!
-//! Parses it as Python's argparse does: long options may be abbreviated, values may follow `=` or a
-//! space, and everything after the inputs is passed to the measured programs. Does not know what an
-//! input is. Start at [`ComparePyCommand::parse`].
+//! Follows the rules of Python's argparse: long options may be abbreviated, values may follow `=`
+//! or a space, and everything after the inputs is passed to the measured programs. Does not know
+//! what an input is. Start at [`ComparePyCommand::parse`].
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub enum ComparePyCommand {
 /// Options of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparePyRequest {
-    /// Baseline and contender; the same word twice in the mode `filters`.
+    /// Baseline and contender. In the mode `filters`, both are the same argument.
     pub inputs: [String; 2],
     /// Filter of each input; `None` in the mode `benchmarks`.
     pub filters: Option<[String; 2]>,
@@ -31,7 +31,7 @@ pub struct ComparePyRequest {
     pub aggregates_only: bool,
     /// `-d`.
     pub dump: Option<PathBuf>,
-    /// Whether to test: `--no-utest` is not given.
+    /// Whether to test. False with `--no-utest`.
     pub tests: bool,
     /// `--alpha`.
     pub alpha: f64,
@@ -41,7 +41,7 @@ pub struct ComparePyRequest {
     pub strict: bool,
     /// Options passed to the measured programs.
     pub passed: Vec<String>,
-    /// Whether a `--` marks all of them as intended for the programs.
+    /// Whether a `--` marks all options in `passed` as intended for the programs.
     pub is_separated: bool,
 }
 
@@ -56,8 +56,8 @@ pub enum ColorMode {
     Never,
 }
 
-/// Long names, letters, and whether there is a value. `compare.py` lacks the last two options; they
-/// make no abbreviation of its own options ambiguous.
+/// Long name and letter of each option, and whether it takes a value. `compare.py` does not have
+/// the last two options. These two do not make any abbreviation of the other options ambiguous.
 const KNOWN_OPTIONS: [(&str, Option<char>, bool); 8] = [
     ("--help", Some('h'), false),
     ("--display_aggregates_only", Some('a'), false),
@@ -245,7 +245,8 @@ impl<'a> ArgumentReader<'a> {
                     _ => return Err(format!("--color '{value}' must be auto, always or never")),
                 }
             }
-            // Help takes precedence over everything else typed.
+            // Only `--help` is left. It takes precedence over all other arguments, so nothing is
+            // set.
             _ => {}
         }
         Ok(name)
@@ -296,8 +297,9 @@ impl<'a> ArgumentReader<'a> {
     }
 }
 
-/// Returns the option that `typed_name` names, abbreviated or not, and whether it takes a value;
-/// otherwise the names that match.
+/// Finds an option by its full or abbreviated name. Returns the full name, and whether the option
+/// takes a value. If the name is unknown or ambiguous, the error lists all options that the name
+/// may abbreviate.
 fn find_option(typed_name: &str) -> Result<(&'static str, bool), Vec<&'static str>> {
     let exact = KNOWN_OPTIONS
         .iter()
@@ -312,16 +314,16 @@ fn find_option(typed_name: &str) -> Result<(&'static str, bool), Vec<&'static st
     }
 }
 
-/// Whether argparse treats an argument as an option: not `-`, a negative number, or an argument
-/// that contains a space.
+/// Whether argparse treats an argument as an option. It treats `-`, negative numbers and arguments
+/// with a space as values.
 fn is_option(argument: &str) -> bool {
     let is_number = argument.starts_with('-') && argument.parse::<f64>().is_ok_and(f64::is_finite);
     argument.len() > 1 && argument.starts_with('-') && !is_number && !argument.contains(' ')
 }
 
 impl ComparePyRequest {
-    /// Returns our own options among those for the measured programs: they are misplaced unless
-    /// `--` separates them.
+    /// Returns our own options that were typed among the options for the measured programs. They
+    /// are misplaced, unless a `--` marks them as intended for the programs.
     pub fn misplaced_options(&self) -> Vec<&str> {
         let is_misplaced = |option: &&String| {
             let name = option.split('=').next().unwrap_or_default();
@@ -342,7 +344,8 @@ impl ComparePyRequest {
             .next()
     }
 
-    /// Returns the filters if both are given and not empty; otherwise `compare.py` ignores them.
+    /// Returns the filters if both are given and not empty. If one filter is empty, `compare.py`
+    /// uses neither.
     pub fn both_filters(&self) -> Option<[&str; 2]> {
         let [baseline, contender] = self.filters.as_ref()?;
         (!baseline.is_empty() && !contender.is_empty()).then_some([baseline, contender])

@@ -1,8 +1,9 @@
-//! Drop-in for google/benchmark's `compare.py`: prints changes between two results or programs.
+//! Replaces google/benchmark's `compare.py` as a drop-in: prints the changes between two result
+//! files or two programs.
 //!
 //! Decides the order of steps and the exit status: 0 if something was compared, else 2.
-//! `compare_py/figures/mod.rs` computes the figures. Differences from the original:
-//! `docs/reference/compare-py.md`. Start at [`run`].
+//! `compare_py/figures/mod.rs` computes the figures. `docs/reference/compare-py.md` lists the
+//! differences from `compare.py`. Start at [`run`].
 
 mod arguments;
 mod figures;
@@ -66,9 +67,10 @@ fn run_comparison(request: &ComparePyRequest, console: &mut DropInConsole<'_>) -
 /// Settings of a comparison and of its output.
 struct ComparePyRun<'q> {
     request: &'q ComparePyRequest,
-    /// Filters of the mode, and the string that replaces their matches.
+    /// Filters that the mode requires, and the string that replaces their matches in names.
     filters: Option<([NameFilter; 2], String)>,
-    /// Filter passed on to the programs; it applies to files, too.
+    /// Filter in the options that are passed on to the programs. This filter is also applied to
+    /// result files.
     passed: Option<NameFilter>,
     rules: ComparisonRules,
 }
@@ -215,7 +217,8 @@ impl<'q> ComparePyRun<'q> {
                 }
             }
         }
-        // A side without entries is reported as the reason why nothing was compared.
+        // If a side has no entries, `explain_empty` reports this as the reason why nothing was
+        // compared.
         if sides.iter().all(|side| !side.entries.is_empty()) {
             for message in remarks.warning_sentences() {
                 console.warn(TOOL, &message)?;

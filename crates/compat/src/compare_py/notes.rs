@@ -1,7 +1,8 @@
-//! Messages that `compare.py` lacks: sentences for standard error and lines below the table.
+//! Writes the messages that `compare.py` itself does not have. Sentences go to standard error, and
+//! lines are printed below the table.
 //!
-//! Decides which facts about a comparison to report, and the wording, but not the table's layout.
-//! Start at [`ComparisonRemarks`].
+//! Decides which facts about a comparison are reported, and in which words. Does not lay out the
+//! table. Start at [`ComparisonRemarks`].
 
 use super::side::ComparedSide;
 use crate::compare_py::figures::UTestTable;
@@ -11,7 +12,7 @@ use speedwell_report::escape_line;
 use speedwell_results::foreign::google_benchmark::GoogleBenchmarkEntry;
 use std::borrow::Cow;
 
-/// Maximum number of names listed in a sentence; further ones are only counted.
+/// Maximum number of names listed in a sentence; further names are only counted.
 const MAX_LISTED_NAMES: usize = 20;
 
 /// Environment facts that make figures hard to compare if they differ.
@@ -24,7 +25,7 @@ const ENVIRONMENT_KEYS: [&str; 6] = [
     "library_build_type",
 ];
 
-/// Messages besides the table.
+/// Facts about a comparison, from which the messages are written.
 pub struct ComparisonRemarks<'r> {
     /// Names of the sides as typed by the user.
     pub labels: [&'r str; 2],
@@ -55,7 +56,8 @@ impl ComparisonRemarks<'_> {
         warnings
     }
 
-    /// Returns lines about failed or skipped entries: name, side and number, reason.
+    /// Returns lines about failed or skipped entries. Each line has the name, the reason, and how
+    /// often this happened on each side.
     pub fn resultless_lines(&self) -> Vec<String> {
         let mut counts_by_reason: IndexMap<(&str, String), [usize; 2]> = IndexMap::new();
         for (side, entries) in self.table.without_result.iter().enumerate() {

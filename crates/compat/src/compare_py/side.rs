@@ -1,8 +1,8 @@
-//! The entries of one side, in the order and under the names in which they are compared.
+//! Prepares the entries of one side for the comparison.
 //!
-//! Mirrors what `compare.py` does between reading and comparing: filters and sorts entries, and
-//! renames benchmarks so that different ones can be compared. Does not look at the other side.
-//! Start at [`ComparedSide::new`].
+//! Does what `compare.py` does between reading and comparing: filters and sorts entries, and
+//! renames benchmarks so that benchmarks with different names can be compared. Does not look at the
+//! other side. Start at [`ComparedSide::new`].
 
 use anyhow::{Result, anyhow};
 use regex::Regex;
@@ -13,8 +13,9 @@ use std::collections::{HashMap, HashSet};
 /// How the entries of a side are chosen.
 #[derive(Debug, Default)]
 pub struct EntryChoice<'f> {
-    /// Filter for a file measured earlier; it matches names without the suffix of an aggregate. Not
-    /// needed for programs, which apply the filter themselves.
+    /// Filter for the entries of a result file that was given as input. The filter is matched
+    /// against names without the suffix of an aggregate. `None` for programs, because they apply
+    /// the filter themselves.
     pub file_filter: Option<&'f NameFilter>,
     /// Filter for entries to keep, and the string that replaces its matches.
     pub renamed: Option<(&'f NameFilter, &'f str)>,
@@ -26,7 +27,7 @@ pub struct ComparedSide<'a> {
     /// Entries, sorted as in `compare.py`.
     pub entries: Vec<GoogleBenchmarkEntry<'a>>,
     /// The largest number of names that renaming made equal, and the resulting name; `None` if all
-    /// stayed distinct.
+    /// names stayed distinct.
     pub merged: Option<(usize, String)>,
 }
 
@@ -77,7 +78,8 @@ fn run_name<'e>(entry: &'e GoogleBenchmarkEntry<'_>) -> &'e str {
     run_name.unwrap_or(&entry.name)
 }
 
-/// Returns the sort key of an entry: family, position within it, aggregates last, repetition.
+/// Returns the sort key of an entry: the family, the position within the family, whether the entry
+/// is an aggregate, and the repetition. Aggregates come last.
 fn sort_key(entry: &GoogleBenchmarkEntry<'_>) -> (f64, f64, bool, f64) {
     (
         entry.family_index.unwrap_or(-1.0),
@@ -108,9 +110,9 @@ impl NameFilter {
         })
     }
 
-    /// Creates a filter from a value of `--benchmark_filter`, which has more syntax in the measured
-    /// programs: a leading `-` inverts it, `all` matches everything (google/benchmark, user guide,
-    /// "Running a subset").
+    /// Creates a filter from a value of `--benchmark_filter`, interpreted as the measured programs
+    /// do: a leading `-` inverts the filter, and `all` matches everything (google/benchmark, user
+    /// guide, "Running a subset").
     ///
     /// # Errors
     /// Fails like [`NameFilter::new`].
@@ -158,7 +160,8 @@ impl NameFilter {
     }
 }
 
-/// The regex crate draws the position as an arrow below the pattern, four columns to the right.
+/// Explains why a pattern is invalid, with the position of the error. The regex crate shows the
+/// position as an arrow below the pattern, four columns to the right.
 fn explain_regex_error(text: &str, error: &regex::Error) -> anyhow::Error {
     let message = error.to_string();
     let arrow = message
@@ -201,7 +204,7 @@ mod tests {
         side.entries.iter().map(|entry| &*entry.name).collect()
     }
 
-    /// Vector of `compare.py`'s own test: names 99 to 88 are the expected order.
+    /// Data of a test in `compare.py` itself: the expected order of names is 99 to 88.
     #[test]
     fn every_order_of_a_file_gives_the_same_order_of_entries() {
         let mut entries = Vec::new();

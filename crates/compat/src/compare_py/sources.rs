@@ -1,10 +1,12 @@
-//! Resolves the two inputs to result files, which are opened or measured now.
+//! Provides a result file for each of the two inputs: opens an input that is a result file, and
+//! runs an input that is a program.
 //!
-//! Decides the checks before measuring, and the order of programs: like `compare.py`, first the
-//! baseline completely, then the contender. Does not look into the results. The content of an input
-//! decides whether it is a program (machine code, or an executable file that does not begin like
-//! JSON) or a result file. A program runs as one process with live output, as in `compare.py`.
-//! Start at [`ComparedSources::open_sides`].
+//! Decides what is checked before measuring. Like `compare.py`, runs the baseline completely before
+//! the contender. Does not interpret the results.
+//!
+//! The content of an input decides whether it is a program or a result file. A program is machine
+//! code, or an executable file that does not begin like JSON. As in `compare.py`, a program runs as
+//! one process, and its output is shown while it runs. Start at [`ComparedSources::open_sides`].
 
 use crate::compare_py::arguments::{ComparePyRequest, TOOL};
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
@@ -20,7 +22,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time for a program to exit after the user has interrupted the measurement.
+/// How long a program may take to exit after the user has interrupted the measurement.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// Name of standard input, as in Python.
@@ -36,17 +38,17 @@ pub const FILTER_FLAG: &str = "--benchmark_filter=";
 pub struct ComparedSources {
     /// Names of the sides as typed by the user.
     pub labels: [String; 2],
-    /// Which sides are programs that were measured now.
+    /// Which sides are programs that were measured by this command.
     pub are_programs: [bool; 2],
     /// Result file of the baseline.
     pub first: ResultFile,
-    /// Result file of the contender; `None` if it is the same file.
+    /// Result file of the contender; `None` if both sides use the same file.
     pub second: Option<ResultFile>,
 }
 
 impl ComparedSources {
-    /// Opens the inputs of a request and measures programs. Returns the exit status if a side has
-    /// no results for a reason already reported.
+    /// Opens the inputs of a request and measures programs. If a side has no results and the reason
+    /// was already reported, returns the exit status.
     ///
     /// # Errors
     /// Fails if an input cannot be used, or a stream is closed.
@@ -75,7 +77,8 @@ impl ComparedSources {
                 labels[0]
             );
         }
-        // The same program runs once for each side; the same file is read once.
+        // If both sides are the same program, it runs once for each side. If both sides are the
+        // same file, it is read once.
         let mut measured = [None, None];
         for (side, input) in sides.into_iter().enumerate() {
             if let Kind::Program(path) = &input.kind {
@@ -156,7 +159,7 @@ fn check_outputs(
 ) -> Result<()> {
     let is_measured = sides.iter().any(|input| input.is_program());
     let dump = request.dump.as_deref().map(|file| ("-d ", file));
-    // Only programs write it.
+    // Only a program that is measured writes this file.
     let program_output = request
         .passed_value(OUT_FLAG)
         .filter(|_| is_measured)
@@ -186,7 +189,7 @@ fn check_outputs(
     Ok(())
 }
 
-/// Checks what would otherwise fail only after measuring.
+/// Checks before measuring for errors that would otherwise be found only after measuring.
 fn check_inputs(
     request: &ComparePyRequest,
     inputs: [&SideInput; 2],
@@ -221,7 +224,7 @@ fn check_inputs(
 /// First bytes of a program in the executable format of Linux and other systems.
 const ELF_MAGIC: &[u8] = b"\x7fELF";
 
-/// One side before anything is executed.
+/// One input, as it is known before any program runs.
 #[derive(Debug)]
 pub struct SideInput {
     /// Name as typed by the user; standard input is `<stdin>`, as in Python.
@@ -241,7 +244,8 @@ impl SideInput {
     /// Opens what `name` refers to: a path, a program in `PATH`, or `-`.
     ///
     /// # Errors
-    /// Fails if nothing has that name, or it is neither a result file nor a program.
+    /// Fails if there is no file with that name, or if the file is neither a result file nor a
+    /// program.
     pub fn open_input(name: &str, console: &mut DropInConsole<'_>) -> Result<SideInput> {
         if name == "-" {
             let mut bytes = Vec::new();
@@ -305,7 +309,7 @@ impl SideInput {
     }
 }
 
-/// Reads a file; of machine code only the first bytes.
+/// Reads a file. If it is machine code, only its first bytes are read.
 fn read_input(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
     let mut bytes = Vec::new();
@@ -342,8 +346,8 @@ fn is_executable(metadata: &fs::Metadata) -> bool {
 /// Option for the result file.
 pub const OUT_FLAG: &str = "--benchmark_out=";
 
-/// Runs `program` and reads its results; `filter` is the filter of the mode. If the program did not
-/// exit with status 0, or was interrupted by the user, returns the exit status.
+/// Runs `program` and reads its results; `filter` is the filter of the mode. If the user
+/// interrupted the program, or it did not exit with status 0, returns the exit status of this tool.
 ///
 /// # Errors
 /// Fails if the program cannot be started, or wrote no results.
@@ -389,8 +393,8 @@ fn run_program(
     Ok(Err(EXIT_FAILED))
 }
 
-/// Returns a shell command that repeats the run; results that would go to a temporary file are
-/// discarded.
+/// Returns a shell command that repeats the run. The command discards results that would go to a
+/// temporary file.
 fn replay_command(program: &Path, arguments: &[String], scratch: Option<&ScratchFolder>) -> String {
     let name = program.to_string_lossy();
     let mut words = vec![speedwell_model::quote(&name)];
@@ -405,8 +409,9 @@ fn replay_command(program: &Path, arguments: &[String], scratch: Option<&Scratch
     words.join(" ")
 }
 
-/// Returns the arguments in the order of `compare.py`: the user's, then its own, which take
-/// precedence.
+/// Returns the arguments of a program in the same order as `compare.py`. The user's arguments come
+/// first, followed by the arguments that `compare.py` adds. If two arguments conflict, the later
+/// one takes precedence.
 fn program_arguments(request: &ComparePyRequest, filter: Option<&str>) -> Vec<String> {
     let mut arguments = request.passed.clone();
     if !request.strict {
@@ -420,8 +425,8 @@ fn program_arguments(request: &ComparePyRequest, filter: Option<&str>) -> Vec<St
     arguments
 }
 
-/// Reads the results that a program wrote. The library leaves the file empty if no benchmark
-/// matches the filter; programs without the library create none.
+/// Reads the results that a program wrote. The google/benchmark library leaves the file empty if no
+/// benchmark matches the filter; programs without this library create no file.
 fn read_results(
     out: &Path,
     label: &str,

@@ -1,7 +1,7 @@
 //! Prints the table, byte for byte as `compare.py` does.
 //!
-//! Decides widths, order and colors of its parts. Does not know where the figures come from. Start
-//! at [`ComparisonTable::write`], and at [`write_json`] for the comparison as JSON.
+//! Decides the widths, order and colors of the table's parts. Does not know where the figures come
+//! from. Start at [`ComparisonTable::write`]. [`write_json`] writes the comparison as JSON.
 
 use crate::compare_py::figures::{
     ComparedPair, ComparedRow, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair, UTest, UTestTable,
@@ -29,7 +29,7 @@ const HEADINGS: &str =
 /// Changes above this are colored as losses.
 const LOSS_ABOVE: f64 = 0.05;
 
-/// Changes down to this are colored as gains.
+/// Changes of this or below are colored as gains.
 const GAIN_UP_TO: f64 = -0.07;
 
 const NAME: &str = "\x1b[92m";
@@ -54,7 +54,7 @@ pub struct ComparisonTable<'t> {
 }
 
 impl ComparisonTable<'_> {
-    /// Writes heading and rows; returns the number of rows without the geometric means.
+    /// Writes heading and rows; returns the number of rows, not counting the geometric means.
     ///
     /// # Errors
     /// Fails if the output is closed.
@@ -182,7 +182,8 @@ impl ComparisonTable<'_> {
         )
     }
 
-    /// Returns the color of a change. NaN is neither gain nor loss, but a gain in `compare.py`.
+    /// Returns the color of a change. Here, a change of NaN has neither the color of a gain nor the
+    /// color of a loss. In `compare.py`, it has the color of a gain.
     fn change_color(&self, change: Option<f64>) -> &'static str {
         match change {
             Some(change) if change > LOSS_ABOVE => RED,
@@ -192,7 +193,8 @@ impl ComparisonTable<'_> {
         }
     }
 
-    /// Returns the color of a p value. NaN shows nothing; `compare.py` treats it as significant.
+    /// Returns the color of a p value. Here, NaN counts as not significant. In `compare.py`, it
+    /// counts as significant.
     fn p_color(&self, p: f64) -> &'static str {
         if p >= self.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
             RED
@@ -303,7 +305,7 @@ pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()>
         &mut Serializer::with_formatter(&mut json, formatter),
         elements,
     )?;
-    // Python escapes all characters except printable ASCII; only strings contain others.
+    // Python escapes all characters except printable ASCII. Only strings contain such characters.
     for character in String::from_utf8_lossy(&json).chars() {
         match character {
             '\n' | ' '..='~' => out.write_all(&[character as u8])?,
@@ -317,8 +319,8 @@ pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()>
     out.flush()
 }
 
-/// A number as Python writes it; null unless finite: `compare.py` writes bare `NaN`, which is
-/// invalid JSON.
+/// A number as Python writes it. A number that is not finite becomes null, because a bare `NaN`, as
+/// `compare.py` writes it, is invalid JSON.
 struct PythonNumber(f64);
 
 impl Serialize for PythonNumber {
@@ -334,7 +336,7 @@ impl Serialize for PythonNumber {
     }
 }
 
-/// Formats like `{:WIDTH.DIGITSf}`.
+/// Formats a number like Python's `{:WIDTH.DIGITSf}`.
 pub fn format_fixed(number: f64, width: usize, digits: usize) -> String {
     if number.is_nan() {
         format!("{:>width$}", "nan")
@@ -343,7 +345,7 @@ pub fn format_fixed(number: f64, width: usize, digits: usize) -> String {
     }
 }
 
-/// Formats like `{:+WIDTH.DIGITSf}`.
+/// Formats a number like Python's `{:+WIDTH.DIGITSf}`.
 pub fn format_signed(number: f64, width: usize, digits: usize) -> String {
     if number.is_nan() {
         format!("{:>width$}", "+nan")
@@ -352,7 +354,8 @@ pub fn format_signed(number: f64, width: usize, digits: usize) -> String {
     }
 }
 
-/// Formats like `repr`: below 1e-4 and from 1e16 on with an exponent, of at least two digits.
+/// Formats a number like Python's `repr`. Numbers below 1e-4, and numbers from 1e16 on, have an
+/// exponent with at least two digits.
 pub fn format_repr(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {

@@ -1,8 +1,9 @@
-//! Drop-in for erlperf: measures Erlang code and prints erlperf's tables.
+//! Emulates erlperf: measures Erlang code and prints erlperf's tables.
 //!
 //! Decides the order of steps and the exit status: 0 if every snippet was measured, 2 if something
 //! failed or the command line is invalid, 130 after Ctrl-C. Tables go to standard output, errors to
-//! standard error. Differences from the original: `docs/reference/erlperf.md`. Start at [`run`].
+//! standard error. `docs/reference/erlperf.md` lists the differences from the original. Start at
+//! [`run`].
 
 mod arguments;
 mod monitor;
@@ -60,7 +61,8 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
         .map_err(anyhow::Error::msg)?;
     process::adopt_orphans();
     process::install_handlers()?;
-    // Output during measurement is for people, so formats for programs suppress it.
+    // The lines printed while measuring are for people. If the report has a format for programs,
+    // these lines are discarded.
     let mut nowhere = std::io::sink();
     let out: &mut dyn Write = match request.format {
         ReportFormat::Text => &mut *console.stdout,
@@ -112,7 +114,7 @@ fn resolve_folder(path: &str, directory: &Path) -> Result<PathBuf> {
 /// Results of all snippets.
 struct ErlperfResults {
     sampled: SampledSnippets,
-    /// Passes of a search.
+    /// Passes of a search for the best number of workers; empty without `-q`.
     passes: Vec<SqueezePass>,
     /// Hint that the workers of a search block each other, if they do.
     hindrance: Option<String>,
@@ -167,7 +169,7 @@ impl ErlperfResults {
             workers: job
                 .workers
                 .max(samples.workers * u32::from(!self.passes.is_empty())),
-            // A snippet that failed midway has no figures for its whole task.
+            // A snippet that failed midway shows no figures, because its samples are incomplete.
             figures: samples
                 .net_figures(request, job.empty_ns)
                 .filter(|_| job.is_measurable()),
@@ -175,7 +177,7 @@ impl ErlperfResults {
         let mut lines: Vec<SnippetLine> = lines.collect();
         if let (Some(line), false) = (lines.first_mut(), self.passes.is_empty()) {
             line.workers = self.sampled.by_snippet[0].workers;
-            // Results that a search found before an error stay valid.
+            // The passes that a search completed before an error stay valid.
             let samples = &self.sampled.by_snippet[0];
             line.figures = samples.net_figures(request, machines.jobs[0].empty_ns);
         }
@@ -235,7 +237,7 @@ fn write_text(
     Ok(system.write_table(table, detail, is_terminal, console.stdout)?)
 }
 
-/// Returns one pass as a row.
+/// Converts one pass of a search to a row; `None` if the pass has no samples.
 fn pass_line(pass: &SqueezePass, request: &ErlperfRequest) -> Option<SnippetLine> {
     Some(SnippetLine {
         label: format!("{} workers", pass.workers),

@@ -1,8 +1,9 @@
 //! Prints a line per second while snippets are measured: Erlang's own gauges, and the iterations of
 //! every snippet.
 //!
-//! VMs send gauges by their own clocks. Only the VM being measured is listened to; gauges from the
-//! others are stale when read, and are skipped. Start at [`GaugeMonitor::handle_event`].
+//! A gauge is a message of a VM about its state. Every VM sends gauges at its own pace. We read
+//! only from the VM that is being measured. Gauges of the other VMs therefore wait. They are stale
+//! when we read them, and are skipped. Start at [`GaugeMonitor::handle_event`].
 
 use crate::erlperf::table::{format_number, format_size};
 use crate::local_time::iso_time;
@@ -17,7 +18,7 @@ pub const GAUGE_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of lines below one header.
 const LINES_PER_HEADER: usize = 30;
 
-/// Gauges delayed by more than this are stale.
+/// A gauge that was delayed by more than this is stale.
 const MAX_GAUGE_DELAY: Duration = Duration::from_millis(500);
 
 const HEADER: &str = "YYYY-MM-DDTHH:MM:SS-oo:oo  Sched   DCPU    DIO    Procs    Ports     ETS Mem Total  Mem Proc   \
@@ -26,11 +27,11 @@ const HEADER: &str = "YYYY-MM-DDTHH:MM:SS-oo:oo  Sched   DCPU    DIO    Procs   
 /// Formats gauges as lines.
 pub struct GaugeMonitor {
     begin: Instant,
-    /// Names of the snippets in gauges.
+    /// Names of the snippets, as gauges state them.
     jobs: Vec<String>,
-    /// Iterations at the last line, by job.
+    /// Iterations of each snippet up to the last printed line, by the name of the snippet.
     counts: HashMap<String, u64>,
-    /// For each VM, the smallest difference seen between our clock and the VM's.
+    /// For each VM, the smallest difference seen so far between our clock and the VM's clock.
     ahead_ns: HashMap<usize, i128>,
     last_printed_at: Option<Instant>,
     lines_written: usize,
@@ -72,7 +73,7 @@ impl GaugeMonitor {
         let is_soon = self
             .last_printed_at
             .is_some_and(|last_printed_at| now - last_printed_at < GAUGE_INTERVAL * 9 / 10);
-        // The first gauge of a VM covers no time.
+        // The first gauge of a VM has no predecessor, so there is no interval to report.
         if known_ahead.is_none() {
             self.record_counts(event);
             return Ok(());
@@ -181,11 +182,11 @@ mod tests {
     fn what_was_told_long_ago_makes_no_line() {
         let mut out = Vec::new();
         let mut monitor = GaugeMonitor::new(vec!["code0".to_owned()]);
-        // Received without delay; the VM's clock has its own origin.
+        // This gauge is received without delay. The VM's clock has an origin of its own.
         monitor
             .handle_event(0, &gauge_message(5_000_000_000, 0), &mut out)
             .unwrap();
-        // Sent four seconds earlier, so it was delayed.
+        // This gauge was sent four seconds before the first one, so it was delayed.
         monitor
             .handle_event(0, &gauge_message(1_000_000_000, 5), &mut out)
             .unwrap();

@@ -1,8 +1,9 @@
 //! Takes samples of snippets in the requested order, until there are enough.
 //!
-//! Decides which snippet is measured next; `vms.rs` measures it. With `-q`, adds workers pass
-//! by pass until throughput stops growing, and keeps them alive; `analysis` decides whether growth
-//! exceeds noise, and what the answer is. Start at [`take_samples`] and [`search_workers`].
+//! Decides which snippet is measured next; `vms.rs` measures it. With `-q`, searches for the best
+//! number of workers: each pass adds workers, which stay alive, until throughput stops growing.
+//! `analysis` decides whether throughput has grown by more than the noise, and which number of
+//! workers is the best. Start at [`take_samples`] and [`search_workers`].
 
 use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition, SampleOrder, SqueezeOptions};
 use crate::erlperf::table::{LineFigures, SampleUnit, relative_deviation};
@@ -20,11 +21,11 @@ use std::time::Instant;
 pub struct SnippetSamples {
     /// All samples in order.
     pub windows: Vec<TimingWindow>,
-    /// Number of workers that took them.
+    /// Number of workers that executed the snippet.
     pub workers: u32,
-    /// Results of each visit, including each single batch.
+    /// Results of each visit. A visit takes one or more samples without a pause.
     pub visits: Vec<SnippetTiming>,
-    /// Largest delay of the end of a sample, in nanoseconds.
+    /// Greatest delay with which a sample ended, in nanoseconds.
     pub late_ns: f64,
 }
 
@@ -32,7 +33,7 @@ pub struct SnippetSamples {
 pub struct SampledSnippets {
     /// Measurements by snippet.
     pub by_snippet: Vec<SnippetSamples>,
-    /// False if waiting for steady samples was given up.
+    /// False if sampling ended before the samples were steady.
     pub is_steady: bool,
 }
 
@@ -80,7 +81,8 @@ pub fn take_samples(
             });
         }
         let mut job_order = jobs.to_vec();
-        // Slow changes between the first and the last visit then affect all snippets equally.
+        // Every second round has the reverse order, so that slow changes of the machine affect all
+        // snippets equally.
         if request.order == SampleOrder::Blocks && round % 2 == 1 {
             job_order.reverse();
         }
@@ -164,13 +166,14 @@ fn is_steady(
 }
 
 impl SnippetSamples {
-    /// Returns the last `count` samples: earlier ones were not steady.
+    /// Returns the last `count` samples. The samples before them were not steady.
     pub fn last_windows(&self, count: u32) -> &[TimingWindow] {
         let start = self.windows.len().saturating_sub(count as usize);
         &self.windows[start..]
     }
 
-    /// Computes figures of the last samples, less the cost of the loop itself if requested.
+    /// Computes the figures of the last samples. Subtracts the cost of the loop itself if the user
+    /// requested this; `empty_ns` is the cost of one empty iteration.
     pub fn net_figures(
         &self,
         request: &ErlperfRequest,
@@ -179,7 +182,7 @@ impl SnippetSamples {
         let windows = self.last_windows(request.samples);
         let loop_ns = empty_ns.filter(|_| request.subtracts_empty).unwrap_or(0.0);
         let workers = f64::from(self.workers);
-        // Noise can push a difference to zero or below.
+        // Because of noise, the difference can be zero or negative.
         let net = |ns: f64| (ns - loop_ns).max(MIN_NET_TIME_NS);
         let samples = windows.iter().map(|window| {
             let time_ns = workers * 1e9 / window.per_s;
@@ -203,7 +206,7 @@ impl SnippetSamples {
     }
 }
 
-/// Smallest net time in nanoseconds, too short for any processor to resolve.
+/// Lower limit of net times in nanoseconds. No processor can resolve a time as short as this.
 const MIN_NET_TIME_NS: f64 = 1e-3;
 
 /// Returns the unit of a request's samples.
@@ -214,7 +217,8 @@ pub fn sample_unit(request: &ErlperfRequest) -> SampleUnit {
     }
 }
 
-/// Maximum number of passes with one number of workers, if it may be as good as the best.
+/// Maximum number of passes with the same number of workers. A second pass takes place only if this
+/// number of workers may be as good as the best.
 const MAX_PASSES: u32 = 3;
 
 #[derive(Debug, Clone)]
@@ -226,14 +230,14 @@ pub struct SqueezePass {
 /// Results of a search.
 pub struct SqueezeOutcome {
     pub passes: Vec<SqueezePass>,
-    /// Index of the last pass with the smallest number of workers that is as good as any; `None`
-    /// without a pass.
+    /// Index of the last pass with the best number of workers; `None` if there is no pass. The best
+    /// number is the smallest one that no other number beats.
     pub best: Option<usize>,
     /// Scaling over all passes.
     pub scaling: Option<ScalingFindings>,
 }
 
-/// Searches with the first snippet.
+/// Searches for the best number of workers of the first snippet.
 ///
 /// # Errors
 /// Fails if `out` is closed.
@@ -275,7 +279,7 @@ pub fn search_workers(
     let knee = scaling
         .as_ref()
         .map(|scaling| scaling.answer.at_knee().concurrency);
-    // If nothing completed, the first pass is as good as any.
+    // If no iteration completed in any pass, the first pass is as good as any other.
     let best = knee.or(passes.first().map(|pass| pass.workers));
     let best = passes.iter().rposition(|pass| Some(pass.workers) == best);
     Ok(SqueezeOutcome {
@@ -285,8 +289,9 @@ pub fn search_workers(
     })
 }
 
-/// Converts erlperf's threshold, which counts workers added without growth, to the number of passes
-/// without growth that `analysis` counts.
+/// Converts the options of a search to the rules of `analysis`. erlperf ends a search when a given
+/// number of added workers have not increased throughput; `analysis` ends it when a given number of
+/// passes have not.
 fn scaling_rules(search: SqueezeOptions, samples: u32) -> SaturationRules {
     let step = search.step;
     let limit = (search.max_workers / step * step).max(search.min_workers);
@@ -318,7 +323,8 @@ mod tests {
         }
     }
 
-    /// Returns the numbers of workers visited by a search over exact throughputs, and its answer.
+    /// Simulates a search in which all throughputs are exact. Returns the numbers of workers that
+    /// it visited, and the best one.
     fn simulate_search(
         search: SqueezeOptions,
         throughput: impl Fn(u32) -> f64,

@@ -1,10 +1,11 @@
 //! Converts an argument of the command line to a snippet: Erlang code, a tuple `{M, F, A}`, or a
 //! file of recorded calls.
 //!
-//! The last character decides, as in erlperf; but an argument that is neither a tuple nor a file
-//! counts as code without its final dot. Erlang itself checks the code. A file holds a list of
-//! `{Module, Function, Arguments}` in Erlang's external term format ("External Term Format" in the
-//! ERTS manual), which is converted to Erlang code; terms without a textual form, such as
+//! As in erlperf, the end of the argument decides: code ends with a dot, a tuple with a brace, and
+//! any other argument names a file. If this file does not exist, the argument counts as code whose
+//! final dot is missing, unlike in erlperf. Erlang itself checks the code. A file contains a list
+//! of `{Module, Function, Arguments}` in Erlang's external term format ("External Term Format" in
+//! the ERTS manual). The list is converted to Erlang code; terms without a textual form, such as
 //! processes, are rejected. Start at [`parse_snippet`].
 
 use crate::erlperf::arguments::TypedSnippet;
@@ -19,9 +20,9 @@ pub struct ErlangSnippet {
     pub snippet: Snippet,
     /// Name in tables.
     pub label: String,
-    /// Title above its source: the code, regardless of the label.
+    /// Title above the source of the snippet: the code, even if the snippet has a label.
     pub shown: String,
-    /// Whether the code lacks its final dot, so the user may have intended a file name.
+    /// Whether the code lacks its final dot. The user may then have meant the name of a file.
     pub lacks_dot: bool,
 }
 
@@ -104,7 +105,7 @@ impl CallRecording {
     /// Parses the contents of a file.
     ///
     /// # Errors
-    /// Fails if they are not a list of calls, or contain a term without a textual form.
+    /// Fails if the contents are not a list of calls, or contain a term without a textual form.
     pub fn parse(bytes: &[u8]) -> Result<CallRecording, String> {
         let mut reader = TermReader { remaining: bytes };
         match reader.take_byte()? {
@@ -255,7 +256,8 @@ impl TermReader<'_> {
         })
     }
 
-    /// Reads a big integer as text in base 16, which Erlang can read and which needs no arithmetic.
+    /// Reads a big integer and formats it in base 16. Erlang accepts this base, and the conversion
+    /// needs no arithmetic.
     fn read_big(&mut self, bytes: usize) -> Result<String, String> {
         let count = self.read_size(bytes)?;
         let sign = if self.take_byte()? == 0 { "" } else { "-" };
@@ -267,7 +269,7 @@ impl TermReader<'_> {
         Ok(text)
     }
 
-    /// Reads a list of small numbers, which is how Erlang stores text.
+    /// Reads a list of small numbers. Erlang stores text in this form.
     fn read_string(&mut self) -> Result<String, String> {
         let count = self.read_size(2)?;
         let bytes = self.take_bytes(count)?;
@@ -320,7 +322,8 @@ fn escape_text(text: &str, mark: char) -> String {
     escaped
 }
 
-/// Words that need quotes as atoms: "Reserved Words" in the Erlang reference manual.
+/// Words that need quotes if they are used as atoms ("Reserved Words" in the Erlang reference
+/// manual).
 const RESERVED_WORDS: &[&str] = &[
     "after", "and", "andalso", "band", "begin", "bnot", "bor", "bsl", "bsr", "bxor", "case",
     "catch", "cond", "div", "else", "end", "fun", "if", "let", "maybe", "not", "of", "or",
@@ -418,7 +421,7 @@ mod tests {
     #[test]
     fn every_beginning_of_a_recording_is_refused() {
         let whole = golden();
-        // The last byte is the empty tail of the list, so it is not needed to read the calls.
+        // The last byte is the empty tail of the list. The calls can be read without it.
         for length in 0..whole.len() - 1 {
             assert!(
                 CallRecording::parse(&whole[..length]).is_err(),
@@ -428,7 +431,8 @@ mod tests {
         assert!(CallRecording::parse(b"timer:sleep(1)").is_err());
     }
 
-    /// Erlang itself encodes the terms, and parses their text again.
+    /// Erlang encodes the terms, we convert them to text, and Erlang parses this text and compares
+    /// the result with the terms.
     #[test]
     fn arguments_of_every_kind_come_back_in_erlang() {
         let terms = "[{m,f,[1,-1,255,256,-70000,1 bsl 70,-(1 bsl 70),1.5,-1.0e300,\"text\\\"\\\\\",[1,2],[a|b],\

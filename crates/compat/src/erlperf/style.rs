@@ -1,8 +1,8 @@
 //! Writes erlperf's tables for sessions of the native command: `speedwell eval --style erlperf`.
 //!
-//! A sample is a window of a run; throughput is per second, whatever the length of windows.
-//! [`SystemDescription`] adds what a full report says about the machine, and warnings about VMs
-//! whose figures mean little.
+//! A sample is a window of a run. Throughput is stated per second, whatever the length of the
+//! window. For a full report, [`SystemDescription`] adds lines that describe the machine. It also
+//! warns about VMs whose figures are hardly meaningful.
 
 use crate::console::terminal_columns;
 pub use crate::erlperf::table::ReportDetail as Style;
@@ -47,7 +47,7 @@ pub struct SystemDescription {
     pub processor: Option<String>,
     /// Version text of the Erlang VM.
     pub machine: Option<String>,
-    /// Sentences as erlperf writes them, capitals included.
+    /// Warnings, worded and capitalized as erlperf prints them.
     pub warnings: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl SystemDescription {
             warnings.push(warning("Emulator is not optimised", build));
         }
         if let Some(flavor) = get("flavor").filter(|flavor| flavor != "jit") {
-            // Erlang's own name of its interpreter.
+            // Erlang itself calls its interpreter `emu`.
             let flavor = if flavor == "interp" {
                 "emu".into()
             } else {
@@ -82,7 +82,7 @@ impl SystemDescription {
         }
     }
 
-    /// Writes a table, in a full report preceded by the system.
+    /// Writes a table. In a full report, a description of the system precedes the table.
     ///
     /// # Errors
     /// Fails if `out` is closed.

@@ -1,8 +1,8 @@
 //! Starts Erlang VMs, one for all snippets or one for each, and measures the snippets in them.
 //!
-//! Decides which commands the harness gets, and which snippets are lost on an error: a snippet that
-//! fails affects no other, a VM that ends takes its snippets with it. Does not know what samples
-//! are for. Start at [`ErlangMachines::start_all`].
+//! Decides which commands the harness gets, and which snippets an error affects: if a snippet
+//! fails, no other is affected; if a VM ends, all its snippets are lost. Does not know how samples
+//! are used. Start at [`ErlangMachines::start_all`].
 
 use crate::erlperf::arguments::ErlperfRequest;
 use crate::erlperf::monitor::{GAUGE_INTERVAL, GaugeMonitor};
@@ -21,10 +21,11 @@ use std::time::Duration;
 /// Upper bound of a VM's lifetime.
 const MAX_VM_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Allowance for a runner whose iterations are longer than its samples.
+/// Additional time that a run may take, because an iteration may be longer than a sample.
 const SLOW_RUNNER_ALLOWANCE: Duration = Duration::from_secs(100);
 
-/// Time limit for a fixed number of iterations, whose duration is unknown.
+/// Time limit of a run with a fixed number of iterations. It is long, because we do not know how
+/// long an iteration takes.
 const FIXED_LOOP_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// A snippet in its VM.
@@ -36,14 +37,14 @@ pub struct SnippetJob {
     /// Current number of workers.
     pub workers: u32,
     pub faults: Vec<SnippetFault>,
-    /// Cost of an empty iteration in the snippet's VM, in nanoseconds.
+    /// Time that an empty iteration takes in the snippet's VM, in nanoseconds.
     pub empty_ns: Option<f64>,
     /// The harness's `loaded` event for the snippet.
     pub loaded: Option<ProtocolMessage>,
 }
 
 impl SnippetJob {
-    /// Whether it can be measured.
+    /// Whether the snippet can still be measured.
     pub fn is_measurable(&self) -> bool {
         self.faults.iter().all(|fault| fault.is_afterwards)
     }
@@ -55,7 +56,8 @@ pub struct Visit {
     pub job: usize,
     /// Its samples.
     pub timing: SnippetTiming,
-    /// Largest delay of the end of a sample, over all snippets measured together, in nanoseconds.
+    /// Greatest delay with which a sample ended, in nanoseconds. Covers all snippets that were
+    /// measured together.
     pub late_ns: f64,
 }
 
@@ -70,7 +72,8 @@ pub struct ErlangMachines {
 }
 
 impl ErlangMachines {
-    /// Starts VMs and loads snippets; with `verbose`, prints the sources on the way.
+    /// Starts VMs and loads the snippets. If the request is verbose, also prints the source of each
+    /// snippet.
     ///
     /// # Errors
     /// Fails if `out` is closed.
@@ -253,7 +256,8 @@ impl ErlangMachines {
         }
     }
 
-    /// Sends a request to a VM while the monitor listens; `None` if the VM is gone.
+    /// Sends a request to a VM and waits for the answer; in the meantime, the monitor handles the
+    /// VM's events. Returns `None` if the VM has ended.
     fn ask_machine<T>(
         &mut self,
         machine: usize,
@@ -285,7 +289,8 @@ impl ErlangMachines {
 
     fn mark_lost(&mut self, machine: usize, failure: &HarnessFailure) {
         self.machines[machine] = None;
-        // The interrupt reached the VM as well as us.
+        // After an interrupt, the end of a VM is no error, because the interrupt reaches the VM,
+        // too.
         if !is_interrupt_requested() {
             self.record_exit(machine, failure, false);
         }
@@ -348,7 +353,7 @@ pub struct SnippetFault {
     pub reason: String,
     /// Stack trace, the innermost call first.
     pub calls: Vec<String>,
-    /// Whether measurements taken before stay valid.
+    /// Whether the measurements before the error stay valid.
     pub is_afterwards: bool,
 }
 
@@ -387,7 +392,7 @@ impl SnippetFault {
         }
     }
 
-    /// Creates the fault to report when a run took far too long, was stopped and gave no sample.
+    /// Creates the fault of a run that took far too long, was stopped, and gave no sample.
     fn without_samples() -> SnippetFault {
         SnippetFault {
             reason: "no sample was taken: iterations are longer than samples, or workers waited \
@@ -398,7 +403,7 @@ impl SnippetFault {
         }
     }
 
-    /// Creates the fault to report when a VM has ended.
+    /// Creates the fault of a VM that has ended.
     pub fn from_exit(failure: &HarnessFailure) -> SnippetFault {
         SnippetFault {
             reason: failure.cause.to_string(),
@@ -408,7 +413,7 @@ impl SnippetFault {
     }
 }
 
-/// Formats an exception as in the exit reason of a process.
+/// Formats an exception like the exit reason of an Erlang process.
 fn format_exception(class: &str, message: &str) -> String {
     match class {
         "throw" => format!("{{nocatch,{message}}}"),

@@ -1,5 +1,6 @@
-//! Warnings that erlperf lacks: differences without significance, disturbed measurements, code
-//! that the compiler has optimized away, samples that never became steady.
+//! Creates the warnings below a table. erlperf itself warns only of late timers. We also warn of
+//! differences without significance, disturbed measurements, code that the compiler has optimized
+//! away, and samples that never became steady.
 
 use super::arguments::{ErlperfRequest, SampleDefinition};
 use super::sampling::{SampledSnippets, SnippetSamples};
@@ -14,8 +15,8 @@ use speedwell_report::snippet::ERLANG_LOCKS;
 /// Differences are significant only if their p value is below this.
 const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
-/// erlperf's warning when a sample ends so late that the next one is due. erlperf then busy-waits
-/// for the end of each sample.
+/// erlperf prints this warning when a sample ends so late that the next one is due. From then on,
+/// it busy-waits for the end of each sample.
 const TIMER_WARNING: &str = "Timer accuracy problem detected, results may be inaccurate";
 
 /// Returns erlperf's warning if a sample of any snippet was late.
@@ -40,7 +41,8 @@ pub fn sample_warnings(
     }
     if let (false, Some(until)) = (sampled.is_steady, request.until) {
         warnings.push(format!(
-            "Samples never varied by {} or less, as --cv requires: the last {} are shown.",
+            "The variation of the samples never fell to the {} that --cv requires: the last {} are \
+             shown.",
             until.variation, request.samples
         ));
     }
@@ -64,8 +66,8 @@ fn remarks_on<'a>(
         .chain(lateness(samples, request))
 }
 
-/// Reports a sample that ended so late that the next one was due, unless a typical iteration takes
-/// that long.
+/// Returns a warning if a sample ended so late that the next one was due. There is no warning if
+/// iterations usually take this long.
 fn lateness(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let SampleDefinition::Window(length) = request.sample else {
         return None;
@@ -78,8 +80,8 @@ fn lateness(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String
     let is_late = samples.late_ns - iteration_ns >= length.as_nanos() as f64;
     (is_late && iteration_ns.is_finite()).then(|| {
         format!(
-            "A sample ended {} late, with samples of {} ms. Workers had to wait, or a few \
-             iterations take much longer than most. Where processes wait for each other, \
+            "A sample ended {} late, although samples should take only {} ms. Workers had to wait, \
+             or a few iterations take much longer than most. Where processes wait for each other, \
              {ERLANG_LOCKS}.",
             format_duration(samples.late_ns),
             length.as_millis()
@@ -100,8 +102,9 @@ fn missing_samples_warning(samples: &SnippetSamples, request: &ErlperfRequest) -
     })
 }
 
-/// Warns if the mean iteration took much longer than an iteration of the median batch. Workers that
-/// share processors wait for each other, which is not a disturbance.
+/// Returns a warning if the mean iteration took much longer than an iteration of the median batch.
+/// If there are more workers than processors, the workers wait for each other; this is no
+/// disturbance, so there is no warning.
 fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if samples.workers as usize > processors {
@@ -217,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_sample_that_ends_when_the_next_one_is_due_is_a_problem_of_the_timer() {
-        // Samples of a second, with iterations of a microsecond.
+        // Each sample takes a second, and each iteration takes a microsecond.
         let late = |late_ns: f64| SnippetSamples {
             late_ns,
             ..taken(1)
@@ -236,7 +239,7 @@ mod tests {
             sentence.contains("1500 ms late, with samples of 1000 ms") && sentence.contains("lcnt"),
             "{sentence}"
         );
-        // An iteration of two seconds cannot end earlier.
+        // An iteration that takes two seconds must end late.
         let mut slow = late(1.5e9);
         slow.windows[0].iterations = 0.5;
         assert_eq!(warning(&slow), None);

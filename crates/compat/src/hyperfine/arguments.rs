@@ -1,4 +1,5 @@
-//! The command line of hyperfine: a table of its options, and the request that they form.
+//! Parses the command line of hyperfine according to a table of its options, and converts it to a
+//! request.
 //!
 //! Classifies each word as an option, a value, or a command, and rejects contradictions. Start at
 //! [`HyperfineCommand::parse`].
@@ -18,7 +19,7 @@ pub enum HyperfineCommand {
 /// Options of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HyperfineRequest {
-    /// Commands in hyperfine's order; the reference, if any, first.
+    /// Commands in hyperfine's order. If there is a reference, it is the first command.
     pub commands: Vec<MeasuredCommand>,
     /// Whether the first command is a reference named by the user.
     pub has_reference: bool,
@@ -28,23 +29,24 @@ pub struct HyperfineRequest {
     pub runs: (u64, Option<u64>),
     /// `--min-benchmarking-time`, in seconds.
     pub min_time_s: f64,
-    /// `-s`: once before the runs of a command.
+    /// `-s`: command that is executed once before the runs of each measured command.
     pub setup: Option<String>,
-    /// `-p`: executed before every run. No command, one for all, or one for each.
+    /// `-p`: commands that are executed before every run. The list is empty, or it has one command
+    /// for all measured commands or one for each.
     pub prepare: Vec<String>,
-    /// `-C`: after every run; like `-p`.
+    /// `-C`: the same as `-p`, but executed after every run.
     pub conclude: Vec<String>,
-    /// `-c`: once after the runs of a command.
+    /// `-c`: command that is executed once after the runs of each measured command.
     pub cleanup: Option<String>,
     /// How commands are executed.
     pub executor: CommandExecutor,
     /// `-i`: nonzero statuses that do not count as failures.
     pub ignored: IgnoredStatuses,
-    /// `--output`: where the output of commands goes; one for each.
+    /// `--output`: where the output of each measured command goes.
     pub outputs: Vec<OutputTarget>,
     /// `--input`: standard input of commands; empty by default.
     pub input: Option<PathBuf>,
-    /// `--style`; if `None`, it depends on the terminal.
+    /// `--style`; if `None`, the terminal decides.
     pub style: Option<OutputStyle>,
     /// `--sort`.
     pub sort: ResultOrder,
@@ -61,12 +63,13 @@ pub struct HyperfineRequest {
 /// How commands are executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandExecutor {
-    /// By a shell, given with its arguments.
+    /// By a shell. The value is its program, followed by its arguments.
     Shell(Vec<String>),
     /// Without a shell: `-N`.
     Direct,
-    /// `--debug-mode`: nothing is executed; `sleep N` counts as N seconds, and the shell as long as
-    /// the given command.
+    /// Not at all: `--debug-mode`. A command `sleep N` counts as a run of N seconds; any other
+    /// command takes no time. The value is the shell, if one was given, and its time is determined
+    /// in the same way.
     Pretended(Option<String>),
 }
 
@@ -74,9 +77,9 @@ pub enum CommandExecutor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IgnoredStatuses {
     Nothing,
-    /// All, and termination by a signal.
+    /// All statuses, and termination by a signal.
     Everything,
-    /// Only these.
+    /// Only these statuses.
     Only(Vec<i32>),
 }
 
@@ -96,13 +99,13 @@ pub enum OutputTarget {
 /// How results are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputStyle {
-    /// Without colors and progress line.
+    /// No colors, no progress line.
     Basic,
-    /// With both.
+    /// Colors and a progress line.
     Full,
-    /// With a progress line.
+    /// A progress line, but no colors.
     NoColour,
-    /// With colors.
+    /// Colors, but no progress line.
     Colour,
     /// Nothing is shown.
     Silent,
@@ -111,10 +114,11 @@ pub enum OutputStyle {
 /// Order of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultOrder {
-    /// The comparison by time, exports as typed.
+    /// The comparison is sorted by time, the exports have the order typed.
     Auto,
-    /// As typed.
+    /// Both have the order typed.
     Command,
+    /// Both are sorted by mean time.
     MeanTime,
 }
 
@@ -154,15 +158,17 @@ impl ExportKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueCount {
     Nothing,
-    /// One after `=`, or none.
+    /// No value, or one after `=`.
     Perhaps,
+    /// This number of values; the option may be given once.
     Once(usize),
+    /// This number of values; the option may be given repeatedly.
     Often(usize),
-    /// One; the last occurrence counts.
+    /// One value. The option may be given repeatedly, and the last occurrence counts.
     Last,
 }
 
-/// Options: letter, name, values.
+/// Each option: its letter, its name, and the number of its values.
 const OPTION_TABLE: &[(&str, &str, ValueCount)] = &[
     ("w", "warmup", ValueCount::Once(1)),
     ("m", "min-runs", ValueCount::Once(1)),
@@ -212,14 +218,14 @@ const EXCLUSIVE_OPTIONS: &[(&str, &str)] = &[
     ("show-output", "output"),
 ];
 
-/// Options that require another one.
+/// The first option of a pair requires the second one.
 const REQUIRED_OPTIONS: &[(&str, &str)] = &[
     ("reference-name", "reference"),
     ("parameter-step-size", "parameter-scan"),
 ];
 
-/// Reason to reject a command line, and the exit status: 2 if it cannot be parsed, 1 if it is
-/// contradictory.
+/// Reason to reject a command line, and the exit status: 2 if the command line cannot be parsed, 1
+/// if it contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HyperfineRefusal {
     pub reason: String,
@@ -278,7 +284,8 @@ impl<'a> HyperfineArguments<'a> {
         Ok(parsed)
     }
 
-    /// Parses letters after one dash, up to the first that takes a value.
+    /// Parses the letters after a single dash. The first letter that takes a value ends the
+    /// letters; the rest of the word is its value.
     fn read_letters(
         &mut self,
         letters: &'a str,
@@ -337,7 +344,7 @@ impl<'a> HyperfineArguments<'a> {
         }
         let mut values: Vec<&str> = attached.into_iter().collect();
         while values.len() < count {
-            // Only options that accept negative numbers take a value that looks like an option.
+            // A value may look like an option only after options that accept negative numbers.
             let may_be_dashed = matches!(name, "parameter-scan" | "parameter-list");
             let next = remaining
                 .next()
@@ -362,7 +369,7 @@ impl<'a> HyperfineArguments<'a> {
         occurrences.flat_map(|(_, values)| values.iter().copied())
     }
 
-    /// Returns the last value.
+    /// Returns the last value of an option.
     fn value(&self, name: &str) -> Option<&'a str> {
         self.all_values(name).last()
     }
@@ -382,7 +389,7 @@ impl<'a> HyperfineArguments<'a> {
         self.value(name).map(parse).transpose()
     }
 
-    /// Maps the value to its meaning in `known`.
+    /// Maps the value of an option to its meaning in `choices`.
     fn parse_choice<T: Copy>(
         &self,
         name: &str,
@@ -431,7 +438,8 @@ impl HyperfineCommand {
     /// Parses the command line.
     ///
     /// # Errors
-    /// Fails if hyperfine rejects it, too; the refusal has hyperfine's exit status.
+    /// Fails if hyperfine would reject the command line, too. The refusal has hyperfine's exit
+    /// status.
     pub fn parse(arguments: &[String]) -> Result<HyperfineCommand, HyperfineRefusal> {
         let parsed = HyperfineArguments::split_arguments(arguments)?;
         if parsed.has("help") {
@@ -523,8 +531,8 @@ fn request(parsed: &HyperfineArguments<'_>) -> Result<HyperfineRequest, Hyperfin
     Ok(request)
 }
 
-/// Returns the minimum and maximum number of runs: at least ten by default, fewer only if the
-/// maximum is lower.
+/// Returns the minimum and the maximum number of runs. By default, the minimum is ten, or the
+/// maximum if this is lower.
 fn run_bounds(parsed: &HyperfineArguments<'_>) -> Result<(u64, Option<u64>), HyperfineRefusal> {
     let exact_runs: Option<u64> = parsed.parse_number("runs")?;
     let min_runs = exact_runs.or(parsed.parse_number("min-runs")?);
@@ -539,8 +547,8 @@ fn run_bounds(parsed: &HyperfineArguments<'_>) -> Result<(u64, Option<u64>), Hyp
     }
 }
 
-/// Returns the hook commands executed around every run: none, one for all commands, or one for each
-/// of `count`.
+/// Returns the commands of the hook `name`, which is executed before or after every run. The list
+/// is empty, or it has one command for all `count` measured commands or one for each.
 fn hook_commands(
     parsed: &HyperfineArguments<'_>,
     name: &str,

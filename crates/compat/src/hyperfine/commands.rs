@@ -1,4 +1,5 @@
-//! Expands commands with parameters, in hyperfine's order. Start at [`expand_commands`].
+//! Expands command lines with parameters to one command for each combination of values, in
+//! hyperfine's order. Start at [`expand_commands`].
 
 use speedwell_measure::eval::parameters::{parse_list, parse_range};
 use speedwell_model::{Case, ParameterValue, format_fixed};
@@ -41,8 +42,8 @@ impl MeasuredCommand {
         self.fill_parameters(self.name.as_deref().unwrap_or(&self.template))
     }
 
-    /// Returns the name in tables: followed by the parameters that the command line does not
-    /// mention.
+    /// Returns the name in tables: the name in exports, followed by the parameters that the command
+    /// line does not mention.
     pub fn table_title(&self) -> String {
         let is_unused = |name: &String| !self.template.contains(&format!("{{{name}}}"));
         let unused = self.parameters.iter().filter(|(name, _)| is_unused(name));
@@ -64,12 +65,13 @@ pub struct TypedParameters<'a> {
     pub scan: Vec<&'a str>,
     /// `-D`.
     pub step: Option<&'a str>,
-    /// `-L`: names and lists alternate.
+    /// `-L`: a name, its list of values, the next name, and so on.
     pub lists: Vec<&'a str>,
 }
 
-/// Creates the commands with every combination of values: the command changes fastest, then the
-/// first parameter.
+/// Creates a command for every combination of a command line and parameter values. From one element
+/// of the result to the next, the command line changes first, then the value of the first
+/// parameter.
 ///
 /// # Errors
 /// Fails if a range is invalid, a parameter is given twice, or the number of names does not match
@@ -112,8 +114,8 @@ pub fn expand_commands(
 /// Names and values of one command.
 type ParameterRow = Vec<(String, String)>;
 
-/// Returns every combination of values, the first parameter changing fastest; a single empty row if
-/// there are no parameters.
+/// Returns every combination of values. From one row to the next, the value of the first parameter
+/// changes first. Without parameters, there is a single empty row.
 fn parameter_rows(parameters: &TypedParameters<'_>) -> Result<Vec<ParameterRow>, String> {
     if let [name, first, last] = parameters.scan[..] {
         let is_whole = |text: &str| text.parse::<i32>().is_ok();

@@ -35,8 +35,8 @@ struct ExportDocument<'a> {
     results: Vec<ExportEntry<'a>>,
 }
 
-/// Formats an export. Tables state times in `unit`, by default in the one that fits the first mean,
-/// and are ordered by mean if `by_time`.
+/// Formats an export. Tables state times in `unit`; by default, in the unit that fits the mean of
+/// the first command. If `by_time` is set, the rows of tables are sorted by mean.
 ///
 /// # Errors
 /// Fails if a figure cannot be represented in JSON.
@@ -69,7 +69,7 @@ pub fn format_export(
 pub fn replace_file(file: &str, text: &str) -> io::Result<()> {
     let path = Path::new(file);
     let old_metadata = fs::symlink_metadata(path);
-    // Links, terminals and pipes cannot be replaced by another file.
+    // Only a regular file is replaced. A link, a terminal or a pipe is written to.
     let temporary = match old_metadata.as_ref().map(Metadata::is_file) {
         Ok(true) => path.file_name().map(|name| {
             let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
@@ -84,7 +84,7 @@ pub fn replace_file(file: &str, text: &str) -> io::Result<()> {
         .and_then(|()| fs::set_permissions(&temporary, old_metadata.permissions()))
         .and_then(|()| fs::rename(&temporary, path));
     written.or_else(|_| {
-        // The folder may not permit new files; then only this file can be written.
+        // The folder may not permit new files. In this case, the existing file is overwritten.
         let _ = fs::remove_file(&temporary);
         fs::write(path, text)
     })

@@ -1,9 +1,11 @@
-//! Computes and formats the figures of a command as hyperfine does: sums follow the order of runs,
-//! so that exports agree to the last digit. Start at [`CommandFigures::from_runs`].
+//! Computes and formats the figures of a command as hyperfine does. Values are added in the order
+//! of the runs, so that exports agree with hyperfine's to the last digit. Start at
+//! [`CommandFigures::from_runs`].
 
 use std::cmp::Ordering;
 
-/// Times of one run in seconds, without the shell's share.
+/// Results of one run. Times are in seconds and exclude the time of the shell, unless stated
+/// otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunTiming {
     /// Wall time.
@@ -18,7 +20,7 @@ pub struct RunTiming {
     pub status: Option<i32>,
     /// Wall time including the shell.
     pub with_shell_s: f64,
-    /// Block in which it was measured.
+    /// Block in which the run was measured.
     pub block: u32,
 }
 
@@ -77,7 +79,7 @@ impl CommandFigures {
     }
 }
 
-/// Returns the mean, with the rounding of a sum in order.
+/// Returns the mean. Adds the values in their order, because the order affects rounding.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
@@ -97,8 +99,8 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Returns distances from the median in median absolute deviations (Iglewicz and Hoaglin, How to
-/// Detect and Handle Outliers, 1993).
+/// Returns the distance of each value from the median, in units of the median absolute deviation
+/// (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
 pub fn outlier_scores(values: &[f64]) -> Vec<f64> {
     let center = median(values);
     let distances: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
@@ -126,7 +128,8 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Returns seconds from 1 s on, milliseconds from 1 ms on, else microseconds.
+    /// Returns the unit in which to state a time: seconds from 1 s on, milliseconds from 1 ms on,
+    /// else microseconds.
     pub fn for_seconds(seconds: f64) -> TimeUnit {
         match seconds {
             s if s < 0.001 => TimeUnit::Microsecond,
@@ -163,17 +166,20 @@ impl TimeUnit {
 #[derive(Debug, Clone)]
 pub struct RelativeFigures<'a> {
     pub figures: &'a CommandFigures,
-    /// Ratio of its mean to the reference's, or the inverse if it is faster: 1 or more.
+    /// Ratio of the command's mean to the reference's mean, or the inverse ratio if the command is
+    /// faster. The ratio is never below 1.
     pub ratio: f64,
-    /// Standard deviation of the ratio, propagated from the means' deviations.
+    /// Standard deviation of the ratio, propagated from the standard deviations of the two
+    /// commands.
     pub deviation: Option<f64>,
-    /// Whether it is the reference.
+    /// Whether the command is the reference.
     pub is_reference: bool,
-    /// Faster, slower, or the same mean.
+    /// How the command's mean compares with the reference's: `Less` if the command is faster.
     pub order: Ordering,
 }
 
-/// Returns the index of the command with the smallest mean: the first of several.
+/// Returns the index of the command with the smallest mean; if several have the same mean, the
+/// first of them.
 pub fn fastest_index(figures: &[CommandFigures]) -> usize {
     let fastest = (0..figures.len()).min_by(|&a, &b| compare_means(&figures[a], &figures[b]));
     fastest.unwrap_or(0)
@@ -183,8 +189,8 @@ fn compare_means(one: &CommandFigures, other: &CommandFigures) -> Ordering {
     one.mean.partial_cmp(&other.mean).unwrap_or(Ordering::Equal)
 }
 
-/// Compares every command with the reference, ordered by mean if `by_time`. A mean of 0 makes
-/// ratios infinite.
+/// Compares every command with the reference. If `by_time` is set, the result is sorted by mean. A
+/// mean of 0 makes ratios infinite.
 pub fn relative_to(
     commands: &[CommandFigures],
     reference: usize,
@@ -248,7 +254,8 @@ mod tests {
     #[test]
     fn figures_are_those_of_a_plain_sum() {
         let figures = figures("a", &[0.1; 30]);
-        // 30 times 0.1 is not exactly 3 in binary, and hyperfine exports the exact result.
+        // In binary, adding 0.1 thirty times does not give exactly 3, and hyperfine exports all
+        // digits.
         assert_eq!(figures.mean.to_string(), "0.10000000000000005");
         assert_eq!(figures.median, 0.1);
         assert!(figures.deviation.is_some_and(|deviation| deviation > 0.0));

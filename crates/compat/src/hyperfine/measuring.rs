@@ -1,9 +1,11 @@
-//! Runs commands: each as a separate process, timed from start to exit, with the steps around it.
+//! Runs commands. Each run is a separate process, timed from start to exit; steps such as
+//! `--prepare` are executed around it.
 //!
-//! Decides the order of runs. Those of several commands are shuffled within blocks, so that slow
-//! changes of the machine affect all commands equally. Commands are measured one after the other
-//! with `--strict-compat`, as in hyperfine, and with `--setup` or `--cleanup`, which prepare the
-//! machine for one command at a time. Start at [`CommandMeasurement::measure_all`].
+//! Decides the order of runs. If there are several commands, their runs are shuffled within blocks,
+//! so that slow changes of the machine affect all commands equally. In two cases, commands are
+//! measured one after the other: with `--strict-compat`, as in hyperfine, and with `--setup` or
+//! `--cleanup`, which prepare the machine for one command at a time. Start at
+//! [`CommandMeasurement::measure_all`].
 
 use crate::hyperfine::arguments::{
     CommandExecutor, HyperfineRequest, IgnoredStatuses, OutputTarget,
@@ -21,7 +23,7 @@ use std::io::{PipeReader, Read, pipe};
 use std::process::{Command as Process, Stdio};
 use std::thread::JoinHandle;
 
-/// Executions of an empty command to measure the shell's time.
+/// Number of times that an empty command is executed to measure the time of the shell.
 const SHELL_CALIBRATION_RUNS: u64 = 50;
 
 /// Maximum length of the environment variable that shifts the addresses of a process (Mytkowicz et
@@ -36,12 +38,12 @@ pub trait MeasureObserver {
     fn runs_completed(&mut self, done: u64, total: u64);
     /// Called after all runs of a command.
     fn command_measured(&mut self, figures: &CommandFigures) -> Result<()>;
-    /// Saves the results so far: the completed runs of each command. More will follow if `is_part`.
-    /// Called repeatedly, so that little is lost if the process is killed.
+    /// Saves the completed runs of each command. If `is_part` is set, more runs will follow. Called
+    /// repeatedly, so that little is lost if the process is killed.
     fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()>;
 }
 
-/// The shell's share of every run, in seconds.
+/// Time that the shell adds to every run, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct ShellTimes {
     real_s: f64,
@@ -52,6 +54,7 @@ struct ShellTimes {
 /// Kind of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExecutionKind {
+    /// A step around runs, or a calibration of the shell.
     Around,
     Warmup(u64),
     Run(u64),
@@ -63,14 +66,15 @@ pub struct CommandMeasurement<'a> {
     shell: ShellTimes,
     offsets: Xoshiro256PlusPlus,
     watch: ProcessStopwatch,
-    /// Processes that commands leave behind. Processes of `--setup` and the like are kept for the
-    /// following runs.
+    /// Finds the processes that commands leave behind. Processes that steps such as `--setup` leave
+    /// behind are kept, because the following runs may need them.
     left_behind: OrphanTracker,
+    /// Names of the killed processes, by the command line that left them behind.
     killed: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl<'a> CommandMeasurement<'a> {
-    /// Measures the time of the shell, if there is one.
+    /// Creates a measurement. If there is a shell, measures the time that it takes.
     ///
     /// # Errors
     /// Fails if the shell cannot be started.
@@ -102,8 +106,8 @@ impl<'a> CommandMeasurement<'a> {
         Ok(measuring)
     }
 
-    /// Returns messages about processes that were killed, because measured commands left them
-    /// behind.
+    /// Returns messages about processes that measured commands left behind and that were therefore
+    /// killed.
     pub fn remarks_on_processes(&self) -> Vec<String> {
         let message = |(command_line, names): (&String, &BTreeSet<String>)| {
             let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
@@ -121,7 +125,7 @@ impl<'a> CommandMeasurement<'a> {
         request.strict || prepares_each_command || request.commands.len() < 2
     }
 
-    /// Returns the shell's share of every run, in seconds; 0 without a shell.
+    /// Returns the time that the shell adds to every run, in seconds; 0 without a shell.
     pub fn shell_seconds(&self) -> f64 {
         match &self.request.executor {
             CommandExecutor::Shell(_) => self.shell.real_s,
@@ -145,7 +149,7 @@ impl<'a> CommandMeasurement<'a> {
         }
         let mut runs: Vec<Vec<RunTiming>> = vec![Vec::new(); self.request.commands.len()];
         let result = self.measure_in_blocks(shuffle, observer, &mut runs);
-        // Results measured before a command failed are still valid.
+        // The runs before the failure of a command are still valid.
         let figures = self.collect_figures(&runs);
         observer.save_results(&figures, false)?;
         result?;
@@ -156,7 +160,7 @@ impl<'a> CommandMeasurement<'a> {
         Ok(figures)
     }
 
-    /// Adds the runs of all commands to `runs`.
+    /// Measures all commands in shuffled blocks, and adds their runs to `runs`.
     fn measure_in_blocks(
         &mut self,
         shuffle: &mut BlockShuffle,
@@ -232,13 +236,13 @@ impl<'a> CommandMeasurement<'a> {
         Ok(())
     }
 
-    /// Performs the first run; also returns the number of runs that fill the minimum time, within
-    /// the bounds.
+    /// Performs the first run of a command. Also returns the total number of runs: as many as fill
+    /// the minimum time, within the bounds that the user set.
     fn first_run(&mut self, number: usize) -> Result<(RunTiming, u64)> {
         let (timing, around_s) = self.timed_run(number, 0, 0)?;
         let (min_runs, max_runs) = self.request.runs;
         let total_s = timing.real_s + self.shell_seconds() + around_s;
-        // A command that takes no time would fit infinitely often.
+        // If the command takes no time, infinitely many runs would fit.
         let fitting_runs = if total_s > 0.0 {
             (self.request.min_time_s / total_s) as u64
         } else {
@@ -397,7 +401,7 @@ impl<'a> CommandMeasurement<'a> {
         Ok(None)
     }
 
-    /// Returns the times of an execution without the shell's share, but at least 0.
+    /// Subtracts the shell's time from the times of an execution. The results are at least 0.
     fn net_timing(&self, timed: &TimedExecution) -> RunTiming {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let shell = &self.shell;
@@ -437,7 +441,7 @@ fn describe_failure(status: Option<i32>, ignored: &IgnoredStatuses) -> Option<St
     }
 }
 
-/// Returns how long `sleep N` would take.
+/// Returns how long `sleep N` would take; 0 for any other command.
 fn pretended_seconds(line: &str) -> f64 {
     let seconds = line
         .strip_prefix("sleep ")
@@ -457,8 +461,9 @@ fn pretended_timing(line: &str) -> RunTiming {
     }
 }
 
-/// Returns the commands to run in each block, for the given number of runs of each: two of the
-/// command with the fewest runs, and a proportional share of the others.
+/// Distributes runs over blocks, given the number of runs of each command. A block contains about
+/// two runs of the command with the fewest runs, and a proportional number of runs of every other
+/// command. Returns the commands of each block in shuffled order.
 fn block_members(run_counts: &[u64], shuffle: &mut BlockShuffle) -> Vec<Vec<usize>> {
     let fewest = run_counts.iter().copied().min().unwrap_or(0);
     let count = (fewest / 2).max(1);

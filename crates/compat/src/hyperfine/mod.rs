@@ -1,8 +1,8 @@
-//! Drop-in for hyperfine: measures shell commands, with hyperfine's options, output and exports.
+//! Emulates hyperfine: measures shell commands, with hyperfine's options, output and exports.
 //!
-//! Decides the order of steps and the exit status: 0 if every command was measured, 1 if one failed
-//! or options contradict each other, 2 if the command line cannot be parsed. Differences from the
-//! original: `docs/reference/hyperfine.md`. Start at [`run`].
+//! Decides the order of steps and the exit status: 0 if every command was measured, 1 if a command
+//! failed or options contradict each other, 2 if the command line cannot be parsed.
+//! `docs/reference/hyperfine.md` lists the differences from the original. Start at [`run`].
 
 mod arguments;
 mod commands;
@@ -29,7 +29,7 @@ use std::path::Path;
 const TOOL: &str = "hyperfine";
 const USAGE: &str = include_str!("../usage/hyperfine.txt");
 
-/// Version of hyperfine that is emulated, as its `--version` prints it.
+/// Output of `--version`. It names the version of hyperfine that we emulate.
 const VERSION: &str = "hyperfine 1.20.0\n";
 
 /// Runs the tool; returns the exit status.
@@ -98,8 +98,8 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
     Ok(())
 }
 
-/// Rejects exports and output files of commands that would replace each other or an input of a
-/// command.
+/// Fails if an export or an output file would overwrite another one, or a file that a command
+/// reads.
 fn check_files(request: &HyperfineRequest) -> Result<()> {
     let exports = request.exports.iter().filter(|(_, file)| file != "-");
     let mut outputs: Vec<OutputFile> = exports
@@ -122,7 +122,8 @@ fn check_files(request: &HyperfineRequest) -> Result<()> {
     if let Some(input) = &request.input {
         refuse_file(&outputs, input)?;
     }
-    // Commands executed after the runs may read files that the runs have written.
+    // Only hooks that are executed before the runs are checked. Hooks after the runs may read files
+    // that the runs have written.
     let hooks_before = request.setup.iter().chain(&request.prepare);
     for command in &request.commands {
         let lines = hooks_before
@@ -135,7 +136,8 @@ fn check_files(request: &HyperfineRequest) -> Result<()> {
     Ok(())
 }
 
-/// Returns how results are shown: as requested, by default depending on standard output.
+/// Returns the style that the user requested, or by default a style that suits standard output and
+/// the terminal.
 fn output_style(request: &HyperfineRequest, console: &DropInConsole<'_>) -> OutputStyle {
     let variable = |name: &str| (console.variable)(name);
     let is_inherited = request.outputs.contains(&OutputTarget::Inherit);
@@ -173,7 +175,7 @@ impl MeasureObserver for ConsoleObserver<'_, '_> {
             let title = self.request.commands[number].table_title();
             let line = report::format_heading(number, &title, self.look);
             self.console.stdout.write_all(line.as_bytes())?;
-            // Output of the command itself must follow this line.
+            // The command may write to the same stream, and its output must follow this line.
             self.console.stdout.flush()?;
         }
         Ok(())
@@ -182,7 +184,7 @@ impl MeasureObserver for ConsoleObserver<'_, '_> {
     fn runs_completed(&mut self, done: u64, total: u64) {
         if self.has_bar {
             let end = if done == total { "\r\x1b[K" } else { "" };
-            // Progress is not essential.
+            // If progress cannot be shown, measuring continues.
             let _ = write!(self.console.stderr, "\r\x1b[K  {done} of {total} runs{end}");
         }
     }
@@ -209,7 +211,7 @@ impl MeasureObserver for ConsoleObserver<'_, '_> {
 
     fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()> {
         for (export, file) in self.request.exports.iter().filter(|(_, file)| file != "-") {
-            // Output to a pipe cannot be replaced.
+            // What a pipe has received cannot be replaced, so a pipe gets only the final results.
             if is_part && !Path::new(file).is_file() {
                 continue;
             }

@@ -1,8 +1,9 @@
 //! Shows results: a paragraph for every command, warnings, and the comparison.
 //!
-//! The paragraphs are those of hyperfine. Its comparison divides means and propagates standard
-//! deviations; here a test on the blocks decides which commands differ, unless `--strict-compat` is
-//! given. Start at [`format_paragraph`] and [`format_comparison`].
+//! The paragraphs are the same as in hyperfine, but the comparison is not. hyperfine divides means
+//! and propagates standard deviations. Here, a test on the blocks decides which commands differ.
+//! With `--strict-compat`, the comparison is the same as in hyperfine, too. Start at
+//! [`format_paragraph`] and [`format_comparison`].
 
 use crate::hyperfine::arguments::{CommandExecutor, HyperfineRequest, ResultOrder};
 use crate::hyperfine::figures::{
@@ -14,16 +15,18 @@ use speedwell_stats::test::stratified::{
 };
 use std::cmp::Ordering;
 
-/// Times below this are of the order of the shell time's variation, in seconds.
+/// A time shorter than this, in seconds, is about as small as the variation of the shell's own
+/// time.
 const SHORT_TIME_S: f64 = 5e-3;
 
-/// Scores above this are outliers: ten standard deviations of a normal distribution.
+/// A run with a higher score is an outlier. Corresponds to ten standard deviations of a normal
+/// distribution; one standard deviation is 1.4826 median absolute deviations.
 const OUTLIER_SCORE: f64 = 1.4826 * 10.0;
 
 /// Error rate of the comparison, over all commands together.
 const ALPHA: f64 = 0.05;
 
-/// Ratios within this share of 1 count as the same.
+/// Two commands count as the same if their ratio differs from 1 by less than this.
 const SAME_RATIO_TOLERANCE: f64 = 0.02;
 
 /// Terminal colors and styles.
@@ -42,7 +45,7 @@ enum TextStyle {
 #[derive(Debug, Clone, Copy)]
 pub struct ReportLook {
     pub colours: bool,
-    /// Unit of times; by default one that fits.
+    /// Unit of times; if `None`, a unit that fits the figures.
     pub unit: Option<TimeUnit>,
 }
 
@@ -271,12 +274,13 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
     text
 }
 
-/// Comparison of one command with the reference by the test.
+/// The test of one command against the reference.
 struct TestedCommand<'a> {
     title: &'a str,
     mean: f64,
-    /// `None` with too few runs.
+    /// Result of the test; `None` if there are too few runs.
     test: Option<StratifiedRank>,
+    /// Whether the compared times include the shell.
     has_shell: bool,
 }
 
@@ -301,8 +305,8 @@ fn compare_by_test(
         .iter()
         .filter_map(|row| Some(row.test.as_ref()?.p))
         .collect();
-    // All intervals use the strictest limit of Holm's correction, so that none claims more than its
-    // p value.
+    // Holm's correction tests each p value against a limit of its own. The intervals all use the
+    // strictest of these limits, so that no interval claims more than its p value.
     let limit = ALPHA / p_values.len().max(1) as f64;
     let mut adjusted = adjust_holm(&p_values).into_iter();
     let title = look.paint(&base.title, &[TextStyle::Cyan]);
@@ -322,8 +326,9 @@ fn compare_by_test(
     text
 }
 
-/// Tests one command against the reference. A command as fast as the shell has nothing left after
-/// subtracting the shell's time; if any time is 0, ratios are of times including the shell.
+/// Tests one command against the reference. If a run takes no longer than the shell alone,
+/// subtracting the shell's time leaves 0. If any time is 0, the test compares times that include
+/// the shell.
 fn test_against_reference<'a>(
     base: &CommandFigures,
     other: &'a CommandFigures,
@@ -393,7 +398,7 @@ fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) 
     format!("{shown_ratio} {range} times {word}, {verdict} {title}\n")
 }
 
-// Messages of hyperfine, which scripts may search for.
+// The following messages are worded exactly as in hyperfine. Scripts may search for them.
 
 const STRICT_SHORT: &str = "Command took less than 5 ms to complete. Note that the results might be inaccurate because hyperfine can not \
      calibrate the shell startup time much more precise than this limit. You can try to use the `-N`/`--shell=none` option \

@@ -1,7 +1,8 @@
-//! Common parts of the three drivers: streams, scripts, and the reporting of failures.
+//! Provides what the drop-ins for `run.js`, `compare.js` and `scatter.js` have in common while they
+//! measure: they follow a session, assign results to scripts, and report failures.
 //!
-//! Decides the order of messages on standard error and the exit status, but not how a result is
-//! written. Each driver owns one [`NodeDriver`] and adds its own rows.
+//! Decides the exit status and the order of messages on standard error. Each drop-in owns one
+//! [`NodeDriver`], and itself decides how to write results.
 
 use crate::arguments::ParsedArguments;
 use crate::console::{DropInConsole, EXIT_INTERRUPTED};
@@ -13,7 +14,7 @@ use speedwell_results::formats::node_csv::rows::MeasuredRate;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-/// State of a driver while it follows a session.
+/// State of a drop-in while it follows a session.
 pub struct NodeDriver<'a> {
     tool: &'static str,
     /// Output for results.
@@ -21,19 +22,23 @@ pub struct NodeDriver<'a> {
     err: &'a mut dyn Write,
     terminal: Option<Box<dyn Write + Send>>,
     progress: Option<ProgressLine>,
-    /// Maps events to scripts.
+    /// Finds the script to which an event belongs.
     pub scripts: ScriptNames,
     /// Failures so far.
     pub failures: ChildFailures,
+    /// Scripts with their numbers of cases, if known.
     planned: Vec<(String, Option<usize>)>,
+    /// Scripts with a result or a reported failure.
     reported: HashSet<String>,
+    /// Number of executions of each case: runs times variants.
     passes: usize,
     /// Whether several programs are compared.
     has_several_programs: bool,
 }
 
 impl<'a> NodeDriver<'a> {
-    /// Creates a driver that prints on `console`, with a progress line if `shows_progress`.
+    /// Creates a driver that prints on `console`. If `shows_progress` is set and the console
+    /// permits it, there is a progress line.
     pub fn new(
         tool: &'static str,
         request: &ScriptsRequest,
@@ -55,7 +60,7 @@ impl<'a> NodeDriver<'a> {
         }
     }
 
-    /// Handles what all drivers do for an event.
+    /// Does what all drop-ins do when an event arrives.
     ///
     /// # Errors
     /// Fails if a stream is closed.
@@ -163,7 +168,7 @@ impl<'a> NodeDriver<'a> {
     }
 }
 
-/// Returns the throughput samples of a run. The originals print each as a row.
+/// Returns the throughput samples of a run. The originals print one row for each sample.
 pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
     run.samples
         .iter()
@@ -174,7 +179,7 @@ pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
         })
 }
 
-/// Scripts of a request, and the slots that have started.
+/// Names of the scripts of a request, and which script each started slot executes.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptNames {
     names: Vec<String>,
@@ -197,7 +202,8 @@ impl ScriptNames {
         Some(&self.names[script])
     }
 
-    /// Returns the name of the script of a result, or the reported name if the script is unknown.
+    /// Returns the name of the script that a run executed. If the script is unknown, returns the
+    /// name that the run reports.
     pub fn script_of_run<'a>(&'a self, run: &'a Run) -> &'a str {
         self.script_of_step(Some(run.slot), &run.case.benchmark)
     }
@@ -222,7 +228,7 @@ impl ScriptNames {
     }
 }
 
-/// Exit status after a timeout: the one that `timeout(1)` uses.
+/// Exit status after a timeout. `timeout(1)` uses the same status.
 const TIMED_OUT: i32 = 124;
 
 /// Failures so far.
@@ -233,8 +239,8 @@ pub struct ChildFailures {
 }
 
 impl ChildFailures {
-    /// Records a failure and writes what happened and how to reproduce it. `names_variant` adds the
-    /// variant if there are several.
+    /// Records a failure, and writes what happened and how to reproduce it. If `names_variant` is
+    /// set, the message names the variant.
     ///
     /// # Errors
     /// Fails if `out` cannot be written.

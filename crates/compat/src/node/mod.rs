@@ -1,9 +1,9 @@
-//! Common parts of `run.js`, `compare.js` and `scatter.js` of Node.js core: their command lines,
-//! and the folder of benchmark scripts.
+//! Provides what the drop-ins for `run.js`, `compare.js` and `scatter.js` of Node.js core have in
+//! common before they measure: they parse the command line and find the benchmark scripts.
 //!
-//! Decides which scripts are selected, and the output before measuring; the originals always use
-//! the folder that they are in. Does not deal with results: `node/driver.rs` follows the session.
-//! Start at [`CommandLine::run_with`].
+//! Decides which scripts are selected, and what is printed before measuring. An original script
+//! always uses the scripts in its own folder. A drop-in has to find this folder first. Does not
+//! deal with results: `node/driver.rs` follows the session. Start at [`CommandLine::run_with`].
 
 pub mod driver;
 pub mod progress;
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 /// Rejected command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeRefusal {
-    /// Answered with this reason, which may be empty, and the usage.
+    /// The user gets this reason, which may be empty, and the usage.
     Usage(String),
-    /// Answered with this line alone.
+    /// The user gets only this line.
     Line(String),
 }
 
@@ -37,12 +37,12 @@ impl NodeRefusal {
     }
 }
 
-/// Creates a request to execute `scripts`, `usual_runs` times unless `--runs` is given.
+/// Creates a request to execute `scripts`, `default_runs` times unless `--runs` is given. `--set
+/// CPUSET=...` names the processors to which the measured processes are bound.
 ///
 /// # Errors
-/// Fails if `--runs` is not a whole number above 0 (the originals crash on 0), a `--set` is not of
-/// the form `name=value`, or the processors of `--set CPUSET=...`, to which measured processes are
-/// bound, are not a list of numbers and ranges.
+/// Fails if `--runs` is not a whole number above 0 (the originals crash on 0), if a `--set` is not
+/// of the form `name=value`, or if the processors are not a list of numbers and ranges.
 pub fn build_request(
     arguments: &ParsedArguments<'_>,
     scripts: Vec<BenchmarkScript>,
@@ -84,7 +84,7 @@ pub fn build_request(
 }
 
 fn parse_pair(argument: &str) -> Result<(String, String), NodeRefusal> {
-    // The name is the shortest nonempty prefix: in `==1` it is `=`.
+    // The name has at least one character: in `==1`, the name is `=`, and the value is `1`.
     let first_length = argument.chars().next().map_or(0, char::len_utf8);
     match argument[first_length..].find('=') {
         Some(length) if first_length > 0 => Ok((
@@ -174,11 +174,12 @@ impl CommandLine {
     }
 }
 
-/// Environment variable that names the folder if `--dir` does not.
+/// Environment variable that names the benchmark folder if `--dir` is not given.
 pub const FOLDER_VARIABLE: &str = "SPEEDWELL_BENCHMARK_DIR";
 
-/// Returns the folder given by `--dir`, else by the variable `SPEEDWELL_BENCHMARK_DIR`, else the
-/// working directory or its subfolder `benchmark`, whichever contains a `common.js`.
+/// Returns the benchmark folder: the one named by `--dir`, else the one named by the variable
+/// `SPEEDWELL_BENCHMARK_DIR`. If neither is given, it is the working directory or its subfolder
+/// `benchmark`, whichever contains a `common.js`.
 ///
 /// # Errors
 /// Fails if no such folder exists.
@@ -207,7 +208,7 @@ pub fn benchmark_folder(
         })
 }
 
-/// Returns the scripts that pass the filters, group by group in the requested order.
+/// Returns the scripts that the filters select, group by group in the requested order.
 ///
 /// # Errors
 /// Fails if a group does not exist, or no script is left.
@@ -218,7 +219,7 @@ pub fn select_scripts(
     let unreadable = |error: io::Error| {
         NodeRefusal::line(format!("cannot read '{}': {error}", folder.display()))
     };
-    // Every directory is a group, except the one for files that benchmarks read.
+    // Every folder is a group, except `fixtures`, which contains files that benchmarks read.
     let mut all_groups = sorted_entries(folder).map_err(unreadable)?;
     all_groups.retain(|name| name != "fixtures" && folder.join(name).is_dir());
     let requested: Vec<&str> = if arguments.others.contains(&"all") {
@@ -233,7 +234,7 @@ pub fn select_scripts(
                 "The \"{group}\" category does not exist."
             )));
         }
-        // A directory among the files is a script with an `index.js`.
+        // A folder among the files is a script, too; it contains an `index.js`.
         let mut files = sorted_entries(&folder.join(group)).map_err(unreadable)?;
         files.retain(|file| !file.starts_with(['.', '_']) && passes_filters(arguments, file));
         scripts.extend(files.into_iter().map(|file| BenchmarkScript {
@@ -247,7 +248,8 @@ pub fn select_scripts(
     Ok(scripts)
 }
 
-/// Whether a file name passes: any filter admits it, then any exclusion rejects it.
+/// Whether a file is selected: a filter must match its name, if there are filters, and no exclusion
+/// may match.
 fn passes_filters(arguments: &ParsedArguments<'_>, file: &str) -> bool {
     let mut filters = arguments.values("filter").peekable();
     let is_admitted = filters.peek().is_none() || filters.any(|filter| file.contains(filter));
@@ -260,7 +262,7 @@ fn passes_filters(arguments: &ParsedArguments<'_>, file: &str) -> bool {
 fn sorted_entries(path: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(path)? {
-        // A name that is not valid Unicode cannot be typed.
+        // Names that are not valid Unicode are skipped, because no one can type them.
         names.extend(entry?.file_name().into_string());
     }
     names.sort();

@@ -1,7 +1,8 @@
-//! The progress line of `compare.js`.
+//! Draws the progress line of `compare.js`.
 //!
-//! Decides its text, and when it is redrawn: at every event and every second. Does not know where
-//! events come from. Start at the test of [`NodeProgress::format_line`], which shows examples.
+//! Decides the text of the line, and when the line is redrawn: at every event and every second.
+//! Does not know where events come from. Start at the test of [`NodeProgress::format_line`], which
+//! shows examples.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -16,7 +17,7 @@ const CLEAR_LINE: &str = "\x1b[2K\x1b[1G";
 #[derive(Debug, Clone)]
 pub struct NodeProgress {
     scripts: Vec<PlannedScript>,
-    /// Passes over the cases of each script: runs times variants.
+    /// Number of executions of each case: runs times variants.
     passes: usize,
     current: usize,
     finished: bool,
@@ -31,8 +32,8 @@ struct PlannedScript {
 }
 
 impl PlannedScript {
-    /// Returns the number of passes over all cases of the script, including the fraction of the
-    /// current one.
+    /// Returns how often all cases of the script were executed, including the fraction of the
+    /// current pass over the cases.
     fn passes_done(&self) -> f64 {
         self.done as f64 / self.cases.max(1) as f64
     }
@@ -110,7 +111,8 @@ impl NodeProgress {
         } else {
             passes_done / (files * self.passes).max(1) as f64
         };
-        // Rounding errors must not push a sum below the whole number that it represents.
+        // The added number is larger than rounding errors, which must not lower a percentage of,
+        // say, 50 to 49.
         let percent = (fraction * 100.0 + 1e-9).floor();
         format!(
             "[{hours:02}:{minutes:02}:{:02}|% {percent:>3}| {} files | {} runs | {} configs]: {} ",
@@ -161,7 +163,7 @@ impl ProgressLine {
         let ticker_shared = shared.clone();
         let ticker = std::thread::spawn(move || {
             while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-                // Measuring continues if the terminal is gone.
+                // If the terminal is gone, measuring continues.
                 let _ = lock_shared(&ticker_shared).draw_line();
             }
         });
@@ -179,7 +181,7 @@ impl ProgressLine {
         let _ = shared.draw_line();
     }
 
-    /// Clears the line so that another can be printed on the same terminal.
+    /// Clears the line, so that a message can be printed in its place.
     pub fn clear(&self) {
         let _ = write!(lock_shared(&self.shared).out, "{CLEAR_LINE}");
     }
@@ -194,7 +196,7 @@ impl Drop for ProgressLine {
     }
 }
 
-/// Locks the state, even if poisoned: a panic elsewhere leaves it consistent.
+/// Locks the state, even if it is poisoned: a panic of another thread leaves the state consistent.
 fn lock_shared(shared: &Mutex<SharedProgress>) -> MutexGuard<'_, SharedProgress> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,11 @@
-//! The order in which R sorts names.
+//! Sorts names in the same order as R.
 //!
-//! Depends on the locale, as in R: C and POSIX sort by code points, all others, C.UTF-8 among them,
-//! by the Unicode collation algorithm, because R is built with ICU. The root locale's order is used
-//! for all of these: punctuation before digits before letters, and lowercase before uppercase only
-//! if nothing else differs. Letters beyond Latin-1 follow `z` by code point, which ICU does not
-//! guarantee. Start at [`TextCollation::sort_by_text`].
+//! The order depends on the locale. In the locales C and POSIX, R sorts by code points. In all
+//! others, including C.UTF-8, R uses ICU and thus the Unicode collation algorithm. For all of these
+//! locales, we use the order of the root locale: punctuation, then digits, then letters. Lowercase
+//! comes before uppercase only if strings do not differ otherwise. We sort letters beyond Latin-1
+//! after `z`, by code point; ICU may sort them differently. Start at
+//! [`TextCollation::sort_by_text`].
 
 use std::cmp::Ordering;
 
@@ -20,8 +21,9 @@ pub enum TextCollation {
 impl TextCollation {
     /// Returns the order that R would use with these environment variables.
     ///
-    /// If none is set, R uses the locale C, in which it also prints `±` as two escape sequences;
-    /// here, the order then follows a UTF-8 locale, like all other output.
+    /// If none of the variables is set, R uses the locale C, in which it also prints `±` as two
+    /// escape sequences. We use the order of a UTF-8 locale in this case, because all our output is
+    /// UTF-8.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> TextCollation {
         let locale = ["LC_ALL", "LC_COLLATE", "LANG"]
             .into_iter()
@@ -52,10 +54,11 @@ impl TextCollation {
 /// White space and punctuation in the order of the root collation (CLDR, `allkeys_CLDR.txt`).
 const BEFORE_DIGITS: &str = "\t\n\u{b}\u{c}\r\u{85} _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// Base letters of U+00C0 to U+00FF; `-` for characters without one.
+/// Base letter of each character from U+00C0 to U+00FF; `-` if there is none.
 const LATIN_1_LETTERS: &str = "AAAAAA-CEEEEIIII-NOOOOO-OUUUUY--aaaaaa-ceeeeiiii-nooooo-ouuuuy-y";
 
-/// Three levels of a string, compared one after the other, then the string itself as a tie-breaker.
+/// Sort key of a string. The three levels are compared one after the other, and finally the strings
+/// themselves.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct RootKey {
     letters: Vec<u32>,
@@ -97,7 +100,7 @@ fn base_letter(c: char) -> char {
     }
 }
 
-/// Returns the weight of a character without accent; `None` for ignored ones.
+/// Returns the weight of a character without accent; `None` if the order ignores the character.
 fn character_weight(c: char) -> Option<u32> {
     const SYMBOLS: u32 = 0x100;
     const DIGITS: u32 = 0x20_0000;
@@ -128,7 +131,7 @@ mod tests {
         texts.join(separator)
     }
 
-    /// Expected orders printed by `sort()` of R 4.2.2 under `LC_ALL=C.UTF-8`.
+    /// `sort()` of R 4.2.2 printed the expected orders under `LC_ALL=C.UTF-8`.
     #[test]
     fn outside_the_c_locale_the_order_is_that_of_r_with_icu() {
         let words = "UTF-8|utf8|utf-8|AscII|ascii|ASCII|base|Base|aB|Ab|ab|AB|ab c|a b|a_b|a-b|a.b|\

@@ -1,8 +1,9 @@
-//! The command line of an R script: prints help, rejects it, or runs it.
+//! Handles the command line of an R script: prints help, rejects an invalid command line, or runs
+//! the script.
 //!
-//! Decides what the drop-ins for `compare.R`, `scatter.R` and `bar.R` do before reading input;
-//! `r/print.rs` and `r/collation.rs` print as R does, and `r/plot.rs` draws. Start at
-//! [`RScript::run_with`].
+//! Decides what the drop-ins for `compare.R`, `scatter.R` and `bar.R` do before they read input.
+//! `r/print.rs` prints tables as R does, `r/collation.rs` sorts names, and `r/plot.rs` draws
+//! charts. Start at [`RScript::run_with`].
 
 pub mod collation;
 pub mod plot;
@@ -49,7 +50,7 @@ impl RScript {
         perform(&options, console)
     }
 
-    /// Rejects a command line for a reason, which may be empty.
+    /// Rejects a command line: prints the reason, if it is not empty, and the usage.
     ///
     /// # Errors
     /// Fails if standard error is closed.

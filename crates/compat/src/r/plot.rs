@@ -1,7 +1,8 @@
 //! Draws the charts of Node.js core's R scripts, and writes them to files.
 //!
-//! Decides what a chart shows (the same as in R, but not pixel by pixel) and the format of the
-//! file, by its extension. Does not know where the figures come from. Start at [`ChartFile`].
+//! Decides what a chart shows. A chart shows the same as in R, but its pixels may differ. The
+//! extension of a file decides its format. Does not know where the figures come from. Start at
+//! [`ChartFile`].
 
 use anyhow::{Context, Result, bail};
 use speedwell_plot::{
@@ -12,10 +13,11 @@ use std::path::PathBuf;
 
 pub use speedwell_plot::AnyChart;
 
-/// Side of an image in inches, as in R; charts with more cases than fit are larger.
+/// Side of an image in inches, as in R. An image is taller than this if its cases do not fit
+/// otherwise.
 const SIDE_INCHES: f64 = 7.0;
 
-/// Layout pixels per inch, a scale at which text is readable.
+/// Number of layout pixels per inch. Text is readable at this scale.
 const PX_PER_INCH: f64 = 100.0;
 
 /// Rendered pixels per layout pixel, so that PNG files have 300 dots per inch, as in R.
@@ -38,7 +40,7 @@ enum ImageFormat {
 }
 
 impl ChartFile {
-    /// Creates a picture whose format is given by the extension of `path`.
+    /// Creates the description of a file. The extension of `path` decides the format.
     ///
     /// # Errors
     /// Fails if the extension is neither `svg` nor `png`.
@@ -60,7 +62,7 @@ impl ChartFile {
         Ok(ChartFile { path, kind })
     }
 
-    /// Draws `chart`; returns R's message about it.
+    /// Draws `chart` and writes the file; returns the message that R prints.
     ///
     /// # Errors
     /// Fails if the chart cannot be rendered, or the file cannot be written.
@@ -122,8 +124,8 @@ pub fn box_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, &'a [f64]>>) -
     })
 }
 
-/// Draws the chart of `bar.R --plot`: a pair of bars per case; a mean is NaN for a side without
-/// values.
+/// Draws the chart of `bar.R --plot`: a pair of bars per case. The mean of a side without values is
+/// NaN, and this side has no bar.
 pub fn bar_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, f64>>) -> AnyChart {
     let bar = |name: &str, mean: f64| {
         mean.is_finite().then(|| ChartBar {

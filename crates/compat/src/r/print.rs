@@ -1,11 +1,12 @@
 //! Prints data frames as R does.
 //!
-//! Decides alignment, the wrapping of wide tables into blocks of columns, escapes and the number of
-//! rows shown. [`format_numbers`] decides how many digits a column shows: as few as give every
-//! number 7 significant ones, all with the same number of decimals, or all in scientific form if
-//! that is narrower (R's `options(digits = 7, scipen = 0)`; see `print.default` and `format`).
-//! [`RTexts`] interprets a column as `read.csv` does. Does not know what a table means. Start at
-//! [`format_data_frame`].
+//! Decides how columns are aligned, how a wide table is divided into blocks of columns, which
+//! characters are escaped, and how many rows are shown. [`format_numbers`] decides how many digits
+//! a column shows. All numbers of a column have the same number of decimals. There are only as many
+//! decimals as necessary to show each number with up to 7 significant digits. If the scientific
+//! form is narrower, all numbers have that form (R's `options(digits = 7, scipen = 0)`; see
+//! `print.default` and `format`). [`RTexts`] interprets a column as `read.csv` does. This file does
+//! not know what a table means. Start at [`format_data_frame`].
 
 use crate::r::collation::TextCollation;
 use speedwell_report::escape_controls;
@@ -37,15 +38,16 @@ impl FrameColumn {
     }
 }
 
-/// Returns how many rows R shows of a table with this many columns.
+/// Returns the maximum number of rows that R shows if a table has this many columns.
 pub fn max_rows(columns: usize) -> usize {
     MAX_PRINTED_CELLS / columns.max(1)
 }
 
-/// Formats a table: row names on the left and left-aligned, all columns right-aligned.
+/// Formats a table. Row names are on the left and left-aligned; all columns are right-aligned.
 ///
-/// Lines stay below `width` terminal columns if possible: further columns go into blocks below,
-/// each with the row names. `names` may be empty for a table without row names.
+/// Lines stay below `width` terminal columns if possible: columns that do not fit go into further
+/// blocks below. Every block repeats the row names. If `names` is empty, the table has no row
+/// names.
 pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let shown_rows = rows.min(max_rows(columns.len()));
@@ -156,11 +158,11 @@ fn display_width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// Escapes a string like R's `print`, which doubles backslashes and shows control characters, even
-/// without quotes.
+/// Escapes a string as R's `print` does: doubles backslashes, and shows control characters as
+/// escape sequences.
 fn escape_text(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c == '\\' || c.is_control()) {
-        // R leaves characters that change the writing direction unescaped.
+        // Unlike R, we also escape characters that change the writing direction.
         return escape_controls(text);
     }
     let mut out = String::with_capacity(text.len() + 8);
@@ -185,14 +187,15 @@ fn escape_text(text: &str) -> Cow<'_, str> {
 /// R's default number of significant digits.
 const SIGNIFICANT_DIGITS: usize = 7;
 
-/// Form of a number rounded to [`SIGNIFICANT_DIGITS`] significant digits.
+/// A number rounded to [`SIGNIFICANT_DIGITS`] significant digits.
 struct RoundedNumber {
     negative: bool,
     /// Power of ten of the first digit.
     exponent: i32,
     /// Number of significant digits without trailing zeros.
     digits: i32,
-    /// Whether rounding added a digit before the decimal point.
+    /// Whether rounding in scientific form adds a digit before the decimal point, but rounding in
+    /// fixed form does not.
     widened: bool,
 }
 
@@ -206,8 +209,9 @@ impl RoundedNumber {
             .bytes()
             .filter(u8::is_ascii_digit)
             .count();
-        // In fixed form the number keeps `cut` decimals, so it may stay below the power of ten to
-        // which the scientific form rounds it.
+        // Rounding to significant digits may turn a number into a power of ten: 999999.95 becomes
+        // 1e+06. In fixed form, the number is rounded to `cut` decimals at most, and may stay below
+        // this power: 999999.9.
         let cut = (SIGNIFICANT_DIGITS as i32 - exponent).max(0);
         let stays_below = 10f64.powi(exponent) - 0.5 / 10f64.powi(cut);
         RoundedNumber {
@@ -230,7 +234,8 @@ impl RoundedNumber {
     }
 }
 
-/// Formats the numbers of one column, not yet padded to a common width. `None` is R's `NA`.
+/// Formats the numbers of one column, without padding to a common width. `None` stands for R's
+/// `NA`.
 pub fn format_numbers(column: &[Option<f64>]) -> Vec<String> {
     let finite = column
         .iter()
@@ -253,7 +258,8 @@ pub fn format_numbers(column: &[Option<f64>]) -> Vec<String> {
         2
     };
     let point_width = i32::from(decimals > 0);
-    // Sign, first digit, decimal point, decimals, `e`, sign of the exponent, exponent.
+    // The parts are the sign, the first digit, the decimal point, the decimals, `e`, the sign of
+    // the exponent, and the exponent.
     let scientific_width = sign_width + 1 + point_width + decimals + 2 + exponent_digits;
     let scientific = fixed_width > scientific_width;
     let text = |number: &Option<f64>| match *number {
@@ -276,7 +282,7 @@ fn in_scientific_form(number: f64, decimals: usize) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// Distinct strings of a column, interpreted.
+/// Distinct strings of a column, interpreted as numbers if possible.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RTexts {
     /// All strings are whole numbers of at most 32 bits.
@@ -314,7 +320,7 @@ impl RTexts {
         }
     }
 
-    /// Formats the cells of a column with the strings at these indices.
+    /// Formats a column whose cells contain the strings at these indices.
     pub fn format_cells(&self, indices: &[usize]) -> Vec<String> {
         match self {
             RTexts::Integers(numbers) => indices
@@ -374,7 +380,7 @@ mod tests {
     #[test]
     fn a_line_stays_below_the_width() {
         let columns = ["a", "b", "c"].map(|name| FrameColumn::new(name, strings(&["1234"])));
-        // Name 1, columns 5 each: two columns take 11.
+        // The name takes 1 character and each column takes 5, so two columns take 11 together.
         let wide = "     a    b\nn 1234 1234\n     c\nn 1234\n";
         assert_eq!(format_data_frame(&strings(&["n"]), &columns, 12), wide);
         let narrow = format_data_frame(&strings(&["n"]), &columns, 11);

@@ -1,5 +1,5 @@
-//! Checks of power and heat, which servers and virtual machines usually do not report, and of clocks
-//! and timers.
+//! Checks power and heat, which servers and virtual machines usually do not report. Also checks
+//! clocks and timers.
 
 use crate::check::{CheckResult, CheckState};
 use crate::file_tree::FileTree;
@@ -22,7 +22,8 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     .collect()
 }
 
-/// Checks for battery operation, during which the firmware may lower frequencies at will.
+/// Checks whether the machine runs on battery. If it does, the firmware may lower frequencies at
+/// any time.
 pub(crate) fn check_battery(tree: &FileTree) -> Option<CheckResult> {
     const SUPPLIES: &str = "/sys/class/power_supply";
     let state_of = |name: &String| {
@@ -49,7 +50,7 @@ pub(crate) fn check_battery(tree: &FileTree) -> Option<CheckResult> {
     )
 }
 
-/// A temperature sensor, with the lowest temperature at which the machine is slowed down.
+/// A temperature sensor. Its limit is the lowest temperature at which the machine is slowed down.
 struct ThermalZone {
     name: String,
     now_c: f64,
@@ -63,10 +64,10 @@ impl ThermalZone {
     }
 }
 
-/// Margin in degrees below the limit at which throttling is near.
+/// If a temperature is less than this many degrees below its limit, there is a warning.
 const THROTTLING_MARGIN_C: f64 = 5.0;
 
-/// Checks the sensor nearest to its limit; if none has a limit, the hottest.
+/// Checks the sensor that is nearest to its limit; if no sensor has a limit, the hottest sensor.
 fn check_temperature(tree: &FileTree) -> Option<CheckResult> {
     let zone = thermal_zones(tree).into_iter().min_by(|a, b| {
         a.degrees_left()
@@ -108,7 +109,7 @@ fn thermal_zones(tree: &FileTree) -> Vec<ThermalZone> {
         });
         Some(ThermalZone {
             now_c: celsius(format!("{folder}/temp"))?,
-            // Firmware without a limit reports 0 or less.
+            // If there is no limit, some firmware reports 0 or less.
             limit_c: limits.filter(|&limit| limit > 0.0).reduce(f64::min),
             name: tree.read_text(format!("{folder}/type")).unwrap_or(zone),
         })
@@ -120,7 +121,8 @@ fn thermal_zones(tree: &FileTree) -> Vec<ThermalZone> {
     names.filter_map(zone).collect()
 }
 
-/// Maximum number of throttling events of a core since boot, on hardware that counts them.
+/// Returns how often the most throttled core was throttled since boot. Returns `None` on hardware
+/// that does not count this.
 pub(crate) fn throttle_count(tree: &FileTree) -> Option<u64> {
     const CPU: &str = "/sys/devices/system/cpu";
     let names = tree.list_names(CPU);
@@ -157,8 +159,8 @@ pub(super) fn clock_checks(tree: &FileTree) -> Vec<CheckResult> {
     checks
 }
 
-/// Clock sources that are read without entering the kernel; all others cost a system call or access
-/// to a slow device per reading.
+/// Clock sources that can be read without entering the kernel. With any other source, each reading
+/// costs a system call or an access to a slow device.
 const FAST_SOURCES: &[&str] = &[
     "tsc",
     "arch_sys_counter",
@@ -189,8 +191,8 @@ fn check_clock_source(tree: &FileTree) -> CheckResult {
     CheckResult::new(NAME, state, format!("'{current}'")).with_remedy(remedy)
 }
 
-/// Judges the cost of reading the clock: in fast user-space code 20 to 50 ns, with a system call
-/// hundreds.
+/// Judges the cost of reading the clock. A reading takes 20 to 50 ns in fast user-space code, and
+/// hundreds of nanoseconds with a system call.
 fn check_clock_cost(cost_ns: f64, resolution_ns: Option<u64>) -> CheckResult {
     let cost_state = match cost_ns {
         cost if cost > 1000.0 => CheckState::Bad,
@@ -234,7 +236,7 @@ fn resolution_ns() -> Option<u64> {
     u64::try_from(step.as_nanos()).ok()
 }
 
-/// Measures 50 times how late a sleep of 1 ms ends.
+/// Measures how late a sleep of 1 ms ends. Returns 50 measurements.
 fn measure_lateness_ns() -> Vec<f64> {
     const SLEEP: Duration = Duration::from_millis(1);
     let lateness_ns = |_| {
@@ -245,9 +247,9 @@ fn measure_lateness_ns() -> Vec<f64> {
     (0..50).map(lateness_ns).collect()
 }
 
-/// Judges timer lateness. The kernel may delay a timer by its slack, 50 us by default; a wake-up
-/// adds some tens of microseconds. Sample windows are delimited by such timers, so even one sleep
-/// that ends more than 2 ms late causes a warning.
+/// Judges how late timers are. The kernel may delay a timer by its slack, which is 50 us by
+/// default; waking up takes some tens of microseconds more. Such timers start and end sample
+/// windows, so even one sleep that ends more than 2 ms late causes a warning.
 fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {
     let mut sorted = late_ns.to_vec();
     let typical_us = median(&mut sorted).unwrap_or(0.0) / 1e3;

@@ -1,5 +1,5 @@
-//! Checks of limits and settings that apply to processes (address layout, counters, open files), of
-//! free disk space, and of installed tools.
+//! Checks limits and settings that apply to processes (address layout, counters, open files). Also
+//! checks free disk space and installed tools.
 
 use crate::check::{CheckResult, CheckState};
 use crate::file_tree::{FileTree, find_field};
@@ -18,8 +18,9 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     ]
 }
 
-/// Randomized layouts average out over processes. With a fixed layout, results vary less, but a
-/// lucky layout is mistaken for a property of the program (docs/why/statistics.md, "Run plan").
+/// Checks whether address layouts are randomized. If they are, their effects average out over
+/// processes. With a fixed layout, results vary less, but the effect of a lucky layout looks like a
+/// property of the program (docs/why/statistics.md, "Run plan").
 fn check_address_layout(tree: &FileTree) -> CheckResult {
     const NAME: &str = "aslr";
     const SETTING: &str = "/proc/sys/kernel/randomize_va_space";
@@ -45,13 +46,15 @@ fn check_address_layout(tree: &FileTree) -> CheckResult {
     }
 }
 
-/// Capabilities that lift the restriction, by number (`linux/capability.h`): the general one for
-/// administrators and, since Linux 5.8, a specific one.
+/// Capabilities that permit counting at any level, as bits (`linux/capability.h`). One is the
+/// general capability of administrators. The other, specific to performance counters, exists since
+/// Linux 5.8.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 
-/// Up to level 1 a user may count kernel events of their own processes, at level 2 only user-space
-/// events; from 3 on, which distributions have added, nothing.
+/// Checks what users may count in their own processes. Up to level 1, they may count events in the
+/// kernel and in user space; at level 2, only events in user space; from level 3 on, nothing. The
+/// levels above 2 exist only in some distributions.
 fn check_performance_counters(tree: &FileTree) -> CheckResult {
     const NAME: &str = "performance counters";
     let level: Option<i32> = tree.read_value("/proc/sys/kernel/perf_event_paranoid");
@@ -68,7 +71,8 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
         Some(2) => (CheckState::Warning, "allowed for user code only"),
         Some(_) => (CheckState::Warning, "not allowed"),
     };
-    // In virtual machines, software events work although the processor's own counters are missing.
+    // In a virtual machine, the processor's own counters may be missing. Software events work
+    // nevertheless.
     let has_hardware = tree
         .list_names("/sys/bus/event_source/devices")
         .iter()
@@ -82,7 +86,8 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
         .with_remedy("sudo sysctl kernel.perf_event_paranoid=1")
 }
 
-/// Every connection of a load test is an open file, on both sides.
+/// Checks the limit of open files. Every connection of a load test is an open file, both for the
+/// client and for the server.
 fn check_open_files(tree: &FileTree) -> CheckResult {
     const NAME: &str = "open files";
     const REQUIRED: u64 = 4096;
@@ -117,9 +122,9 @@ fn check_open_files(tree: &FileTree) -> CheckResult {
     CheckResult::new(NAME, state, description).with_remedy(remedy)
 }
 
-/// Checks the free space where the results file is or will be.
+/// Checks the free disk space where the results file is or will be.
 ///
-/// A sample takes 8 to 24 bytes and a run about 100, so that even long sessions stay below 1 GiB.
+/// A sample takes 8 to 24 bytes and a run about 100 bytes, so even long sessions stay below 1 GiB.
 pub fn check_free_disk(results: &Path) -> CheckResult {
     let results = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
     let existing = results.ancestors().find(|folder| folder.exists());
@@ -157,7 +162,7 @@ fn free_bytes(folder: &Path) -> Option<u64> {
     Some(statistics.f_bavail.saturating_mul(statistics.f_frsize))
 }
 
-/// Programs to look for, and how to install them on Debian and its derivatives.
+/// Each program to look for, and the command that installs it on Debian and its derivatives.
 const KNOWN_TOOLS: &[(&str, &str)] = &[
     ("node", "sudo apt install nodejs"),
     ("npm", "sudo apt install npm"),
@@ -177,8 +182,9 @@ const KNOWN_TOOLS: &[(&str, &str)] = &[
     ("perf", "sudo apt install linux-perf"),
 ];
 
-/// Runs one check per program, concurrently, because some take most of a second to print their
-/// version. A missing program is not a problem in itself: many users do not need it.
+/// Runs one check per program. The checks run concurrently, because some programs take most of a
+/// second to print their version. A missing program is not a problem in itself: many users do not
+/// need it.
 pub(super) fn toolchain_checks(tree: &FileTree, search: &OsStr) -> Vec<CheckResult> {
     let has_apt = find_executable(tree, search, "apt").is_some();
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Checks of other activity on the machine.
+//! Checks how busy the machine is with other work, and how much the duration of equal work varies.
 
 use crate::activity::{self, PressureResource};
 use crate::check::{CheckResult, CheckState};
@@ -8,7 +8,7 @@ use speedwell_model::median;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Shows the processes that use the processors.
+/// Shell command that shows the processes that use the processors.
 const SHOW_BUSY_COMMAND: &str = "ps -eo pid,pcpu,pmem,args --sort=-pcpu | head";
 
 pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
@@ -27,8 +27,9 @@ fn judge_figure(figure: f64, warning_limit: f64, bad_limit: f64) -> CheckState {
     }
 }
 
-/// The load counts tasks that run or wait. Up to a quarter of the processors is normal background
-/// activity; above three quarters the benchmark must share its processor.
+/// Checks the load, which counts the tasks that run or wait. A load of up to a quarter of the
+/// processors is normal background activity. Above three quarters, the benchmark must share its
+/// processor.
 fn check_load(tree: &FileTree) -> CheckResult {
     const NAME: &str = "load";
     let Some([now, _, _]) = activity::load_average(tree) else {
@@ -63,7 +64,8 @@ fn check_pressure(tree: &FileTree, resource: PressureResource) -> CheckResult {
     })
 }
 
-/// A share above the resolution of a comparison's interval cannot be averaged away.
+/// Checks what percentage of the time the host stole. If this percentage exceeds the smallest
+/// difference that a comparison can resolve, averaging over more runs does not help.
 fn check_steal(tree: &FileTree) -> CheckResult {
     const NAME: &str = "stolen time";
     let Some(percent) = activity::steal_percent(tree) else {
@@ -96,7 +98,8 @@ fn check_free_memory(tree: &FileTree) -> CheckResult {
         .with_remedy("ps -eo pid,pmem,rss,args --sort=-rss | head")
 }
 
-/// Accessing a swapped-out page takes a hundred thousand times longer than accessing memory.
+/// Checks whether pages are swapped out. Accessing such a page takes a hundred thousand times
+/// longer than accessing memory.
 fn check_swap(tree: &FileTree) -> CheckResult {
     const NAME: &str = "swap";
     let Some(memory) = system::memory_state(tree) else {
@@ -122,15 +125,15 @@ pub(super) fn check_noise() -> CheckResult {
     judge_noise(&measure_ns())
 }
 
-/// Measures the durations of equal work. It touches no memory and calls nothing, so that any
-/// variation comes from the machine: frequency, interrupts, other processes.
+/// Measures the durations of equal work. The work touches no memory and calls nothing, so any
+/// variation comes from the machine: from frequencies, interrupts or other processes.
 fn measure_ns() -> Vec<f64> {
     let time = |rounds: u64| {
         let start = Instant::now();
         black_box(spin_rounds(black_box(rounds)));
         start.elapsed().as_nanos() as f64
     };
-    // Use the fastest of a few attempts, the least disturbed one.
+    // Of a few attempts, the fastest is the least disturbed.
     const TRIAL: u64 = 100_000;
     let trial_ns = (0..10)
         .map(|_| time(TRIAL))
@@ -140,8 +143,8 @@ fn measure_ns() -> Vec<f64> {
     (0..MEASUREMENTS).map(|_| time(rounds)).collect()
 }
 
-/// Computes a chain of multiplications that each depend on the previous result (the generator of
-/// Knuth's MMIX), so that the processor cannot overlap or skip any.
+/// Computes a chain of multiplications (the generator of Knuth's MMIX). Each depends on the result
+/// of the previous one, so the processor can neither overlap nor skip them.
 fn spin_rounds(rounds: u64) -> u64 {
     let mut state = 1u64;
     for _ in 0..rounds {
@@ -152,9 +155,9 @@ fn spin_rounds(rounds: u64) -> u64 {
     state
 }
 
-/// With a coefficient of variation of 1 %, thirty runs per side detect a change of 0.7 %; with 5 %,
-/// one of 3.8 % (crates/stats/DERIVATIONS.md, "Power"): above that, most comparisons end
-/// unclear.
+/// Judges the coefficient of variation of the durations. At 1 %, thirty runs per side detect a
+/// change of 0.7 %; at 5 %, they detect a change of 3.8 % (crates/stats/DERIVATIONS.md, "Power").
+/// If the coefficient is above 5 %, most comparisons end unclear.
 fn judge_noise(durations_ns: &[f64]) -> CheckResult {
     let mut sorted = durations_ns.to_vec();
     let (Some(typical), Some(&fastest), Some(&slowest)) =
@@ -258,7 +261,8 @@ mod tests {
 
     #[test]
     fn the_score_is_the_coefficient_of_variation() {
-        // Mean 1 ms with deviations of 20 us on either side: a standard deviation of 20.05 us.
+        // The mean is 1 ms, and every duration deviates from it by 20 us. The standard deviation is
+        // 20.05 us.
         let uneven: Vec<f64> = (0..200)
             .map(|n| 1e6 + if n % 2 == 0 { 2e4 } else { -2e4 })
             .collect();
@@ -280,7 +284,8 @@ mod tests {
         let durations = measure_ns();
         assert_eq!(durations.len(), MEASUREMENTS);
         let fastest = durations.iter().copied().fold(f64::INFINITY, f64::min);
-        // Half or double would be another measurement; a busy machine only makes it longer.
+        // The fastest duration must be near the target. A busy machine can only make it longer, so
+        // the upper limit is generous.
         assert!(
             (TARGET_NS / 3.0..TARGET_NS * 30.0).contains(&fastest),
             "{fastest} ns"

@@ -1,8 +1,8 @@
 //! Checks the machine for sources of noise, and names the command that removes each.
 //!
-//! A check is a function that reads a tree of files, or judges values measured here, and returns a
-//! [`CheckResult`]; it is in the file of its subject under `check/` and listed in
-//! [`run_all_checks`]. Reports decide how checks are shown.
+//! A check is a function that returns a [`CheckResult`]. It reads a tree of files, or judges values
+//! that this crate measures. Each check is in the file of its subject under `check/`, and
+//! [`run_all_checks`] runs all of them. Reports decide how results are shown.
 
 mod hardware;
 mod limits;
@@ -25,7 +25,7 @@ use std::path::Path;
 /// versions.
 pub fn run_all_checks(root: &Path) -> Vec<CheckResult> {
     let tree = &FileTree::with_root(root);
-    // Read the load and measure noise before our own work increases them.
+    // Our own work increases load and noise, so load and noise are checked first.
     let load_checks = load::run_checks(tree);
     let noise = load::check_noise();
     let clock = hardware::clock_checks(tree);
@@ -69,7 +69,7 @@ mod tests {
         assert!(all.iter().all(|check| !check.found.is_empty()));
         let needs_one =
             |check: &&CheckResult| check.state >= CheckState::Warning && check.remedy.is_none();
-        // Restrictions imposed by the host of a guest are reported without a remedy.
+        // Inside a virtual machine, nothing can be done about restrictions that its host imposes.
         let helpless: Vec<&str> = all
             .iter()
             .filter(needs_one)

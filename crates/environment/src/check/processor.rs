@@ -1,4 +1,5 @@
-//! Checks of the processors: frequency, shared cores, and how many are available.
+//! Checks the processors: their frequencies, whether cores are shared, and how many processors are
+//! available.
 
 use crate::check::{CheckResult, CheckState};
 use crate::file_tree::FileTree;
@@ -15,8 +16,8 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     ]
 }
 
-/// All but two governors change the frequency during a benchmark, so that the first samples are
-/// slower and results depend on what ran before.
+/// Checks the frequency governors. All but two of them change the frequency during a benchmark. The
+/// first samples are then slower, and results depend on what ran before.
 fn check_governor(tree: &FileTree) -> CheckResult {
     const NAME: &str = "cpu governor";
     let governors = processors::governors(tree);
@@ -44,7 +45,8 @@ fn check_governor(tree: &FileTree) -> CheckResult {
     )
 }
 
-/// Turbo frequencies depend on temperature and on how many other cores are busy.
+/// Checks whether turbo is enabled. Turbo frequencies depend on the temperature, and on how many
+/// other cores are busy.
 fn check_turbo(tree: &FileTree) -> CheckResult {
     const NAME: &str = "turbo";
     match processors::turbo_state(tree) {
@@ -59,7 +61,8 @@ fn check_turbo(tree: &FileTree) -> CheckResult {
     }
 }
 
-/// Two threads of a core slow each other down by an amount that depends on their work.
+/// Checks whether two threads share a core. If they do, they slow each other down by an amount that
+/// depends on their work.
 fn check_smt(tree: &FileTree) -> CheckResult {
     const NAME: &str = "smt";
     match processors::smt_active(tree) {
@@ -70,7 +73,8 @@ fn check_smt(tree: &FileTree) -> CheckResult {
     }
 }
 
-/// A single processor must run the benchmark and everything else, including Speedwell.
+/// Checks the number of processors. If there is only one, it must run the benchmark and everything
+/// else, including Speedwell.
 fn check_processor_count(tree: &FileTree) -> CheckResult {
     const NAME: &str = "processors";
     let Some(available) = processors::available_count(tree) else {
@@ -94,8 +98,8 @@ fn check_processor_count(tree: &FileTree) -> CheckResult {
     .with_remedy(remedy)
 }
 
-/// A group that has exhausted its quota for a period is stopped until the next one, which adds
-/// pauses of up to 100 ms to the results.
+/// Checks for a quota of CPU time. If a control group has exhausted its quota for a period, the
+/// kernel stops it until the next period begins. This adds pauses of up to 100 ms to the results.
 fn check_quota(tree: &FileTree) -> CheckResult {
     const NAME: &str = "cpu quota";
     let Some(limit) = control_group::cpu_limit(tree) else {

@@ -1,11 +1,12 @@
-//! The result of a check, and its consequence for measuring. Start at [`CheckResult`].
+//! Defines the result of a check, and what the result means for measurements. Start at
+//! [`CheckResult`].
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckResult {
     /// Subject of the check: `cpu governor`, `toolchain node`.
     pub name: String,
-    /// Consequence for measuring.
+    /// What the finding means for measurements.
     pub state: CheckState,
     /// Finding, as a sentence fragment.
     pub found: String,
@@ -13,12 +14,12 @@ pub struct CheckResult {
     pub remedy: Option<String>,
 }
 
-/// Consequence of a finding for measuring.
+/// What a finding means for measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckState {
-    /// As desired.
+    /// The finding is as desired.
     Good,
-    /// Missing or not reported by the system; not a problem in itself.
+    /// Something is missing, or the system does not report it. This is not a problem in itself.
     Unknown,
     /// Results get noisier or less comparable.
     Warning,

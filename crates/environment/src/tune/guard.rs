@@ -1,9 +1,11 @@
-//! The guard: a process that restores the settings of a machine if the tuner ended, in whatever
-//! way, without doing so.
+//! Runs the guard of a tuner. The tuner is the process that changed settings of the machine. The
+//! guard is another process. It restores the settings if the tuner has ended without doing so, for
+//! whatever reason.
 //!
-//! The guard is this program, started by a hidden subcommand in its own session, with a pidfd of
-//! the tuner (pidfd_open(2)) as stdin. Nothing is changed before the guard has reported that it
-//! runs. Start at [`start_guard`], whose counterpart is [`run_guard`].
+//! The guard executes this program with a hidden subcommand, in a session (setsid(2)) of its own.
+//! Its standard input is a pidfd of the tuner (pidfd_open(2)), which shows when the tuner ends. The
+//! tuner changes nothing until the guard has reported that it is running. Start at [`start_guard`],
+//! which the tuner calls, and [`run_guard`], which the guard executes.
 
 use super::journal::TuneLock;
 use super::machine::TunableMachine;
@@ -15,11 +17,11 @@ use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Hidden subcommand.
+/// Hidden subcommand that runs the guard.
 pub const COMMAND: &str = "tune-guard";
 
-/// Starts the guard of this process. After `limit` it restores the settings even if we are still
-/// running.
+/// Starts the guard of this process. After `limit`, the guard restores the settings even if this
+/// process is still running.
 ///
 /// # Errors
 /// Fails if the guard cannot be started.
@@ -41,8 +43,9 @@ pub fn start_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<
     begin().context("cannot start the process that restores the settings, so nothing was changed")
 }
 
-/// Waits for the end of the tuner, the time limit, or a signal; then restores the settings if still
-/// necessary.
+/// Waits for the end of the tuner, the time limit, or a signal. Then restores the settings, if this
+/// is still necessary. If the settings are to stay after the end of the tuner, continues to wait
+/// for the time limit or a signal.
 ///
 /// # Errors
 /// Fails if the settings cannot be restored.

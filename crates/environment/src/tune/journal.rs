@@ -1,10 +1,10 @@
-//! The journal: records every change on disk before it is made, so that any later process can
-//! restore it.
+//! Keeps the journal of a tuner, the process that changes settings of the machine. Every change is
+//! recorded in a file before it is made, so that any later process can undo it.
 //!
-//! One process writes the journal at a time, under a lock that the kernel releases if the process
-//! dies. The journal is in a folder that a reboot clears, just as a reboot resets the settings. It
-//! is readable by everyone, because sessions record which knobs are set and usually run without
-//! root. Start at [`TuneLock::acquire`] and [`TuneJournal::restore_all`].
+//! Only one process writes the journal at a time. It holds a lock, which the kernel releases if the
+//! process dies. A reboot clears the folder of the journal, just as it resets the settings.
+//! Everyone can read the journal, because sessions record which knobs are set, and usually do not
+//! run as root. Start at [`TuneLock::acquire`] and [`TuneJournal::restore_all`].
 
 use super::knobs::TUNE_CGROUP;
 use super::machine::{SettingChange, TunableMachine, is_same};
@@ -18,7 +18,7 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 
-/// Location below the root.
+/// Folder of the journal.
 const JOURNAL_FOLDER: &str = "/run/speedwell";
 pub(crate) const JOURNAL_FILE: &str = "/run/speedwell/tune.json";
 
@@ -29,7 +29,7 @@ pub struct TuneJournal {
     pub(super) boot_id: Option<String>,
     /// Process that made the changes.
     pub(super) tuner: ProcessIdentity,
-    /// Process that restores the settings if no other does.
+    /// Process that restores the settings if no other process does.
     pub(super) guard: ProcessIdentity,
     /// Command line of the tuner.
     pub command: String,
@@ -37,7 +37,7 @@ pub struct TuneJournal {
     pub until_unix_ms: Option<i64>,
     /// Whether the settings persist after the tuner has ended.
     pub(super) stays: bool,
-    /// Knobs that have the desired settings, whether changed or not.
+    /// Knobs whose settings have the desired values, whether or not they had to be changed.
     pub knobs: Vec<String>,
     /// Settings, in the order of their changes.
     pub entries: Vec<JournalEntry>,
@@ -48,7 +48,8 @@ pub struct TuneJournal {
 pub struct JournalEntry {
     /// File of the setting.
     pub path: String,
-    /// Previous value; `None` for a control group that did not exist, and for the files in it.
+    /// Previous value; `None` if the setting is a control group that did not exist before, or a
+    /// file in such a group.
     pub old: Option<String>,
     /// New value.
     pub new: String,
@@ -72,7 +73,7 @@ pub struct RestoredSetting {
 pub enum RestoreOutcome {
     /// The setting has its previous value.
     Done,
-    /// Another process has since changed it to this value, which is kept.
+    /// Another process has changed the setting to this value in the meantime. The value is kept.
     LeftAlone(String),
     /// The setting no longer exists, e.g. for a processor that was switched off.
     Gone,
@@ -110,7 +111,7 @@ impl TuneLock<'_> {
                  sudo rm -r '{shown_path}'"
             );
         }
-        // Make it readable for other users' sessions, regardless of the umask.
+        // Sessions of other users must be able to read the folder, regardless of the umask.
         file.set_permissions(Permissions::from_mode(0o755))?;
         flock(&file, FlockOperation::LockExclusive)
             .with_context(|| format!("cannot lock '{shown_path}'"))?;
@@ -120,7 +121,7 @@ impl TuneLock<'_> {
         })
     }
 
-    /// Returns the journal; removes it instead if it is from before the last boot.
+    /// Returns the journal. If it is from before the last boot, removes it and returns `None`.
     ///
     /// # Errors
     /// Fails if the journal cannot be parsed.
@@ -185,7 +186,7 @@ impl TuneJournal {
         Ok(Some(journal))
     }
 
-    /// Reads the journal of a machine, unless it is from before the last boot.
+    /// Reads the journal of a machine. Returns `None` if the journal is from before the last boot.
     ///
     /// # Errors
     /// Fails if the journal cannot be parsed.
@@ -198,7 +199,7 @@ impl TuneJournal {
         self.tuner == ProcessIdentity::current_process()
     }
 
-    /// Whether the machine was rebooted since, which also reset the settings.
+    /// Whether the machine was rebooted after the changes. A reboot also resets the settings.
     pub(super) fn is_stale(&self, tree: &FileTree) -> bool {
         self.boot_id != boot_id(tree)
     }
@@ -240,7 +241,9 @@ impl TuneJournal {
                 outcome: entry.restore_entry(machine),
             })
             .collect();
-        // Turbo was restored before the governor, whose restoration may have changed it again.
+        // Restoring one setting may change another that was restored earlier: the governor is
+        // restored after turbo, and may change it again. Therefore every setting is checked, and
+        // written again if necessary.
         for setting in settings
             .iter_mut()
             .filter(|setting| setting.outcome == RestoreOutcome::Done)
@@ -269,7 +272,8 @@ impl TuneJournal {
         Ok(settings)
     }
 
-    /// Kills the guard. This is safe for the lock holder: the guard is waiting.
+    /// Kills the guard. The caller must hold the lock: in the meantime, the guard can only wait, so
+    /// it is not killed while it restores settings.
     pub fn dismiss_guard(&self, _lock: &TuneLock<'_>) {
         let guard = Pid::from_raw(self.guard.pid).filter(|_| self.guard.has_ended() == Some(false));
         if let Some(guard) = guard {
@@ -277,7 +281,8 @@ impl TuneJournal {
         }
     }
 
-    /// Milliseconds until the settings are restored at the latest; 0 if overdue.
+    /// Returns the maximum time until the settings are restored, in milliseconds; 0 if this time
+    /// has passed. Returns `None` if there is no time limit.
     pub fn left_ms(&self) -> Option<u64> {
         Some(u64::try_from(self.until_unix_ms? - unix_time_ms()).unwrap_or(0))
     }
@@ -301,7 +306,7 @@ impl JournalEntry {
 
     fn restore_entry(&self, machine: &TunableMachine) -> RestoreOutcome {
         let Some(old) = &self.old else {
-            // Control files in our own control group are removed with it.
+            // The control files in our own control group disappear together with the group.
             if self.path != TUNE_CGROUP || machine.current_value(TUNE_CGROUP).is_none() {
                 return RestoreOutcome::Done;
             }
@@ -315,7 +320,9 @@ impl JournalEntry {
         if is_same(&self.path, &current, old) {
             return RestoreOutcome::Done;
         }
-        // If the tuner died while writing, the value that the kernel made of it is unknown.
+        // If the setting does not have our new value either, another process has changed it. This
+        // is certain only if our own change is done: if the tuner died while writing, we do not
+        // know which value the kernel stored.
         if self.done && !is_same(&self.path, &current, &self.new) {
             return RestoreOutcome::LeftAlone(current);
         }
@@ -333,15 +340,15 @@ fn restore_outcome(machine: &TunableMachine, result: std::io::Result<()>) -> Res
     }
 }
 
-/// Moves the processes of our control group to its parent, since a nonempty group cannot be
-/// removed.
+/// Moves the processes of our control group to the parent group, because a group that contains
+/// processes cannot be removed.
 fn move_processes_up(machine: &TunableMachine) -> std::io::Result<()> {
     let file = format!("{TUNE_CGROUP}/cgroup.procs");
     let parent = "/sys/fs/cgroup/cgroup.procs";
     let processes = machine.tree.read_text(file).unwrap_or_default();
     for process in processes.lines() {
         match machine.write_setting(parent, SettingChange::Value(process)) {
-            // The process has ended.
+            // This error means that the process has ended.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
             result => result?,
         }

@@ -1,8 +1,8 @@
-//! The knobs: settings of a machine that `tune` may change, their desired values, and their
-//! purpose.
+//! Lists the knobs of `tune`: settings of a machine that it may change, with their desired values
+//! and their purpose.
 //!
-//! A knob specifies desired values; `mod.rs` decides whether they differ from the current ones and
-//! whether the kernel accepts them. Knobs are applied in the order of the list: activating a
+//! A knob specifies desired values. `mod.rs` decides whether they differ from the current values
+//! and whether the kernel accepts them. The order in which knobs are applied matters: activating a
 //! governor may change the turbo setting (Intel's driver does), and the maximum frequency is known
 //! only once turbo is off. Start at [`KNOBS`].
 
@@ -12,25 +12,26 @@ use std::collections::BTreeSet;
 
 const CPU: &str = "/sys/devices/system/cpu";
 const KERNEL: &str = "/proc/sys/kernel";
-/// Root of the version 2 control groups, and the group that `tune` creates.
+/// Root folder of the version 2 control groups.
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
+/// The control group that `tune` creates.
 pub(super) const TUNE_CGROUP: &str = "/sys/fs/cgroup/speedwell";
 
 /// A request to `tune`.
 #[derive(Debug, Clone, Default)]
 pub struct TuneRequest {
-    /// Names of knobs; if empty, the default ones.
+    /// Names of the requested knobs; an empty list requests the default knobs.
     pub knobs: Vec<String>,
-    /// Processors reserved for measuring; the others are for everything else.
+    /// Processors reserved for measuring; everything else runs on the other processors.
     pub cpus: Option<Vec<u32>>,
-    /// Whether a command is started to which the settings apply.
+    /// Whether `tune` also starts a command, which then runs with the changed settings.
     pub has_command: bool,
     /// Whether to stop services that counteract a knob.
     pub stops_services: bool,
 }
 
 impl TuneRequest {
-    /// Whether a knob was named, or is a default one if none was named.
+    /// Whether the request names the knob. A request without names includes the default knobs.
     pub(super) fn includes_knob(&self, knob: &TuneKnob) -> bool {
         if self.knobs.is_empty() {
             knob.is_usual
@@ -51,7 +52,8 @@ pub struct TuneKnob {
     pub name: &'static str,
     /// Effect of the knob.
     pub effect: &'static str,
-    /// Whether it is applied by default. The others take something away that users may miss.
+    /// Whether the knob is applied by default. The other knobs take something away that users may
+    /// miss.
     pub is_usual: bool,
     /// Determines the settings of the knob and their desired values.
     pub(super) find:
@@ -69,9 +71,9 @@ pub(super) struct DesiredSetting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DesiredValue {
     Text(String),
-    /// The value of another setting at the time of the change.
+    /// The value that the setting at this path has at the time of the change.
     SameAs(String),
-    /// The path is a control group to create.
+    /// No value: the path is a control group, which must be created.
     Group,
 }
 
@@ -80,7 +82,7 @@ pub(super) enum DesiredValue {
 pub(super) enum MissingReason {
     /// A required option is missing.
     Option(&'static str),
-    /// There is nothing to change on this machine.
+    /// The knob cannot change anything on this machine, for the given reason.
     Here(String),
 }
 
@@ -182,8 +184,8 @@ pub const KNOBS: [TuneKnob; 14] = [
         name: "priority",
         effect: "the command has priority over ordinary work (nice -10)",
         is_usual: true,
-        // Not a setting of the machine: the tuner raises its own priority, and the command inherits
-        // it.
+        // This knob changes no setting of the machine: the tuner raises its own priority, and the
+        // command inherits the priority.
         find: |_, request| needs_command(request).map(|()| Vec::new()),
     },
 ];
@@ -207,7 +209,7 @@ fn missing_here<T>(note: impl Into<String>) -> Result<T, MissingReason> {
     Err(MissingReason::Here(note.into()))
 }
 
-/// Keeps the settings that exist.
+/// Returns the desired settings that exist on the machine; it is an error if none exists.
 fn existing_settings(
     machine: &TunableMachine,
     desired: Vec<DesiredSetting>,
@@ -234,8 +236,8 @@ pub(super) fn online_cpus(machine: &TunableMachine) -> Vec<u32> {
     parse_cpu_list(&list.unwrap_or_default())
 }
 
-/// Returns a file for every frequency policy with a processor online. A policy covers one or more
-/// processors; if the driver has none, each processor has its own files.
+/// Returns the setting `file` of every frequency policy that has an online processor. A policy
+/// covers one or more processors; if the driver has no policies, each processor has its own files.
 fn policy_settings(
     machine: &TunableMachine,
     file: &str,
@@ -272,7 +274,8 @@ fn turbo_setting(
     machine: &TunableMachine,
     _: &TuneRequest,
 ) -> Result<Vec<DesiredSetting>, MissingReason> {
-    // Intel's own driver has a separate switch, which makes the generic one ineffective.
+    // Intel's driver has a switch of its own, and the generic switch has no effect with that
+    // driver.
     single_setting(machine, &format!("{CPU}/intel_pstate/no_turbo"), "1")
         .or_else(|_| single_setting(machine, &format!("{CPU}/cpufreq/boost"), "0"))
 }
@@ -296,8 +299,8 @@ fn minimum_frequency(
     })
 }
 
-/// With `--cpus`, switches off only the siblings of these processors; otherwise keeps one thread
-/// per core. The first processor cannot be switched off.
+/// With `--cpus`, switches off only the threads that share a core with one of these processors;
+/// without `--cpus`, keeps one thread per core. The first processor cannot be switched off.
 fn smt_settings(
     machine: &TunableMachine,
     request: &TuneRequest,
@@ -360,7 +363,7 @@ fn needs_command(request: &TuneRequest) -> Result<(), MissingReason> {
 
 const NEEDS_CPUS: MissingReason = MissingReason::Option("--cpus CPUS");
 
-/// The service that moves interrupts.
+/// The service that distributes interrupts over all processors.
 const IRQ_BALANCER: &str = "service:irqbalance";
 
 fn interrupt_settings(
@@ -377,7 +380,8 @@ fn interrupt_settings(
     let list = format_cpu_list(&others);
     let names = machine.tree.list_names("/proc/irq");
     let interrupts = names.iter().filter(|name| name.parse::<u32>().is_ok());
-    // First in the list, so that it is restarted last.
+    // Settings are restored in reverse order. The service comes first here, so that it is restarted
+    // last.
     let balancer = desired_text(IRQ_BALANCER, "inactive");
     let mut wishes: Vec<DesiredSetting> = request
         .stops_services
@@ -396,7 +400,8 @@ fn interrupt_settings(
     existing_settings(machine, wishes)
 }
 
-/// Formats a set of processors in hexadecimal, in groups of eight digits, as the kernel expects.
+/// Formats a set of processors as the kernel expects: a hexadecimal bit mask in groups of eight
+/// digits.
 fn cpu_mask(cpus: &[u32]) -> String {
     let word_count = cpus.iter().max().map_or(1, |max| max / 32 + 1);
     let word = |index: u32| {
@@ -436,7 +441,7 @@ fn own_cpu_settings(
         },
         desired_text(file("cpuset.cpus"), &format_cpu_list(reserved)),
     ];
-    // Memory of another node is slower, and the amount used varies from run to run.
+    // Memory of another node is slower, and how much of such memory is used varies from run to run.
     let nodes = memory_nodes(machine, reserved);
     let is_divided = machine.tree.read_text("/sys/devices/system/node/online");
     if is_divided.is_some_and(|list| parse_cpu_list(&list).len() > 1) && !nodes.is_empty() {
@@ -446,7 +451,8 @@ fn own_cpu_settings(
     Ok(wishes)
 }
 
-/// Control file that determines how far a group's processors are exclusive.
+/// Control file that determines whether a group has its processors to itself, and whether the
+/// scheduler still balances load over them.
 pub(super) const PARTITION_FILE: &str = "cpuset.cpus.partition";
 
 /// Returns the memory nodes of these processors.

@@ -1,11 +1,11 @@
-//! The machine as seen and changed by `tune`; [`TunableMachine::write_setting`] is the only
-//! function in this program that writes a setting.
+//! Reads and changes the settings of a machine for `tune`. [`TunableMachine::write_setting`] is the
+//! only function in this program that writes a setting.
 //!
 //! A setting is a kernel file with one value. The kernel often shows more than it accepts
 //! (`always [madvise] never`) or uses another notation, so values are compared in the form returned
-//! by [`TunableMachine::current_value`]. With a root other than `/`, no kernel responds: the file
-//! `answers` defines simulated responses, and the tuner can be killed at a given step, to test its
-//! robustness.
+//! by [`TunableMachine::current_value`]. If the root is a folder other than `/`, the machine is
+//! simulated: the file `answers` in the folder defines how its kernel responds. To test the
+//! robustness of the tuner, a simulated machine can also kill the tuner at a given step.
 
 use crate::file_tree::FileTree;
 use crate::processors::{format_cpu_list, parse_cpu_list};
@@ -40,17 +40,17 @@ struct SimulatedAnswer {
 enum SimulatedResponse {
     /// The write fails.
     Error(Errno),
-    /// This value is rejected.
+    /// The kernel rejects this value.
     Refuses(String),
-    /// The file then contains another value.
+    /// After a write, the file contains this value instead of the written one.
     Holds(String),
-    /// Another file changes, too.
+    /// A write also changes another file, given by its path and its new value.
     Also(String, String),
 }
 
 impl TunableMachine {
-    /// This machine (`/`), or a folder that simulates one. In the latter case, `dies_at` is the
-    /// step at which this process is killed.
+    /// Opens this machine (`/`) or a folder that simulates a machine. On a simulated machine, this
+    /// process is killed at the step `dies_at`.
     ///
     /// # Errors
     /// Fails if the folder's `answers` cannot be parsed.
@@ -107,8 +107,8 @@ impl TunableMachine {
         }
     }
 
-    /// Returns the value of a setting, in the form in which it is written; `None` if it does not
-    /// exist.
+    /// Returns the value of a setting in the form that the kernel accepts; `None` if the setting
+    /// does not exist.
     pub(super) fn current_value(&self, path: &str) -> Option<String> {
         if let Some(service) = self.service_name(path) {
             let answer = Command::new("systemctl")
@@ -146,7 +146,7 @@ impl TunableMachine {
         Ok(())
     }
 
-    /// Changes a setting; the only place in this program that does so.
+    /// Changes a setting. No other function in this program does so.
     ///
     /// # Errors
     /// Fails with the kernel's error.
@@ -169,12 +169,14 @@ impl TunableMachine {
                     _ => value,
                 };
                 let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
-                // Write in one call, as the kernel takes one value per call; an empty write would
-                // not reach it.
+                // The kernel takes one value per call of write(2), so the value is written in one
+                // call. A write of an empty value would not reach the kernel, so a newline is added
+                // to the value.
                 file.write_all(format!("{written_value}\n").as_bytes())?;
             }
             SettingChange::Make => fs::create_dir(file)?,
-            // Files in a simulated group do not disappear with it.
+            // On a real machine, the kernel's files in a group disappear with its folder; in a
+            // simulated group, they must be removed.
             SettingChange::Remove if self.is_rehearsal() => return fs::remove_dir_all(file),
             SettingChange::Remove => return fs::remove_dir(file),
         }
@@ -187,14 +189,14 @@ impl TunableMachine {
         Ok(())
     }
 
-    /// Returns the service that a setting stands for; `None` on a simulated machine, which has a file
-    /// instead.
+    /// Returns the service whose state a setting represents; `None` if the setting is a file. On a
+    /// simulated machine, all settings are files.
     fn service_name<'p>(&self, path: &'p str) -> Option<&'p str> {
         path.strip_prefix(SERVICE_PREFIX)
             .filter(|_| !self.is_rehearsal())
     }
 
-    /// A point at which the tuner may be killed by a test.
+    /// Kills this process if a test requested its death at this step.
     pub(super) fn test_step(&self) {
         let Some(steps_left) = &self.steps_left else {
             return;
@@ -274,7 +276,7 @@ fn to_input_form(path: &str, kernel_value: &str) -> String {
         "smp_affinity_list" | "cpuset.cpus" | "cpuset.mems" => {
             format_cpu_list(&parse_cpu_list(kernel_value))
         }
-        // Reading lists the enabled controllers; writing takes changes, such as `+cpuset`.
+        // The kernel shows a list of enabled controllers, but accepts changes such as `+cpuset`.
         "cgroup.subtree_control" => {
             let is_on = kernel_value
                 .split(' ')

@@ -1,9 +1,9 @@
-//! Changes settings of a machine so that it measures with less noise, and restores them.
+//! Changes settings of a machine to reduce the noise of measurements, and restores the settings.
 //!
-//! The only part of this program that writes to the machine. [`plan()`] determines what each knob
-//! (`knobs.rs`) would change; [`TunePlan::apply`] makes the changes, each recorded in the journal
-//! (`journal.rs`) first; a guard (`guard.rs`) restores everything if the tuner cannot. All writes
-//! go through one function (`machine.rs`).
+//! This is the only part of the program that writes to the machine. [`plan()`] determines what each
+//! knob (`knobs.rs`) would change. [`TunePlan::apply`] makes the changes, and records each one in
+//! the journal (`journal.rs`) before making it. A guard (`guard.rs`) restores everything if the
+//! tuner cannot. All writes go through one function (`machine.rs`).
 
 pub mod guard;
 mod journal;
@@ -30,7 +30,8 @@ use rustix::process::setpriority_process;
 use speedwell_process::{ProcessIdentity, unix_time_ms};
 use std::time::Duration;
 
-/// State of a knob on this machine: what it would change or has changed, or why it cannot.
+/// State of a knob on this machine: what the knob would change or has changed, or why it cannot
+/// change anything.
 #[derive(Debug)]
 pub struct KnobState {
     /// The knob.
@@ -39,7 +40,7 @@ pub struct KnobState {
     pub outcome: KnobOutcome,
     /// Additional information, such as a refusal or a requirement.
     pub note: String,
-    /// Its settings on this machine.
+    /// Settings of the knob on this machine.
     pub settings: Vec<KnobSetting>,
     refusal: String,
 }
@@ -47,11 +48,11 @@ pub struct KnobState {
 /// State of a knob or a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobOutcome {
-    /// To be changed.
+    /// Will be changed.
     Planned,
-    /// It was changed.
+    /// Was changed.
     Set,
-    /// Already had the desired value.
+    /// Already has the desired value.
     Already,
     /// Changed only on request.
     OnRequest,
@@ -73,10 +74,11 @@ pub struct KnobSetting {
     value: DesiredValue,
 }
 
-/// Planned changes of a machine, and the values at planning time.
+/// Planned changes of a machine, and the values of its settings when the changes were planned.
 #[derive(Debug)]
 pub struct TunePlan {
-    /// The named knobs, or all, in the order in which they are applied.
+    /// The knobs named in the request, or all knobs if it names none, in the order in which they
+    /// are applied.
     pub knobs: Vec<KnobState>,
 }
 
@@ -214,7 +216,7 @@ impl TunePlan {
         self.has_setting_in(&[KnobOutcome::Planned])
     }
 
-    /// Whether some setting has, or will have, its desired value.
+    /// Whether at least one setting has, or will have, its desired value.
     pub fn has_effect(&self) -> bool {
         self.has_setting_in(&[KnobOutcome::Planned, KnobOutcome::Set, KnobOutcome::Already])
     }
@@ -224,8 +226,8 @@ impl TunePlan {
         settings.any(|setting| outcomes.contains(&setting.outcome))
     }
 
-    /// Changes the settings. `stays` makes them outlive this process; `limit` is the time limit of
-    /// the guard.
+    /// Changes the settings. With `stays`, the changes outlive this process; after `limit`, the
+    /// guard restores the previous values in any case.
     ///
     /// # Errors
     /// Fails if the journal cannot be written; the guard then restores earlier changes.
@@ -258,8 +260,8 @@ impl TunePlan {
         lock.save_journal(&journal)
     }
 
-    /// Moves this process to the processors reserved for it, if any; its child processes inherit
-    /// them.
+    /// Moves this process to the reserved processors, if there are any. Its child processes then
+    /// run on these processors, too.
     ///
     /// # Errors
     /// Fails if the kernel refuses.
@@ -301,7 +303,8 @@ impl KnobState {
             setting.after = setting.value.current_text(machine);
             let mut changed = change_setting(lock, journal, setting)?;
             if changed.is_err() && setting.path.ends_with(PARTITION_FILE) {
-                // Fallback: exclusive processors, which the scheduler still balances.
+                // As a fallback, request exclusive processors over which the scheduler still
+                // balances load.
                 setting.after = "root".to_owned();
                 changed = change_setting(lock, journal, setting)?.or(changed);
             }
@@ -329,7 +332,8 @@ impl KnobState {
     }
 }
 
-/// Above ordinary processes, below what the kernel needs (setpriority(2)).
+/// Nice value of the command (setpriority(2)). The command comes before ordinary processes, but
+/// after what the kernel needs.
 const COMMAND_PRIORITY: i32 = -10;
 
 /// Changes a setting: records it in the journal, writes it, and records the outcome. The inner
@@ -361,8 +365,8 @@ fn change_setting(
         if let Some(before) = &setting.before
             && machine.current_value(&setting.path).as_ref() != Some(before)
         {
-            // The kernel set a value other than the desired one. If that cannot be undone either, a journal
-            // entry would not help.
+            // The kernel set a value other than the desired one. If the previous value cannot be
+            // written either, a journal entry would not help.
             let _ = machine.write_setting(&setting.path, SettingChange::Value(before));
         }
         journal.entries.pop();
@@ -400,7 +404,8 @@ fn read_back_mismatch(machine: &TunableMachine, setting: &mut KnobSetting) -> Op
     ))
 }
 
-/// Returns the current changes of a machine and who made them; `None` if there are none.
+/// Returns the changes of a machine that are in effect, and the process that made them; `None` if
+/// nothing is changed.
 ///
 /// # Errors
 /// Fails if the journal cannot be parsed.
@@ -417,7 +422,7 @@ pub(super) fn list_changed_knobs(tree: &FileTree) -> Option<String> {
 /// Checks that these processors can be reserved.
 ///
 /// # Errors
-/// Fails if one of them is not online, or no other processor would remain.
+/// Fails if one of the processors is not online, or if no other processor would remain.
 pub fn check_cpus(machine: &TunableMachine, cpus: &[u32]) -> Result<()> {
     let online = online_cpus(machine);
     let list = format_cpu_list(&online);
@@ -433,7 +438,7 @@ pub fn check_cpus(machine: &TunableMachine, cpus: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// Warnings about what counteracts the settings of a plan.
+/// Returns warnings about what counteracts the settings of a plan.
 pub fn plan_warnings(machine: &TunableMachine, plan: &TunePlan) -> Vec<String> {
     let tree = &machine.tree;
     let moves_interrupts = |knob: &KnobState| {
@@ -469,7 +474,8 @@ pub fn plan_warnings(machine: &TunableMachine, plan: &TunePlan) -> Vec<String> {
     warnings
 }
 
-/// Thermal throttling, a threat to results that tuning cannot prevent.
+/// The number of times that a core was throttled because of its temperature. Throttling threatens
+/// results, and tuning cannot prevent it.
 #[derive(Debug, Clone, Copy)]
 pub struct ThrottleCount(Option<u64>);
 

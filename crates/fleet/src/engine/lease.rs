@@ -1,9 +1,9 @@
-//! Allocates Slurm machines for all roles of an experiment at once: one heterogeneous job with a
-//! component per role, all or nothing. The job ends with the process that requested it, even if
-//! that process is killed: a guard shell cancels the job at the end of its input, even while the
-//! job is still queued.
+//! Allocates Slurm machines for all roles of an experiment at once, or for none. To do so, it
+//! requests one heterogeneous job with a component for each role. The job ends when the process
+//! that requested it ends or is killed. A guard shell then reaches the end of its input and cancels
+//! the job, even if the job is still queued.
 //!
-//! Connections to the machines are steps of the job, which share its resources. Start at
+//! Connections to the machines are steps of this job: all steps share its resources. Start at
 //! [`SlurmEngine::acquire_lease`].
 
 use super::SlurmEngine;
@@ -19,9 +19,9 @@ use std::process::{Child, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Runs `$@` until the input ends, then terminates it, and exits with its status. One signal
-/// removes a queued job; one that arrives while the job starts may be lost, so the signal is
-/// repeated.
+/// Runs the command `$@`, terminates it when the input ends, and exits with the command's status.
+/// One signal removes a queued job, but a signal that arrives while the job starts may be lost. The
+/// signal is therefore repeated.
 const GUARD_SCRIPT: &str = r#"exec 3<&0 </dev/null
 "$@" 3<&- &
 job=$!
@@ -35,7 +35,7 @@ exit "$code""#;
 const HOLD_COMMAND: [&str; 2] = ["sleep", "2147483647"];
 /// Interval between queries of the queue: initial and maximum.
 const POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
-/// How long to wait for the job to end before leaving it to the guard.
+/// How long to wait for the job to end. After that, the guard keeps terminating the job by itself.
 const END_GRACE: Duration = Duration::from_secs(30);
 
 /// Machines needed by one role of an experiment.
@@ -43,7 +43,7 @@ const END_GRACE: Duration = Duration::from_secs(30);
 pub struct LeaseComponent {
     /// Number of machines.
     pub machines: u32,
-    /// Machines to use; any if empty.
+    /// Machines to use; if empty, Slurm chooses them.
     pub named_nodes: Vec<String>,
     /// Machines to avoid.
     pub excluded_nodes: Vec<String>,
@@ -54,7 +54,7 @@ pub struct LeaseComponent {
 pub struct AllocationLease {
     /// The job.
     pub allocation: MachineAllocation,
-    /// Addresses at which other machines reach these, according to Slurm.
+    /// For each machine, by name, the address at which other machines reach it, according to Slurm.
     pub addresses: BTreeMap<String, IpAddr>,
     _guard: SallocGuard,
 }
@@ -68,7 +68,7 @@ struct SallocGuard {
 }
 
 impl AllocationLease {
-    /// The machines of a component.
+    /// Returns the names of the machines of a component.
     pub fn machines(&self, component: u32) -> impl Iterator<Item = &str> {
         let components = self.allocation.components.iter();
         components
@@ -165,8 +165,8 @@ impl SlurmEngine {
         let mut command = self.slurm_command("/bin/sh");
         command.args(arguments).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::piped());
-        // Own process group: Ctrl-C must reach us only; the guard is notified by the end of its
-        // input.
+        // The guard gets its own process group, because Ctrl-C must reach only us. The end of its
+        // input tells the guard to cancel the job.
         let mut shell = command.process_group(0).spawn()?;
         let stderr_reader = shell.stderr.take().map(|mut stderr| {
             thread::spawn(move || {
@@ -183,7 +183,7 @@ impl SlurmEngine {
         })
     }
 
-    /// salloc options for one role: whole machines, as for every job.
+    /// Returns the options of salloc for one role. The role gets whole machines, as every job does.
     fn component_options(&self, component: &LeaseComponent) -> Vec<String> {
         let mut options = vec![
             format!("--nodes={}", component.machines),
@@ -199,7 +199,7 @@ impl SlurmEngine {
         options
     }
 
-    /// The job's rows in the queue: `NUMBER+COMPONENT|STATE|NODES|REASON`.
+    /// Returns the job's rows in the queue, in the form `NUMBER+COMPONENT|STATE|NODES|REASON`.
     fn query_queue(&self, name: &str) -> Result<String> {
         let mut squeue = self.slurm_command("squeue");
         squeue.args(["-h", "--me", "-o", "%i|%T|%N|%r"]);
@@ -217,7 +217,8 @@ impl SlurmEngine {
         Ok(parse_addresses(&output))
     }
 
-    /// srun options for a step on a machine of the allocation; `None` for other machines.
+    /// Returns the options of srun for a step on a machine of the allocation; `None` for other
+    /// machines.
     pub(super) fn step_options(&self, machine: &str) -> Option<Vec<String>> {
         let allocation = self.allocation.as_ref()?;
         let mut components = allocation.components.iter();
@@ -256,7 +257,7 @@ impl SlurmEngine {
     }
 }
 
-/// Job number and nodes of each component, once all components are running.
+/// Returns the job number and nodes of each component; `None` until all components are running.
 fn granted_components(queue: &str, expected: usize) -> Option<Vec<(String, String)>> {
     let mut components: BTreeMap<usize, (String, String)> = BTreeMap::new();
     for row in queue.lines() {
@@ -272,13 +273,15 @@ fn granted_components(queue: &str, expected: usize) -> Option<Vec<(String, Strin
     (components.len() == expected).then(|| components.into_values().collect())
 }
 
-/// Whether the job holds or waits for machines. A completing job is already giving them back.
+/// Whether the job holds or waits for machines. A completing job is already giving its machines
+/// back.
 fn is_active(queue: &str) -> bool {
     let mut states = queue.lines().filter_map(|row| row.split('|').nth(1));
     states.any(|state| state.trim() != "COMPLETING")
 }
 
-/// Describes a job by its rows: number, state, and why it has not started.
+/// Describes a job from its rows in the queue: its number, its state, and why it has not started.
+/// Returns `None` if there are no rows.
 fn describe_queue_state(queue: &str) -> Option<String> {
     let first_row: Vec<&str> = queue
         .lines()
@@ -297,7 +300,7 @@ fn describe_queue_state(queue: &str) -> Option<String> {
     Some(format!("job {job}: {state}{reason_clause}"))
 }
 
-/// Returns Slurm's reason why a job has not started; empty while it is unknown.
+/// Returns Slurm's reason why a job has not started; empty while the reason is unknown.
 fn pending_reason(queue: &str) -> &str {
     let mut reasons = queue
         .lines()
@@ -321,7 +324,8 @@ fn parse_addresses(output: &str) -> BTreeMap<String, IpAddr> {
             .ok()?
             .map(|address| address.ip())
             .collect();
-        // A machine may resolve its own name to a loopback address, which others cannot use.
+        // A machine may resolve its own name to a loopback address, which other machines cannot
+        // use.
         let external = addresses.iter().find(|address| !address.is_loopback());
         Some((name, *external.or(addresses.first())?))
     };
@@ -407,7 +411,7 @@ mod tests {
         );
     }
 
-    /// The guard with `script` in place of salloc.
+    /// Starts the guard with `script` in place of salloc.
     fn start_guarded(script: &str) -> SallocGuard {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", GUARD_SCRIPT, "sh", "/bin/sh", "-c", script]);
@@ -431,7 +435,7 @@ mod tests {
         let begin = Instant::now();
         drop(guard);
         assert!(begin.elapsed() < END_GRACE, "it was ended");
-        // Nothing holds its output open any more.
+        // No process holds the guard's output open any more.
         let mut rest = String::new();
         output.read_to_string(&mut rest).expect("it ends");
         let mut guard = start_guarded("exit 3");

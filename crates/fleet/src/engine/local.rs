@@ -1,6 +1,6 @@
-//! The local machine as a fleet, for trying out distributed sessions and for testing everything
-//! except the transport: workers are child processes. Even under several names there is only one
-//! machine, and its lock serializes the workers.
+//! Uses the local machine as a fleet, for trying out distributed sessions and for testing
+//! everything except the transport. Workers are processes on this machine. The fleet may have
+//! several names for this machine, but its lock still serializes the workers.
 
 use super::{FleetMachine, JobId, JobState, SubmittedJob, TaskBatch};
 use crate::detached::{self, SHARD_SUBCOMMAND};
@@ -11,10 +11,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How long a detached worker may take to exit.
+/// How long a detached worker may take to exit before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Workers as processes on this machine.
+/// An engine whose workers are processes on this machine.
 #[derive(Debug, Default)]
 pub struct LocalEngine {
     machines: Vec<FleetMachine>,
@@ -92,8 +92,8 @@ impl LocalEngine {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Own process group: Ctrl-C must reach us only; the other end is notified over the
-        // connection.
+        // The child gets its own process group, because Ctrl-C must reach only us. We notify the
+        // other end over the connection.
         let child = command.process_group(0).spawn();
         child.with_context(|| format!("cannot start '{program}'"))
     }
@@ -109,7 +109,7 @@ impl LocalEngine {
 }
 
 impl Drop for LocalEngine {
-    /// Ends all workers: none outlives its coordinator.
+    /// Ends all workers that are not detached: they must not outlive their coordinator.
     fn drop(&mut self) {
         for child in self.jobs.values_mut() {
             if !matches!(child.try_wait(), Ok(Some(_))) {
@@ -132,7 +132,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    /// A fleet with one machine `here`, on which `bin/speedwell` is this script.
+    /// Returns a fleet with one machine `here`, on which `bin/speedwell` is this script.
     fn fleet(folder: &Path, script: &str) -> FleetEngine {
         std::fs::create_dir(folder.join("bin")).unwrap();
         let program = folder.join("bin/speedwell");
@@ -211,7 +211,7 @@ mod tests {
             (folder, engine, job)
         };
         let (earlier, mut ours) = (begun(), begun());
-        // ID of the first job in earlier versions.
+        // Earlier versions of this program gave this ID to their first job.
         let first = crate::JobId("0".to_owned());
         let states = ours.1.job_states(&[earlier.2, ours.2, first]).unwrap();
         let gone = JobState::Ended(None);

@@ -1,6 +1,6 @@
-//! The operations common to all engines: list machines, submit, query and cancel work, connect to a
-//! machine, and lease several machines at once where there is a scheduler. The content of the work,
-//! its output and its outcome are decided elsewhere.
+//! Defines the operations common to all engines: list machines, submit, query and cancel work,
+//! connect to a machine, and lease several machines at once where there is a scheduler. Other
+//! modules decide what the work is, and judge its output and outcome.
 
 mod lease;
 mod local;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout};
 use std::time::Duration;
 
-/// Provides machines.
+/// Provides the machines of a fleet, and connections to them.
 #[derive(Debug)]
 pub enum FleetEngine {
     /// The local machine under one or more names; no transport.
@@ -31,7 +31,7 @@ pub enum FleetEngine {
     Slurm(SlurmEngine),
 }
 
-/// Fleet folder on machines for which the file configures none.
+/// Fleet folder on machines for which the fleet file configures no folder.
 const DEFAULT_FOLDER: &str = "/var/tmp/speedwell";
 
 /// A machine of the fleet.
@@ -45,7 +45,7 @@ pub struct FleetMachine {
     pub state: MachineState,
     /// Our folder on the machine.
     pub folder: PathBuf,
-    /// Program to use there instead of the bundled one.
+    /// Program to use on the machine instead of the one that we would send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary: Option<PathBuf>,
 }
@@ -67,11 +67,11 @@ pub enum MachineState {
 pub struct TaskBatch {
     /// Name of the machine.
     pub machine: String,
-    /// The session's folder there, which contains the program as `bin/speedwell`.
+    /// The session's folder on the machine, which contains the program as `bin/speedwell`.
     pub folder: PathBuf,
     /// The tasks.
     pub tasks: Vec<ShardTask>,
-    /// Whether the worker outlives us. Slurm jobs always do.
+    /// Whether the worker outlives the process that submits the batch. Slurm jobs always do.
     pub is_detached: bool,
 }
 
@@ -80,29 +80,29 @@ pub struct TaskBatch {
 pub struct ShardTask {
     /// Number within the session, unique per attempt.
     pub number: u32,
-    /// Instructions for the worker, as one line of JSON. On a shared folder they are also in
-    /// `orders/NUMBER.json`.
+    /// Instructions for the worker, as one line of JSON. In a shared folder, they are also in the
+    /// file `orders/NUMBER.json`.
     pub request: String,
 }
 
 /// Work accepted by an engine.
 #[derive(Debug)]
 pub struct SubmittedJob {
-    /// The engine's ID for it.
+    /// The engine's ID for the work.
     pub job: JobId,
-    /// Spool lines as they are written, if the worker is at the other end of a connection;
-    /// otherwise read the spools from the machine's folder.
+    /// The lines of the worker's spools, as they are written, if the worker is at the other end of
+    /// a connection. If `None`, the spools must be read from the machine's folder.
     pub lines: Option<ChildStdout>,
 }
 
-/// State of a job according to the engine. A hint: the spools are authoritative.
+/// State of a job according to the engine. This state is only a hint: the spools are authoritative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobState {
     /// Not started, with the reason.
     Waiting(String),
     /// Started.
     Running,
-    /// Ended, with the reason unless it succeeded.
+    /// Ended. If the job failed, contains the reason.
     Ended(Option<String>),
 }
 
@@ -143,7 +143,7 @@ impl FleetEngine {
     /// Starts a worker for `batch`, or queues it on the machine.
     ///
     /// # Errors
-    /// Fails if the engine rejects it or the machine cannot be reached.
+    /// Fails if the engine rejects the batch or the machine cannot be reached.
     pub fn submit(&mut self, batch: &TaskBatch) -> anyhow::Result<SubmittedJob> {
         match self {
             FleetEngine::Local(local) => local.submit(batch),
@@ -152,9 +152,9 @@ impl FleetEngine {
         }
     }
 
-    /// Reconnects to a job that an earlier process submitted. Returns the lines of these spools
-    /// (`PLACE.ATTEMPT`) from their beginning if they come over a connection. `follows` keeps the
-    /// connection open until the worker ends.
+    /// Reconnects to a job that an earlier process submitted. If the job's lines come over a
+    /// connection, returns the lines of these spools (`PLACE.ATTEMPT`) from their beginning. With
+    /// `follows`, the connection stays open until the worker ends.
     ///
     /// # Errors
     /// Fails if the machine cannot be reached.
@@ -174,7 +174,7 @@ impl FleetEngine {
         }
     }
 
-    /// Queries the states of several jobs at once, in their order.
+    /// Queries the states of several jobs at once; returns the states in the order of the jobs.
     ///
     /// # Errors
     /// Fails if the engine does not answer.
@@ -191,8 +191,8 @@ impl FleetEngine {
         matches!(self, FleetEngine::Slurm(_))
     }
 
-    /// Longest interval between two status queries. Each Slurm query starts a program and loads a
-    /// controller that others share; the other engines answer locally.
+    /// Longest interval between two status queries. Each query of Slurm starts a program and
+    /// burdens a controller that others use, too; the other engines answer locally.
     pub fn max_poll_interval(&self) -> Duration {
         match self {
             FleetEngine::Local(_) | FleetEngine::Ssh(_) => Duration::from_secs(1),
@@ -213,8 +213,9 @@ impl FleetEngine {
     }
 
     /// Allocates machines for all roles at once, or for none, in a job called `name`. Blocks until
-    /// they are available and calls `on_wait` now and then with the reason; an error from `on_wait`
-    /// ends the wait. Returns `None` for engines without a scheduler.
+    /// the machines are available. In the meantime, calls `on_wait` now and then with the reason
+    /// for the wait; an error from `on_wait` ends the wait. Returns `None` for engines without a
+    /// scheduler.
     ///
     /// # Errors
     /// Fails if the engine rejects the request or does not answer.
@@ -230,7 +231,8 @@ impl FleetEngine {
         }
     }
 
-    /// Reaches the machines of this allocation by steps within it.
+    /// Makes the engine reach the machines of this allocation by steps within the allocation,
+    /// instead of by new jobs.
     #[must_use]
     pub fn within_allocation(mut self, allocation: Option<&MachineAllocation>) -> FleetEngine {
         if let FleetEngine::Slurm(slurm) = &mut self {
@@ -239,7 +241,7 @@ impl FleetEngine {
         self
     }
 
-    /// Describes an existing allocation, as in `job 8: RUNNING`; `None` if there is none.
+    /// Describes an existing allocation, as in `job 8: RUNNING`; `None` if it does not exist.
     ///
     /// # Errors
     /// Fails if the engine does not answer.
@@ -253,7 +255,7 @@ impl FleetEngine {
         }
     }
 
-    /// Ends an allocation, whichever process owns it, and returns whether it existed.
+    /// Ends an allocation, whichever process owns it. Returns whether the allocation existed.
     ///
     /// # Errors
     /// Fails if the engine does not answer.
@@ -278,7 +280,7 @@ impl FleetEngine {
     }
 }
 
-/// The machines listed in the file; `folder` is the default fleet folder.
+/// Returns the machines listed in the file; `folder` is the default fleet folder.
 fn listed_machines(file: &FleetFile, folder: &Path) -> Vec<FleetMachine> {
     let machine = |entry: &MachineEntry| FleetMachine {
         name: entry.name.clone(),

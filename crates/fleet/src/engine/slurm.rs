@@ -1,10 +1,11 @@
-//! Slurm engine: allocates whole machines, so a job is alone on its node. Uses Slurm's command-line
-//! programs. Their states are hints; the spools are authoritative.
+//! Implements the Slurm engine with Slurm's command-line programs. The engine allocates whole
+//! machines, so a job is alone on its node. The states that Slurm's programs report are hints; the
+//! spools are authoritative.
 //!
 //! Nothing from a definition file becomes an option or part of a script: the script is constant,
-//! and its arguments are numbers and a folder that [`speedwell_suite::fleet`] has validated. Jobs
-//! are batch jobs because a step started from here would survive us without an owner. Start at
-//! [`SlurmEngine::submit`]; [`job_state_in_queue`] interprets the rows of the queue.
+//! and its arguments are numbers and a folder that [`speedwell_suite::fleet`] has validated. Work
+//! is submitted as batch jobs, because a step started from here would survive us without an owner.
+//! Start at [`SlurmEngine::submit`]; [`job_state_in_queue`] interprets the rows of the queue.
 
 use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
 use anyhow::{Context, Result, bail, ensure};
@@ -27,7 +28,7 @@ const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 const CONTROLLER_RETRY: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(2)];
 /// Error of Slurm's programs when the controller is unreachable.
 const CONTROLLER_UNREACHABLE: &str = "Unable to contact slurm controller";
-/// Default MaxArraySize, for configurations that do not show it.
+/// Slurm's default for MaxArraySize, used if its configuration does not show a value.
 const DEFAULT_MAX_ARRAY_SIZE: u32 = 1001;
 
 /// The Slurm scheduler.
@@ -38,15 +39,15 @@ pub struct SlurmEngine {
     configured_machines: Vec<MachineEntry>,
     /// Path of a non-default Slurm configuration.
     conf: Option<PathBuf>,
-    /// Exclusive upper bound of array indexes, once queried.
+    /// Exclusive upper bound of array indexes; `None` until it has been queried.
     array_limit: Option<u32>,
     /// The allocation whose machines are reached by steps instead of new jobs.
     pub(super) allocation: Option<MachineAllocation>,
 }
 
 impl SlurmEngine {
-    /// Creates an engine for the nodes of a partition. All of them share `folder`;
-    /// `configured_machines` adds labels to some.
+    /// Creates an engine for the nodes of a partition. All nodes share `folder`;
+    /// `configured_machines` adds labels and other settings to some of the nodes.
     pub fn new(
         options: SlurmOptions,
         folder: PathBuf,
@@ -62,7 +63,7 @@ impl SlurmEngine {
         }
     }
 
-    /// Uses this Slurm configuration.
+    /// Makes Slurm's programs use this configuration.
     pub fn with_conf(self, conf: PathBuf) -> SlurmEngine {
         SlurmEngine {
             conf: Some(conf),
@@ -191,7 +192,7 @@ impl SlurmEngine {
         .collect()
     }
 
-    /// Queries the states of all jobs with one squeue.
+    /// Queries the states of all jobs with one call of squeue.
     pub(super) fn job_states(&self, jobs: &[JobId]) -> Result<Vec<JobState>> {
         let mut squeue = self.slurm_command("squeue");
         squeue.args(["-h", "--me", "-t", "all", "-o", "%F|%T|%r"]);
@@ -235,8 +236,8 @@ impl SlurmEngine {
         };
         srun.args(arguments);
         srun.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Own process group: Ctrl-C must reach us only; the other end is notified over the
-        // connection.
+        // The child gets its own process group, because Ctrl-C must reach only us. We notify the
+        // other end over the connection.
         srun.process_group(0);
         srun.stderr(Stdio::piped())
             .spawn()
@@ -265,7 +266,8 @@ impl SlurmEngine {
         if let Some(conf) = &self.conf {
             command.env("SLURM_CONF", conf);
         }
-        // Slurm's programs read options from the environment as well; use only ours.
+        // Slurm's programs also read options from the environment. Remove these variables, so that
+        // only our options apply.
         let is_option = |name: &str| {
             [
                 "SALLOC_", "SBATCH_", "SRUN_", "SQUEUE_", "SINFO_", "SCANCEL_",
@@ -278,14 +280,14 @@ impl SlurmEngine {
                 command.env_remove(name);
             }
         }
-        // Reasons are displayed as they are, so fix the language.
+        // Slurm's reasons are shown to the user unchanged, so their language must not vary.
         command.env("LC_ALL", "C").current_dir("/");
         command
     }
 }
 
-/// Groups task numbers into arrays, each with its first number and the offsets from it, which are
-/// below `limit`.
+/// Groups task numbers into arrays. Each array has its first number and the offsets of its numbers
+/// from the first; all offsets are below `limit`.
 fn group_into_arrays(numbers: &[u32], limit: u32) -> Vec<(u32, Vec<u32>)> {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
@@ -352,8 +354,8 @@ fn machine_state(state: &str, reason: &str) -> MachineState {
     match base_state {
         _ if is_unresponsive => MachineState::Unfit("it does not respond".to_owned()),
         "idle" => MachineState::Free,
-        // Planned: the scheduler holds the node for a pending job. Blocked: it is kept free next to
-        // an exclusive job.
+        // The scheduler holds a planned node for a pending job. A blocked node is kept free because
+        // of an exclusive job on other nodes.
         "allocated" | "mixed" | "completing" | "reserved" | "planned" | "blocked" => {
             MachineState::Busy
         }
@@ -380,7 +382,8 @@ fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
             format!("cannot start '{program}'\nhint: Slurm's programs must be installed here, too")
         })?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its input has failed; its status and stderr give the reason.
+        // Ignore errors: a program that does not read its input has failed, and its status and
+        // stderr give the reason.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output()?;
@@ -393,8 +396,8 @@ fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
     )
 }
 
-/// Like [`run_with_input`], but retries for a while if the controller is unreachable: the request
-/// had no effect, and a restarting controller is back within seconds.
+/// Does the same as [`run_with_input`], but retries for a while if the controller is unreachable.
+/// Such a request had no effect, and a restarting controller is back within seconds.
 fn run_with_retry(command: &mut Command, input: &str) -> Result<String> {
     let begin = Instant::now();
     loop {

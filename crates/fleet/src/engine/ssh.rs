@@ -1,10 +1,10 @@
-//! Machines without a scheduler, reached with OpenSSH's client. `~/.ssh/config` decides user, port,
-//! key and jump host; ssh also verifies the host key.
+//! Implements the engine for machines that have no scheduler and are reached with OpenSSH's client.
+//! `~/.ssh/config` decides user, port, key and jump host; ssh also verifies the host key.
 //!
-//! The connection is the worker's lease: the worker reads its instructions from stdin and exits
-//! when stdin is closed, so no worker outlives its coordinator. The remote shell sees only fixed
-//! words and quoted folders that [`speedwell_suite::fleet`] has validated; all other data goes
-//! through stdin. Start at [`SshEngine::submit`].
+//! Unless a worker is detached, the connection is its lease: the worker reads its instructions from
+//! stdin and exits when stdin is closed, so it does not outlive its coordinator. The remote shell
+//! sees only fixed words and quoted folders that [`speedwell_suite::fleet`] has validated; all
+//! other data goes through stdin. Start at [`SshEngine::submit`].
 
 use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
 use crate::detached::{self, SHARD_SUBCOMMAND};
@@ -22,8 +22,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Options of every connection: no prompts, no forwarding, and a timeout of 15 s for a machine that
-/// stops responding. An existing ControlMaster connection of the user is used, but none is created:
-/// it would outlive us, and its end would break all connections through it.
+/// stops responding. ssh uses an existing ControlMaster connection of the user, but creates none: a
+/// new one would outlive us, and its end would break all connections through it.
 const SSH_OPTIONS: [&str; 13] = [
     "-T",
     "-a",
@@ -41,14 +41,15 @@ const SSH_OPTIONS: [&str; 13] = [
 ];
 /// Exit status of ssh when the connection itself fails.
 const CONNECTION_FAILED: i32 = 255;
-/// Exit status of a remote reader that has reached the end of the spools of a running worker.
+/// Exit status of a remote process that has read the spools of a worker to their end while the
+/// worker is still running.
 pub const STILL_RUNNING: i32 = 3;
 /// Bytes of stderr kept per connection.
 const STDERR_TAIL_BYTES: usize = 4096;
 /// How long a worker may take to exit after its lease ends.
 const WORKER_EXIT_GRACE: Duration = Duration::from_secs(2);
-/// Checks whether a worker holds the machine, without disturbing it: `$1` is the fleet folder
-/// there.
+/// Checks whether a worker holds the machine, without disturbing that worker. `$1` is the fleet
+/// folder on the machine.
 const PROBE_SCRIPT: &str = r#"for lock in /run/lock/speedwell.lock "$1/speedwell.lock"; do
 [ ! -e "$lock" ] || flock -s -n "$lock" true || { echo busy; exit; }; done; echo free"#;
 
@@ -64,15 +65,15 @@ pub struct SshEngine {
 #[derive(Debug)]
 struct SshJob {
     connection: Child,
-    /// The lease; `None` once it has ended.
+    /// The worker's lease; `None` once the lease has ended.
     lease: Option<ChildStdin>,
-    /// For a connection that only follows a detached worker: the machine and the session's folder
-    /// there.
+    /// The machine and the session's folder on it, if the connection only follows a detached
+    /// worker.
     followed_worker: Option<(String, PathBuf)>,
     stderr_tail: StderrTail,
 }
 
-/// Tail of a connection's stderr, filled as it arrives.
+/// Tail of a connection's stderr. A thread appends to it as output arrives.
 #[derive(Debug, Default)]
 struct StderrTail {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -80,9 +81,9 @@ struct StderrTail {
 }
 
 impl StderrTail {
-    /// Returns the last line of stderr after the connection has ended. Waits until all of it is
-    /// read, but not for long: another process, such as a shared ControlMaster connection, may keep
-    /// the pipe open.
+    /// Returns the last line of stderr after the connection has ended. Waits until stderr is read
+    /// completely, but not for long: another process, such as a shared ControlMaster connection,
+    /// may keep the pipe open.
     fn last_line(&self) -> String {
         let deadline = Instant::now() + WORKER_EXIT_GRACE;
         let is_read = || self.reader.as_ref().is_none_or(JoinHandle::is_finished);
@@ -173,7 +174,7 @@ impl SshEngine {
         let stderr_tail = read_stderr(&mut child);
         let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
         if let Some(lease) = &mut lease {
-            // Ignore errors: the exit of a failed connection gives the reason.
+            // Ignore errors here: when a connection has failed, the exit of ssh gives the reason.
             let _ = lease.write_all(requests.as_bytes());
             let _ = lease.flush();
         }
@@ -276,7 +277,7 @@ impl SshEngine {
         self.close_connections(jobs)
     }
 
-    /// Closes connections, which ends the workers that hold them as leases.
+    /// Closes connections. This ends the workers for which the connection is the lease.
     fn close_connections(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
             if let Some(job) = self.jobs.get_mut(id) {
@@ -304,8 +305,8 @@ impl SshEngine {
         self.ensure_known(machine)?;
         let mut command = self.ssh_command(machine, arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Own process group: Ctrl-C must reach us only; the other end is notified over the
-        // connection.
+        // The child gets its own process group, because Ctrl-C must reach only us. We notify the
+        // other end over the connection.
         command.process_group(0);
         command
             .stderr(Stdio::piped())
@@ -320,7 +321,7 @@ impl SshEngine {
         if let Some(config) = &self.config {
             ssh.arg("-F").arg(config);
         }
-        // ssh's messages are matched by text, so fix the language.
+        // The text of ssh's messages is searched, so their language must not vary.
         ssh.arg("--")
             .arg(machine)
             .args(arguments.iter().map(|argument| quote(argument)));
@@ -341,11 +342,11 @@ impl SshEngine {
 }
 
 impl Drop for SshEngine {
-    /// Ends all workers: none outlives its coordinator. Leases end with this process, however it
-    /// ends.
+    /// Ends all workers that hold a lease: they must not outlive their coordinator. If this process
+    /// is killed, their leases end, too.
     fn drop(&mut self) {
         let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
-        // Ignore errors: the exit of this process closes what remains.
+        // Ignore errors: the exit of this process closes the remaining connections.
         let _ = self.close_connections(&jobs);
     }
 }
@@ -381,7 +382,7 @@ fn last_nonempty_line(stderr: &[u8]) -> String {
     lines.next_back().unwrap_or_default().to_owned()
 }
 
-/// Explains why a machine does not answer and what to do about it.
+/// Explains why a machine does not answer, and what the user can do about this.
 fn unavailable_reason(machine: &str, stderr: &[u8]) -> String {
     let stderr = last_nonempty_line(stderr);
     if stderr.contains("Host key verification failed") {

@@ -1,8 +1,9 @@
 //! Finds benchmarks and their cases from command-line operands: files, folders, groups, programs.
 //!
-//! Entry point: [`discover_benchmarks`]. [`target`] finds benchmark files and their kinds,
-//! [`BenchmarkSelection`] holds the user's filters and values, [`suite`] asks each file for its
-//! cases. [`programs`] pairs the benchmarks of compared programs, or of [`BenchmarkPart`]s of them.
+//! Start at [`discover_benchmarks`]. [`target`] finds benchmark files and their kinds,
+//! [`BenchmarkSelection`] holds the user's filters and values, and [`suite`] asks each file for its
+//! cases. [`programs`] pairs the benchmarks of programs that are compared with each other; a
+//! [`BenchmarkPart`] limits a comparison to some of a program's benchmarks.
 
 use crate::{DefaultLoadTool, TrialMode};
 use anyhow::{Context as _, bail};
@@ -21,7 +22,7 @@ pub use target::{
     is_text, similar_file,
 };
 
-/// Benchmarks selected by a pattern.
+/// The benchmarks of one program whose names match a pattern.
 #[derive(Debug, Clone)]
 pub struct BenchmarkPart(Regex);
 
@@ -44,8 +45,8 @@ impl BenchmarkPart {
         self.0.as_str()
     }
 
-    /// Replaces matches in the name by `word`. Captured text is appended to the word, so that a
-    /// pattern may match a size and still distinguish sizes.
+    /// Replaces matches of the pattern in the name by `word`. Text captured by groups is appended
+    /// to the word: a pattern may then match a size, and names with different sizes stay different.
     pub fn rename_matches(&self, name: &str, word: &str) -> String {
         let replace = |found: &Captures<'_>| {
             let captured: Vec<&str> = found
@@ -64,8 +65,9 @@ impl BenchmarkPart {
     }
 }
 
-/// Returns the word that replaces matches in every source, if each source has a part and the
-/// patterns differ. If all share one pattern, the names are the same already.
+/// Returns the word that replaces the text that the parts match, in the benchmark names of all
+/// programs. Returns `None` if a program has no part. Also returns `None` if all parts have the
+/// same pattern, because the names are then the same already.
 pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
     let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
     let differ = patterns.windows(2).any(|pair| pair[0] != pair[1]);
@@ -75,19 +77,20 @@ pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
 /// Selection options.
 #[derive(Debug, Clone, Default)]
 pub struct BenchmarkSelection {
-    /// Keeps a benchmark if any of these matches its name; keeps all if there are none.
+    /// Keeps a benchmark if any of these patterns matches its name. Without patterns, keeps all.
     pub filters: Vec<Regex>,
-    /// Drops a benchmark if any of these matches its name.
+    /// Drops a benchmark if any of these patterns matches its name.
     pub excludes: Vec<Regex>,
-    /// Parameter values in the given order; several values of one name are all measured.
+    /// Parameter values in the given order. If a name has several values, all of them are measured.
     pub sets: Vec<(String, String)>,
-    /// Values for single benchmarks, by file name (`group/name.js`), in addition to those for all.
+    /// Values for single benchmarks, by file name (`group/name.js`), in addition to the values for
+    /// all benchmarks.
     pub of_benchmarks: Vec<(String, (String, String))>,
-    /// Values for single benchmark files, or folders of them.
+    /// Values for all benchmark files at or below a path, used instead of `sets`.
     pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
     /// Whether and how cases are only tried with small values.
     pub trial: TrialMode,
-    /// Client of HTTP loads that do not name one.
+    /// HTTP client for loads that do not name a client.
     pub usual_tool: DefaultLoadTool,
 }
 
@@ -98,7 +101,8 @@ impl BenchmarkSelection {
         (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
     }
 
-    /// Values for a file. Those for its name replace those for all files.
+    /// Returns the values for a file. A value that is given for this file alone replaces the values
+    /// that the parameter has for all files.
     pub fn sets_of(&self, name: &str, file: &Path) -> Vec<(String, String)> {
         let file_entry = self
             .of_files
@@ -147,9 +151,9 @@ impl BenchmarkSelection {
         }
     }
 
-    /// Parses lines such as `buffers/copy.js n=1000 len=16`: the name of a benchmark file with
-    /// values for it alone; values without a name apply to all. Ignores empty lines and lines that
-    /// begin with `#`.
+    /// Parses lines such as `buffers/copy.js n=1000 len=16`: the name of a benchmark file, with
+    /// values for this file alone. The values of a line without a name apply to all files. Ignores
+    /// empty lines and lines that begin with `#`.
     ///
     /// # Errors
     /// Fails if a line has no value; the message gives its number.

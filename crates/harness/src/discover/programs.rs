@@ -1,7 +1,7 @@
 //! Pairs the benchmarks of programs that are compared with each other.
 //!
-//! Decides which benchmarks of two programs are the same case, independently of how they are
-//! measured. Start at [`find_common_benchmarks`].
+//! This module decides which benchmarks of two programs are the same case, independently of how
+//! they are measured. Start at [`find_common_benchmarks`].
 
 use super::suite::{DiscoveredBenchmarks, describe_sources};
 use super::{BenchmarkSelection, target};
@@ -19,22 +19,23 @@ use std::sync::Arc;
 /// One program of a comparison.
 #[derive(Debug, Clone)]
 pub struct ComparisonSide {
-    /// The variant that this program is measured as; its program is `file`.
+    /// The variant under which this program is measured; the variant's program is `file`.
     pub variant: Variant,
     /// The program.
     pub file: PathBuf,
-    /// Adapter for its benchmark framework, if it uses one.
+    /// Adapter for the benchmark framework of the program, if it uses one.
     pub suite: Option<Arc<SuiteAdapter>>,
-    /// Working directory, if different from the user's: the package it is built from.
+    /// The package from which the program is built, which is also its working directory; `None` if
+    /// the program runs in the user's working directory.
     pub directory: Option<PathBuf>,
-    /// Which of its benchmarks to compare; all of them if `None`.
+    /// The benchmarks of this program to compare; all of them if `None`.
     pub part: Option<BenchmarkPart>,
 }
 
 impl ComparisonSide {
     /// Fingerprints the code that the benchmark of each job runs on this side; see
-    /// [`crate::fingerprint_benchmarks`]. Empty if the program is not built from a local package,
-    /// since its source is unknown.
+    /// [`crate::fingerprint_benchmarks`]. Returns no fingerprints if the program is not built from
+    /// a local package, because its source is then unknown.
     pub fn fingerprint_work(&self, jobs: &[BenchmarkJob]) -> BTreeMap<String, String> {
         let Some(package) = &self.directory else {
             return BTreeMap::new();
@@ -52,7 +53,7 @@ impl ComparisonSide {
     }
 }
 
-/// Jobs of one side with their cases, by the ids of the cases in the comparison.
+/// Jobs of one side, each with its case; the key is the id that the case has in the comparison.
 type JobsByCase = IndexMap<String, (Case, BenchmarkJob)>;
 
 /// Finds the benchmarks that all `sides` have, in the order of the first side. In the names of a
@@ -144,7 +145,7 @@ fn describe_side(
 
 /// Maps benchmarks to their names in the comparison.
 struct CaseNaming<'a> {
-    /// File name of the first side, if the sides have different ones.
+    /// File name of the first side, if the file names of the sides differ.
     first_file: Option<String>,
     /// Replacement for text that the parts match.
     word: Option<&'a str>,
@@ -193,9 +194,9 @@ impl<'a> CaseNaming<'a> {
             .case
             .clone()
             .unwrap_or_else(|| Case::new(&job.label, Vec::new()));
-        // A program that uses our header puts the requested file before the names of its
-        // benchmarks. Replace it by the file of the first side; the name in the comparison has no
-        // file.
+        // A program that uses our header prefixes the names of its benchmarks with the name of the
+        // requested file. In the label, replace this prefix by the file of the first side; in the
+        // name for the comparison, omit it.
         let own_file = format!("{}/", job.source.name);
         if let (Some(first_file), Some(name)) =
             (&self.first_file, case.benchmark.strip_prefix(&own_file))

@@ -1,4 +1,5 @@
-//! Asks every file for its cases, and checks the user's values against declared parameters.
+//! Asks every benchmark file for its cases, and checks the user's values against the parameters
+//! that the files declare.
 
 use super::BenchmarkSelection;
 use crate::{
@@ -41,8 +42,8 @@ pub struct DiscoveredBenchmarks {
     pub suites: BTreeMap<String, String>,
 }
 
-/// Describes the benchmarks of `sources` under `baseline`. `reporter` receives build notices and
-/// (done, total).
+/// Describes the benchmarks of `sources` under `baseline`. `reporter` receives notices of builds,
+/// and the numbers of described files and of all files.
 ///
 /// # Errors
 /// Fails if no benchmark is left after filtering, or no benchmark accepts one of the user's values.
@@ -98,7 +99,7 @@ pub fn discover_benchmarks(
     if suite.jobs.is_empty() && suite.failures.is_empty() && !unwanted.is_empty() {
         let names: Vec<String> = unwanted.into_iter().collect();
         bail!(
-            "no benchmark matches --filter and --exclude\nhint: the files have {}",
+            "--filter and --exclude leave no benchmarks\nhint: the files contain {}",
             names.join(", ")
         );
     }
@@ -125,7 +126,7 @@ fn reject_duplicates(jobs: &[BenchmarkJob]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Describes all files, several at a time since nothing is measured.
+/// Describes all files. Several files are described at the same time, because nothing is measured.
 pub fn describe_sources(
     sources: &[BenchmarkSource],
     selection: &BenchmarkSelection,
@@ -185,8 +186,8 @@ fn describe_source(
     };
     // A failed build is reported when the cases are described.
     let _ = crate::build_if_package(source, baseline, reporter);
-    // Benchmark files are taken from the checkout, but a program may exist only where its revision
-    // was built.
+    // Benchmark files are taken from the checkout, but a program may exist only in the worktree
+    // where its revision was built.
     let mut description = if source.is_program() {
         let mut described = harness.describe_source(&source.under(baseline), &request);
         let restore_source = |job: &mut BenchmarkJob| job.source = source.clone();
@@ -232,8 +233,9 @@ fn invalid_parameter_name(description: &BenchmarkDescription) -> Option<String> 
     })
 }
 
-/// Rejects values that would silently be misinterpreted: an undeclared name, or text where numbers
-/// are declared (with which Node.js core measures NaN iterations).
+/// Rejects values that would silently be misinterpreted: values of an undeclared parameter, and
+/// text where numbers are declared. Given text instead of a number, Node.js core would measure NaN
+/// iterations.
 fn check_values(
     described: &[&BenchmarkDescription],
     sets: &[(String, String)],
@@ -282,7 +284,7 @@ fn suggest_parameter(name: &str, declared: &[&DeclaredParameter]) -> String {
 }
 
 impl DiscoveredBenchmarks {
-    /// Definition files of the benchmarks, as they were read.
+    /// Returns the definition files of the benchmarks, with the text that was read.
     pub fn definitions(&self) -> Vec<DefinitionFile> {
         let mut found: Vec<DefinitionFile> = Vec::new();
         for job in self

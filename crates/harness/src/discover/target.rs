@@ -1,8 +1,9 @@
 //! Finds benchmark files and decides their kind.
 //!
-//! A folder with `common.js` next to its groups is a Node.js core folder and follows that project's
-//! rules: groups are its folders except `fixtures`, names beginning with `.` or `_` are hidden, and
-//! a folder with `index.js` is one benchmark. Any other folder is searched for benchmark files.
+//! A folder with a `common.js` next to its groups is a Node.js core folder and follows that
+//! project's rules: groups are its folders except `fixtures` and `node_modules`, names that begin
+//! with `.` or `_` are hidden, and a folder with `index.js` is one benchmark. Any other folder is
+//! searched for benchmark files.
 
 use crate::{
     BenchmarkSource, KnownAdapters, SourceKind, builtin_adapter, explain_framework,
@@ -35,11 +36,11 @@ pub fn find_all_sources(targets: &[String], cwd: &Path) -> anyhow::Result<Vec<Be
 }
 
 /// Finds every benchmark file that `target` denotes: a file, a folder, the name of a group below
-/// the current folder or its `benchmark` folder, or `SUITE:PATH` with a framework of
-/// `adapters`. An adapter file yields none.
+/// the current folder or its `benchmark` folder, or `SUITE:PATH` with a framework of `adapters`. A
+/// file that defines adapters contains no benchmark files.
 ///
 /// # Errors
-/// Fails if nothing has that name, or it contains no benchmark.
+/// Fails if `target` denotes nothing, or something without benchmarks.
 pub fn find_sources(
     target: &str,
     cwd: &Path,
@@ -65,7 +66,7 @@ pub fn find_sources(
             _ => {}
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
-            // What a script starts is unknown; usually it is a program with google/benchmark.
+            // A script may start anything; usually, it starts a program with google/benchmark.
             let suite = adapters
                 .recognize(&path)
                 .or_else(|| builtin_adapter("google-benchmark"));
@@ -159,7 +160,7 @@ pub fn is_command(text: &str) -> bool {
     program.is_some_and(|program| resolve_program(program).is_ok())
 }
 
-/// Hint on how to measure a command.
+/// Returns a hint on how to measure a command.
 fn command_hint(command: &str) -> String {
     format!(
         "\nhint: to measure it as a command: speedwell eval sh {}",
@@ -167,7 +168,7 @@ fn command_hint(command: &str) -> String {
     )
 }
 
-/// Names of groups in the current folder and its `benchmark` folder, for hints.
+/// Returns the names of groups in the current folder or its `benchmark` folder, for hints.
 fn groups_near(cwd: &Path) -> Vec<String> {
     let root = [cwd.to_owned(), cwd.join("benchmark")];
     let Some(root) = root
@@ -183,7 +184,7 @@ fn groups_near(cwd: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Returns the Node.js core folder that contains the group `path` or is `path` itself.
+/// Returns the Node.js core folder that is `path` itself or contains the group `path`.
 fn core_root(path: &Path) -> Option<PathBuf> {
     let is_root = |folder: &&Path| folder.join("common.js").is_file();
     path.ancestors().take(2).find(is_root).map(Path::to_owned)
@@ -230,7 +231,8 @@ fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
         .collect())
 }
 
-/// Describes the script `file` of the Node.js core folder `root`, named after `entry`.
+/// Describes the script `file` of the Node.js core folder `root`. The benchmark is named after
+/// `entry`, which is the script itself or its folder.
 pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> BenchmarkSource {
     // Node.js core scripts expect the root of the checkout as working directory.
     let directory = root.parent().unwrap_or(root);
@@ -257,8 +259,8 @@ fn visible_entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Finds benchmark files in a folder other than a Node.js core folder; their groups are their
-/// folders.
+/// Finds benchmark files in a folder other than a Node.js core folder. The group of a file is the
+/// folder that contains it.
 fn find_in_folder(
     path: &Path,
     cwd: &Path,
@@ -293,8 +295,8 @@ fn find_in_folder(
     Ok(found)
 }
 
-/// Classifies a single file: the user's adapters take precedence, then our kinds, then built-in
-/// adapters.
+/// Classifies a single file: the user's adapters take precedence, then Speedwell's own formats,
+/// then built-in adapters.
 fn classify_file(
     file: &Path,
     cwd: &Path,
@@ -420,8 +422,8 @@ fn classify_own_kind(
     Ok(source(SourceKind::Node))
 }
 
-/// Reads a definition file. Its benchmarks are named after the file, without its folder, and its
-/// commands start in that folder.
+/// Reads a definition file. The names of its benchmarks do not include the folder of the file; its
+/// commands start in this folder.
 fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
     let definition = LazyDefinition::new(suite::read_source(file, &[])?);
     let name = definition.experiment()?.name.clone();
@@ -433,8 +435,9 @@ fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
     })
 }
 
-/// Reads an experiment: its servers and commands, and the benchmark files of its other groups. The
-/// name that the experiment gives itself is read when it is described.
+/// Returns the sources of an experiment: the definition file itself, for its servers and commands,
+/// and the benchmark files of its other groups. The name that the experiment gives itself is read
+/// later, when the experiment is described.
 fn experiment_sources(
     file: &Path,
     cwd: &Path,
@@ -443,7 +446,7 @@ fn experiment_sources(
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
     let definition = Arc::new(LazyDefinition::new(suite::read_source(file, &[])?));
-    // Errors in the file are reported when it is read with the user's values.
+    // Ignore errors in the file here: they are reported when it is read with the user's values.
     let experiment = definition.experiment();
     let mut found = vec![BenchmarkSource {
         name: stem.to_string_lossy().into_owned(),
@@ -463,7 +466,7 @@ fn experiment_sources(
 /// Returns the experiment among `targets`, if there is one.
 ///
 /// # Errors
-/// Fails if there are other targets besides an experiment.
+/// Fails if there are an experiment and other targets.
 pub fn find_experiment(targets: &[String], cwd: &Path) -> anyhow::Result<Option<PathBuf>> {
     let is_experiment = |target: &&String| {
         let path = cwd.join(target);
@@ -481,7 +484,7 @@ pub fn find_experiment(targets: &[String], cwd: &Path) -> anyhow::Result<Option<
 /// Collects the variants that definition files among `sources` declare.
 ///
 /// # Errors
-/// Fails if a file declares variants, but other benchmarks are measured, too.
+/// Fails if a file declares variants, but other benchmarks are to be measured as well.
 pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Variant>> {
     let mut declared = Vec::new();
     for source in sources
@@ -504,8 +507,8 @@ pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Vari
     Ok(declared)
 }
 
-/// Describes a built program. Its folder is a build folder, not a group, so two builds in two
-/// folders have the same cases.
+/// Describes a built program. Its folder is a build folder, not a group. Therefore, two builds in
+/// two folders have the same cases.
 pub fn program_source(
     file: &Path,
     suite: Option<Arc<SuiteAdapter>>,
@@ -553,8 +556,8 @@ pub fn is_text(file: &Path) -> bool {
     read.is_ok() && !beginning.contains(&0)
 }
 
-/// Finds the Node.js core folder of a single file that is in one of its groups, or that requires
-/// its library by a relative path.
+/// Finds the Node.js core folder to which a single file belongs: the file is in one of the folder's
+/// groups, or it requires the folder's `common.js` by a relative path.
 fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
     let has_library = |folder: &&Path| folder.join("common.js").is_file();
     let group_root = file.ancestors().nth(2).filter(has_library);
@@ -566,7 +569,7 @@ fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
     })
 }
 
-/// Whether the file holds only TypeScript declarations: `index.d.ts`.
+/// Whether the file holds only TypeScript declarations, such as `index.d.ts`.
 fn declares_types_only(file: &Path) -> bool {
     let stem = file.file_stem().unwrap_or_default();
     let ending = file.extension().unwrap_or_default().to_string_lossy();

@@ -1,9 +1,9 @@
-//! Runs of experiments: a process of this program performs each one, receiving a single assignment
-//! and returning a single report.
+//! Performs runs of experiments. For each run, starts a process of this program, which receives a
+//! single assignment and returns a single report.
 //!
-//! Decides which parts of a report are samples and which are failures. The definition file
-//! (`suite/experiment`) defines the steps, `runner/experiment` performs them. Start at
-//! [`perform_run`].
+//! This module decides which parts of a report are samples and which are failures. The definition
+//! file (`suite/experiment`) defines the steps of a run, and `runner/experiment` performs them.
+//! Start at [`perform_run`].
 
 mod profiled;
 mod shared_services;
@@ -37,7 +37,7 @@ use std::time::Duration;
 /// Subcommand of [`WORKER_COMMAND`] that performs a run.
 pub const RUN_SUBCOMMAND: &str = "run";
 
-/// Time beyond the run's limit after which its process is killed.
+/// How far a process may exceed the time limit of its run before it is killed.
 const PROCESS_GRACE: Duration = Duration::from_secs(60);
 
 /// Harness for experiments.
@@ -102,8 +102,9 @@ impl LanguageHarness for ExperimentHarness {
     }
 }
 
-/// Reads the file with the user's values. If a load file is measured with other benchmarks, unknown
-/// names may belong to a benchmark, so they are ignored.
+/// Evaluates the definition file with the user's values. A load file may be measured together with
+/// other benchmarks. Values for names that the file does not declare may belong to these
+/// benchmarks, so they are ignored.
 fn read_experiment<'a>(
     definition: &'a LazyDefinition,
     source: &BenchmarkSource,
@@ -128,7 +129,7 @@ struct AssignedRun {
     assignment: RunAssignment,
     /// Seed for the random choices of the run.
     seed: u64,
-    /// Names of the metrics of its group, the primary one first.
+    /// Names of the metrics of the case's group, the primary one first.
     metrics: Vec<String>,
 }
 
@@ -152,7 +153,7 @@ fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::R
     if job.test {
         shorten_for_trial(&mut assignment);
     }
-    // A load of `[benchmark.NAME]` reports all metrics in its own order, its rate first.
+    // A load defined as `[benchmark.NAME]` reports all metrics in a fixed order, the rate first.
     let reported = match group.kind {
         GroupKind::Load => 0,
         _ => group.metrics.len(),
@@ -190,7 +191,7 @@ fn run_in_process(
         channel: ChannelKind::Harness,
         limit: match assignment.work {
             TargetWork::Load(_) => setting.limit,
-            // The process enforces the limits of each stage itself; this one is a fallback.
+            // The process itself enforces the limits of each stage. This limit is a fallback.
             _ => setting.limit + PROCESS_GRACE,
         },
         pin: setting.pin.cloned(),
@@ -204,7 +205,7 @@ fn run_in_process(
     Ok((outcome, events))
 }
 
-/// Performs a run once its shared services are ready.
+/// Makes sure that the shared services of a run are ready, then performs the run.
 fn perform_with_services(
     mut assigned_run: AssignedRun,
     job: &BenchmarkJob,
@@ -236,7 +237,8 @@ fn perform_with_services(
         };
     }
     let mut attempt = perform_run(&assigned_run, job, setting);
-    // A lost service is reported first: a target whose database is gone fails because of that.
+    // A lost service takes precedence over the run's own failure: a target whose database is gone
+    // fails because of that.
     if let Some(failure) = services.find_loss(attempt.failure.is_some()) {
         attempt.failure = Some(to_run_failure(failure));
     }
@@ -298,7 +300,7 @@ fn parse_report(message: &ProtocolMessage) -> Option<StageReport> {
     serde_json::from_str(&message.get("json")?).ok()
 }
 
-/// Port shown in replay commands. Any port works, and the port of the run may be in use by now.
+/// Port shown in replay commands. Any port works; the port of the run may be in use again.
 const REPLAY_PORT: u16 = 3000;
 
 /// Builds the command a user would type to start the target, or to send the load.
@@ -348,7 +350,8 @@ fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
     }
 }
 
-/// Exports variables for the server alone; they must not affect the load generator.
+/// Returns shell commands that export variables for the server alone: the variables must not affect
+/// the load generator.
 fn export_commands(environment: &[(String, String)]) -> String {
     let export = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
     environment.iter().map(export).collect()
@@ -361,7 +364,7 @@ fn to_observation(
     mut performed: StageReport,
     load: Option<String>,
 ) -> RunResult {
-    // Metrics of the file come first, because the first metric is the one compared.
+    // Metrics of the file come first, because the first metric is compared.
     performed.figures.sort_by_key(|measure| {
         let position = metrics.iter().position(|name| *name == measure.metric.name);
         position.unwrap_or(metrics.len())

@@ -1,5 +1,5 @@
-//! Runs that are profiled instead of timed. All variants must do the same work, so a load with a
-//! duration becomes one with a number of requests.
+//! Performs runs that are profiled instead of timed. All variants must do the same work, so a load
+//! that lasts for a given duration is replaced by a load with a given number of requests.
 
 use super::{
     AssignedRun, BenchmarkJob, RunContext, parse_report, resolve_assignment, run_in_process,
@@ -11,17 +11,17 @@ use speedwell_model::{ProfileOutcome, StackProfile};
 use speedwell_process::{ProcessEnd, is_interrupt_requested};
 use std::sync::Arc;
 
-/// Profiling of a case, the same under every variant.
+/// How to profile a case. All variants are profiled in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfileRequest {
-    /// Tool and start of the recording.
+    /// Which tool records, and when the recording starts.
     pub profiling: ProfilingOptions,
-    /// Number of requests of a load for which the file gives a duration.
+    /// Number of requests to send if the file gives a duration for the load instead of a number.
     pub requests: Option<u64>,
 }
 
-/// Profiles a run in a process. A missing profile is a valid result; `None` only if the user
-/// interrupted.
+/// Profiles a run in a separate process. If no profile can be recorded, the outcome gives the
+/// reason. Returns `None` only if the user interrupted the run.
 pub fn record_profile(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
@@ -65,8 +65,8 @@ fn take_profile(
     Ok(profile)
 }
 
-/// Makes the work the same for all variants, and removes what only matters for measuring. Returns a
-/// note for readers, if the load changed.
+/// Makes the work the same for all variants, and removes what only matters for measuring. If this
+/// changes the load, returns a note for readers.
 fn prepare_assignment(
     assignment: &mut RunAssignment,
     request: &ProfileRequest,

@@ -1,8 +1,8 @@
-//! Services that several runs share. Separate processes of this program run the services of the
-//! session and the services of a block.
+//! Manages services that several runs share. One process of this program runs the services of the
+//! session, and another one runs the services of the current block.
 //!
-//! Decides when services start and stop; `measure/roles` decides what a service does. Start at
-//! [`SharedServicePool::ensure_ready`].
+//! This module decides when services start and stop; `measure/roles` decides what a service does.
+//! Start at [`SharedServicePool::ensure_ready`].
 
 use crate::{ProtocolMessage, own_program};
 use speedwell_model::assignment::{
@@ -20,18 +20,19 @@ use std::time::Duration;
 /// Subcommand of [`WORKER_COMMAND`] that runs shared services.
 pub const SERVICES_SUBCOMMAND: &str = "services";
 
-/// Longer than any session.
+/// Time limit of a process that runs services: longer than any session.
 const SERVICE_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// Time limit for stopping all services.
 const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 /// Interval for checking whether the user has interrupted.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The failure of a run may be reported this long before the end of the service that caused it.
+/// How long to wait after a failed run. The run's failure may be reported before the end of the
+/// service that caused it.
 const REPORT_DELAY: Duration = Duration::from_millis(300);
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
-/// Running services that several runs share. Dropping this stops them.
+/// Running services that several runs share. Dropping the pool stops them.
 #[derive(Debug, Default)]
 pub struct SharedServicePool {
     session_keeper: Mutex<Option<ServiceKeeper>>,
@@ -40,7 +41,7 @@ pub struct SharedServicePool {
 
 impl SharedServicePool {
     /// Makes sure that the shared services of a run are ready, and adds their addresses to the
-    /// assignment. Services of a block are restarted for each (case, block).
+    /// assignment. Services of a block are restarted for each block of each case.
     ///
     /// # Errors
     /// Fails with the stage that failed.
@@ -83,8 +84,8 @@ impl SharedServicePool {
         Ok(())
     }
 
-    /// Returns why a service has become unusable, if it has. After a failed run, waits briefly,
-    /// since the end of a service may be reported later than its consequences.
+    /// Returns why a service has become unusable; `None` if all services are usable. After a failed
+    /// run, waits briefly, since the end of a service may be reported later than its consequences.
     pub(super) fn find_loss(&self, has_failed: bool) -> Option<StageFailure> {
         let timeout = if has_failed {
             REPORT_DELAY
@@ -101,7 +102,8 @@ impl SharedServicePool {
             })
     }
 
-    /// Stops the services of the current block. Returns their notes and failure.
+    /// Stops the services of the current block. Returns their notes, and their failure if there is
+    /// one.
     pub fn stop_block(&self) -> StageReport {
         stop_keeper(&self.block_keeper)
     }
@@ -121,14 +123,14 @@ fn stop_keeper(slot: &Mutex<Option<ServiceKeeper>>) -> StageReport {
     keeper.map_or_else(StageReport::default, ServiceKeeper::stop)
 }
 
-/// Process that runs shared services. Dropping it stops them.
+/// A process that runs shared services. Dropping the keeper stops the services.
 #[derive(Debug)]
 struct ServiceKeeper {
     keeping: ScopedServices,
     block: Option<(usize, u32)>,
     service: ServiceProcess,
     messages: Receiver<ProtocolMessage>,
-    /// Addresses of its services.
+    /// Addresses of the services.
     addresses: Vec<PlaceholderValue>,
 }
 
@@ -190,7 +192,8 @@ impl ServiceKeeper {
         }
     }
 
-    /// Returns why its services have become unusable, if that is reported within this time.
+    /// Waits up to `timeout` for a report that the services have become unusable; returns the
+    /// reason.
     fn receive_loss(&self, timeout: Duration) -> Option<StageFailure> {
         match self.messages.recv_timeout(timeout) {
             Ok(message) => reported_failure(&message),
@@ -203,7 +206,7 @@ impl ServiceKeeper {
         }
     }
 
-    /// Builds the failure of a process that ended without a report.
+    /// Builds the failure for a process that ended without a report.
     fn silent_exit(self) -> StageFailure {
         let outcome = self.service.stop_and_wait();
         let (how, stderr_tail) = match outcome {

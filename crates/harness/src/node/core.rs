@@ -1,9 +1,9 @@
 //! Runs unmodified Node.js core benchmark scripts with their folder's own, untouched `common.js`.
 //!
 //! [`super::enumerate_cases`] enumerates the cases. Each sample is one process, started directly in
-//! the role that Node.js core's runner gives to its grandchildren, so that it costs one start of
-//! Node.js instead of two or three. Scripts that start their cases in their own ways are executed
-//! whole.
+//! the role that Node.js core's runner gives to its grandchildren, so that a sample costs one start
+//! of Node.js instead of two or three. A script that starts its cases in its own way is executed as
+//! a whole.
 
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
@@ -55,7 +55,7 @@ impl LanguageHarness for NodeCoreHarness {
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        // Replay commands omit port and search path, which are ours to choose.
+        // A replay command omits the port and the search path, because Speedwell chooses them.
         let bare = bare_spec(job, setting);
         let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
         let bare = with_shim_path(bare, shim.as_ref());
@@ -77,8 +77,9 @@ impl LanguageHarness for NodeCoreHarness {
                     fault = skipped.or(fault);
                 }
                 let mut results = reports.observations;
-                // We cannot read a clock inside the folder's library, so this is the time of the
-                // whole process; with an HTTP tool, most of it would be the tool's.
+                // We cannot read a clock inside the folder's library, so we take the processor time
+                // of the whole process. With an HTTP tool, we report none, because the tool would
+                // use most of the time.
                 if let (Some(_), [result], None) = (expected, &mut results[..], &job.http_tool) {
                     let usage = &outcome.usage;
                     result.add_cpu_times(&[usage.cpu_ns() as f64]);
@@ -93,11 +94,11 @@ impl LanguageHarness for NodeCoreHarness {
     }
 }
 
-/// Returns why the program cannot measure such a folder.
+/// Returns the reason if the program cannot measure a folder with its own `common.js`.
 fn refuse_runtime(program: &Path) -> Option<&'static str> {
     (JsRuntime::from_program(program) == JsRuntime::Deno).then_some(
-        "a folder with its own common.js reports over a channel of Node.js and cannot be measured \
-         with Deno; files that use the package 'speedwell' can",
+        "benchmarks in a folder with its own common.js report over a channel that only Node.js \
+         provides, so they cannot be measured with Deno; files that use the package 'speedwell' can",
     )
 }
 
@@ -107,8 +108,8 @@ fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcom
 }
 
 /// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
-/// that the file uses for trials. Node.js core's own trial runs one case per file, so that broken
-/// ones go unnoticed, and ignores the user's values.
+/// that the file uses for trials. Node.js core's own trial ignores the user's values and runs only
+/// one case per file, so that broken cases go unnoticed.
 fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
     let trial = |extra_arguments: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
@@ -149,8 +150,9 @@ fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> Probe
     ProbeOutcome::Cases(found)
 }
 
-/// Returns `name=value` for non-numeric values that the full cases have and the file's own trial
-/// lacks, unless the file or the user chose a special value for that parameter.
+/// Returns `name=value` for every non-numeric value that the cases outside of trials use and the
+/// file's own trial omits. Skips each parameter for which the file's trial or the user chose a
+/// special value.
 fn missing_words(
     full: &EnumeratedCases,
     small: &EnumeratedCases,
@@ -178,7 +180,7 @@ fn missing_words(
         .collect()
 }
 
-/// Whether two cases differ at most in numbers.
+/// Whether two cases have the same values, apart from numbers.
 fn same_words(case: &ObservedCase, other: &ObservedCase) -> bool {
     let values = parse_values(&case.args);
     let others = parse_values(&other.args);
@@ -247,8 +249,9 @@ fn to_description(
     description
 }
 
-/// Returns the parameters that the file declares. If they could not be observed and the user set
-/// values, the cases also carry names unknown to the file, so enumerates again without the values.
+/// Returns the parameters that the file declares. If they could not be observed, collects them from
+/// the cases. If the user set values, the cases may have names that the file does not declare, so
+/// the cases are first enumerated again without these values.
 fn declared_parameters(
     source: &BenchmarkSource,
     request: &DescribeRequest,
@@ -294,7 +297,7 @@ fn describe_as_one_job(
     }
 }
 
-/// Sets the HTTP tool of a job; a tool that the user chose becomes an argument as well.
+/// Sets the HTTP tool of a job; a tool that the user chose also becomes an argument.
 pub(super) fn with_tool(mut job: BenchmarkJob, tool: &ToolChoice) -> BenchmarkJob {
     match tool {
         ToolChoice::NotNeeded => {}
@@ -310,7 +313,8 @@ pub(super) fn with_tool(mut job: BenchmarkJob, tool: &ToolChoice) -> BenchmarkJo
     job
 }
 
-/// Parses `name=value` words; value kinds are guessed until a report gives them.
+/// Parses words of the form `name=value`. The kind of each value is a guess until a report states
+/// the kind.
 fn parse_values(arguments: &[String]) -> Vec<(String, ParameterValue)> {
     let pair = |word: &String| {
         let (name, value) = word.split_once('=')?;
@@ -334,7 +338,7 @@ fn collect_parameters(cases: &[ObservedCase]) -> Vec<DeclaredParameter> {
     found
 }
 
-/// The process that gives one sample.
+/// Returns the process that gives one sample, before an HTTP tool is made available to it.
 fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     let mut spec = ProcessSpec::new(&setting.program);
     spec.arguments
@@ -362,8 +366,9 @@ fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     spec
 }
 
-/// Translates an argument for the folder's own library, which does not support our generator: it is
-/// replaced by the name of a known tool.
+/// Translates an argument for the folder's own library. The library does not support our load
+/// generator, so the name of the generator is replaced by the name of a tool that the library
+/// knows.
 fn argument_text(word: &str, job: &BenchmarkJob) -> String {
     match (word.strip_prefix("benchmarker="), &job.http_tool) {
         (Some(OWN_TOOL), Some(tool)) => format!("benchmarker={}", tool_alias(tool)),
@@ -386,7 +391,8 @@ fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option
     (spec, Some(shim))
 }
 
-/// Makes our generator available to the replay command as it was to the process.
+/// Puts the folder of our load generator on the search path of the replay command, because the
+/// process had this folder on its search path.
 fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
     let own_shim = shim.filter(|shim| shim.tool() == OWN_TOOL);
     match (own_shim, std::env::var("PATH")) {

@@ -1,12 +1,14 @@
-//! Chooses the HTTP tool for a script. We look for the tools once; measured processes never do.
+//! Chooses the HTTP tool for a script, and hides the other tools from measured processes.
 //!
-//! Node.js core's `common.js` runs `wrk -h`, `autocannon -h` and `h2load -h` whenever it is loaded,
-//! in every measured process (up to 3.5 times the cost of the process itself). The folder's own
-//! file stays untouched, so the tools are hidden instead: each `PATH` folder that contains one is
-//! replaced by a folder of links to everything else in it ([`without_tools`]). A [`ToolShim`]
-//! replaces the tool that is used: it starts the real tool and saves its output, because
-//! `common.js` keeps only the rate, or starts our own generator, which that library does not
-//! support.
+//! Node.js core's `common.js` runs `wrk -h`, `autocannon -h` and `h2load -h` whenever it is loaded.
+//! This happens in every measured process, and costs up to 3.5 times as much as the process itself.
+//! We do not change that file. Instead, we look for the tools once and hide them: each `PATH`
+//! folder that contains a tool is replaced by a folder of links to the other files in that folder
+//! ([`without_tools`]).
+//!
+//! A [`ToolShim`] replaces the tool that is used. It starts the real tool and saves the tool's
+//! whole output, because `common.js` keeps only the rate. Since `common.js` does not support our
+//! own load generator, a shim with the name of another tool can start the generator instead.
 
 use crate::cache_folder;
 use crate::job::{DefaultLoadTool, DescribeRequest, TrialMode};
@@ -26,8 +28,9 @@ use std::sync::{Mutex, PoisonError};
 /// Tool name of our own generator.
 pub(super) const OWN_TOOL: &str = "speedwell";
 
-/// Our generator for an HTTP/2 server, which Node.js core's library loads only with `h2load`. This
-/// name is never shown.
+/// Tool name of our own generator for an HTTP/2 server. The generator then takes the place of
+/// `h2load`, the only tool with which Node.js core's library sends HTTP/2. Users never see this
+/// name.
 const OWN_HTTP2_TOOL: &str = "speedwell-http2";
 
 /// Tools for throughput, in Node.js core's order of preference.
@@ -38,7 +41,8 @@ const PREFERRED_TOOLS: [&str; 2] = ["wrk", "autocannon"];
 pub(super) enum ToolChoice {
     /// The script sends no HTTP load.
     NotNeeded,
-    /// This tool; `argument` is true if its name must be passed to the script.
+    /// The script uses the tool `name`. If `argument` is true, this name must be passed to the
+    /// script.
     Tool { name: String, argument: bool },
     /// No tool is installed.
     Missing { reason: String },
@@ -49,7 +53,7 @@ pub(super) enum ToolChoice {
 pub(super) enum BenchmarkLibrary {
     /// Our own package, which supports our generator.
     Ours,
-    /// Node.js core's `common.js`, for which our generator must pose as a tool that it supports.
+    /// Node.js core's `common.js`. Our generator must pose as a tool that this file supports.
     NodeCore,
 }
 
@@ -97,8 +101,8 @@ pub(super) fn choose_tool(
     }
 }
 
-/// Uses the tool that the script names. If it is missing, it is replaced by our own generator,
-/// whose name is then shown with the results.
+/// Uses the tool that the script names. If that tool is missing, our own generator can replace it;
+/// the results then show the generator's name.
 fn named_by_script(
     name: &str,
     text: &str,
@@ -121,7 +125,8 @@ fn named_by_script(
     }
 }
 
-/// Name of our generator for the script's protocol. Our own package detects the protocol itself.
+/// Returns the tool name of our generator for the protocol that the script's server speaks. Our own
+/// package detects the protocol itself.
 fn own_tool(text: &str, library: BenchmarkLibrary) -> &'static str {
     if library == BenchmarkLibrary::NodeCore && speaks_http2(text) {
         OWN_HTTP2_TOOL
@@ -170,8 +175,8 @@ pub(super) fn find_program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Shim that saves the output. wrk prints percentiles only on request; the other tools need no
-/// further options.
+/// Shim that saves the output of the tool. wrk prints percentiles only on request; the other tools
+/// need no further options.
 const COPYING_SHIM: &str = r#"#!/bin/sh
 # Written by speedwell: starts the HTTP tool and keeps a copy of its output.
 [ "$1" = -h ] && exec "$SPEEDWELL_HTTP_TOOL" "$@"
@@ -213,8 +218,9 @@ case $tool in
 esac
 "#;
 
-/// Shim that translates options of h2load to ours: `-n` has the same meaning, `-c` counts
-/// connections of `-m` streams, and `-T` is the duration.
+/// Shim that translates options of h2load to ours: `-n` has the same meaning, and `-T` is the
+/// duration. Our `-c` is the product of h2load's `-c` (connections) and `-m` (streams per
+/// connection).
 const TRANSLATING_HTTP2_SHIM: &str = r#"#!/bin/sh
 # Written by speedwell: its own load generator in the place of h2load.
 [ "$1" = -h ] && exit 0
@@ -264,7 +270,7 @@ pub(super) fn tool_alias(tool: &str) -> &str {
     }
 }
 
-/// A shim for one process.
+/// A script that stands in for an HTTP tool in one process.
 #[derive(Debug)]
 pub struct ToolShim {
     tool: String,
@@ -332,15 +338,16 @@ impl ToolShim {
         self.scratch.path("output")
     }
 
-    /// Parses the tool's output after it has ended.
+    /// Parses the saved output of the tool, which must have ended before.
     pub fn read_figures(&self) -> Option<Json> {
         let output = fs::read_to_string(self.output_path()).ok()?;
         HttpOutput::read(&self.tool, &output).map(|output| output.to_report())
     }
 }
 
-/// Creates a folder with our generator under the names of other tools. The script contains the path
-/// of the program, so that a replay command needs only this folder in its search path.
+/// Creates a folder of scripts that have the names of other tools and start our generator. Each
+/// script contains the path of the generator, so that a replay command needs only this folder in
+/// its search path.
 fn write_translators(tools: &Path, program: &Path, serial: &str) -> Option<PathBuf> {
     let mut hasher = DefaultHasher::new();
     program.hash(&mut hasher);
@@ -373,8 +380,8 @@ fn write_script(script: &Path, text: &str, serial: &str) -> Option<()> {
 /// Tools that Node.js core's library looks for when a script is loaded.
 pub const TOOLS: [&str; 3] = ["wrk", "autocannon", "h2load"];
 
-/// Hides the [`TOOLS`] except `visible` from `path`. A folder that cannot be replaced stays: a
-/// slower start is better than a program that is not found.
+/// Returns the search path `path` without the [`TOOLS`], except for `visible`. A folder that cannot
+/// be replaced stays: a slower start is better than a program that is not found.
 pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
     let hidden: Vec<&str> = TOOLS
         .into_iter()
@@ -393,10 +400,10 @@ pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
     std::env::join_paths(folders).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns the folder of links that replaces `folder`, created on first use and whenever the folder
-/// has changed.
+/// Returns the folder of links that replaces `folder`. It is created on first use, and again
+/// whenever `folder` has changed.
 fn shadow_folder(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
-    // Held while creating links: several threads start processes.
+    // Held while links are created, because several threads start processes.
     static CREATION: Mutex<()> = Mutex::new(());
     let _guard = CREATION.lock().unwrap_or_else(PoisonError::into_inner);
     let metadata = fs::metadata(folder).ok()?;
@@ -433,8 +440,9 @@ fn shadow_folder(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf
     target.is_dir().then_some(target)
 }
 
-/// Gives the process its own port and temporary folder, so that two can run at the same time, and a
-/// search path without tools that would only cost time.
+/// Gives the process its own port and temporary folder, so that two processes can run at the same
+/// time. Also gives it a search path without the tools that it does not use, because `common.js`
+/// would spend time on them.
 pub fn with_isolated_environment(mut spec: ProcessSpec, http_tool: Option<&str>) -> ProcessSpec {
     if let Some(port) = free_port() {
         spec = spec.env("PORT", port.to_string());
@@ -570,7 +578,7 @@ mod tests {
         let words = "-n 1000 -c 2 -t 2 -m 20 -T 5 http://127.0.0.1:80/p";
         let mut h2load = std::process::Command::new(tools.join("h2load"));
         let answer = h2load.args(words.split(' ')).output().unwrap();
-        // The line that Node.js core's library looks for.
+        // This is the line that Node.js core's library looks for.
         assert_eq!(answer.stdout, b"finished, 1234.50 req/s\n");
         let words = fs::read_to_string(folder.path().join("program.words")).unwrap();
         let expected =

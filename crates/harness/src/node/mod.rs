@@ -1,8 +1,8 @@
-//! JavaScript files that use our package, driven over the harness protocol.
+//! Lists and performs the cases of JavaScript files that use our package.
 //!
-//! The protocol is the same for every language. This module starts Node.js, Bun and Deno, and
-//! handles files that start their cases themselves: those report over Node.js's own channel
-//! ([`ReportCollector`]).
+//! Such a file runs in Node.js, Bun or Deno, under a harness that speaks the same protocol as the
+//! harnesses of other languages (`protocol.rs`). A file that starts its cases itself runs without
+//! the harness, and reports over Node.js's own channel ([`ReportCollector`]).
 
 pub mod core;
 pub mod http_tool;
@@ -38,8 +38,8 @@ impl LanguageHarness for NodeHarness {
                 spec.environment
                     .extend(probe::search_path(&request.variant));
                 let draft = draft_job(source, request);
-                // A file's declarations do not depend on flags of Node.js; Deno's flags decide what
-                // the file may do.
+                // Flags of Node.js do not change what a file declares, so they are left out. Flags
+                // of Deno are needed, because they decide what the file is permitted to do.
                 let flags = match runtime {
                     JsRuntime::Deno => runtime.arguments(&request.variant.arguments),
                     _ => Vec::new(),
@@ -81,7 +81,7 @@ impl LanguageHarness for NodeHarness {
     }
 }
 
-/// Common part of all jobs of the file, with the HTTP tool it needs.
+/// Builds the common part of all jobs of the file, including the HTTP tool that the file needs.
 fn draft_job(source: &BenchmarkSource, request: &DescribeRequest) -> BenchmarkJob {
     let text = std::fs::read_to_string(&source.file).unwrap_or_default();
     let tool = http_tool::choose_tool(&text, request, http_tool::BenchmarkLibrary::Ours);
@@ -100,8 +100,8 @@ fn harness_spec(
     spec.unset = LEAKED_VARIABLES.map(str::to_owned).to_vec();
     spec.channel = ChannelKind::Harness;
     if JsRuntime::from_program(program) == JsRuntime::Deno {
-        // Deno colors its output even in a pipe, and the end of that output is shown with a
-        // failure.
+        // Deno colors its output even in a pipe. The colors would appear in failures, which show
+        // the end of the output.
         spec.environment.push(("NO_COLOR".into(), "1".into()));
     }
     Ok(http_tool::with_isolated_environment(spec, tool))
@@ -131,7 +131,7 @@ fn measuring_spec(
     Ok(spec)
 }
 
-/// The command a user would type to run the same case.
+/// Builds the command that a user would type to run the same case.
 fn plain_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     let flags = program_flags(job, setting);
     ProcessSpec {
@@ -141,13 +141,13 @@ fn plain_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     }
 }
 
-/// Flags given by the user, then those required by the file.
+/// Returns the flags given by the user, followed by the flags that the file requires.
 fn program_flags(job: &BenchmarkJob, setting: &RunContext<'_>) -> Vec<String> {
     let arguments = JsRuntime::from_program(&setting.program).arguments(&setting.variant.arguments);
     [&arguments[..], &job.flags].concat()
 }
 
-/// Starts the file without the harness, but with our package available.
+/// Builds a command that starts the file without the harness, but with our package available.
 fn plain_command(
     program: &std::path::Path,
     source: &BenchmarkSource,

@@ -15,7 +15,7 @@ use speedwell_process::{
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Variables of other roles that must not leak into a process.
+/// Environment variables that a process must not inherit, because they give a process another role.
 pub(super) const LEAKED_VARIABLES: [&str; 6] = [
     "NODE_RUN_BENCHMARK_FN",
     "NODE_CHANNEL_FD",
@@ -25,7 +25,7 @@ pub(super) const LEAKED_VARIABLES: [&str; 6] = [
     "NODE_BENCHMARK_FLAGS",
 ];
 
-/// Output of the preload at the end of the process.
+/// Output of the preloaded script at the end of the process.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct EnumeratedCases {
     pub cases: Vec<ObservedCase>,
@@ -82,13 +82,13 @@ pub(super) struct ThrownError {
 pub(super) enum ProbeOutcome {
     /// The file listed its cases.
     Cases(EnumeratedCases),
-    /// It did not end, or cannot list them: all its cases must be executed together.
+    /// The file did not end, or cannot list its cases: all of them must be executed together.
     NeedsParent,
-    /// It failed, or reports that it cannot run here.
+    /// The file failed, or reported that it cannot run here.
     Failed(FailureCause, ProcessSpec, Box<Option<ProcessOutcome>>),
 }
 
-/// Starts `source` under the preload with these arguments.
+/// Runs the file of `source` with the preloaded script and these arguments.
 pub(super) fn enumerate_cases(
     source: &BenchmarkSource,
     request: &DescribeRequest,
@@ -109,7 +109,7 @@ pub(super) fn enumerate_cases(
         source.file.to_string_lossy().into_owned(),
     ];
     spec.arguments.extend(arguments);
-    // Replay command without the preload.
+    // The replay command starts the file without the preloaded script.
     let bare = ProcessSpec {
         channel: ChannelKind::None,
         arguments: spec.arguments[2..].to_vec(),
@@ -127,8 +127,8 @@ pub(super) fn enumerate_cases(
     }
 }
 
-/// Returns the module search path of a variant. It determines what a file loads; other variables do
-/// not affect its declarations.
+/// Returns the module search path of a variant. The path determines what a file loads; other
+/// variables do not affect what the file declares.
 pub fn search_path(variant: &Variant) -> Option<(String, String)> {
     let mut variables = variant.environment.iter();
     variables
@@ -192,7 +192,7 @@ fn interpret_outcome(
     }
 }
 
-/// Receives the single line of the preload.
+/// Receives the single line that the preloaded script writes.
 struct PreloadOutput(Option<EnumeratedCases>);
 
 impl ChildConversation for PreloadOutput {

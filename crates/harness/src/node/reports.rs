@@ -1,6 +1,7 @@
-//! Collects the reports of a script over Node.js's own channel between parent and child: JSON, one
-//! message per line. `config` announces the number of cases, `report` gives the result of one.
-//! Start at [`ReportCollector`].
+//! Collects the reports that a script sends over Node.js's own channel between parent and child.
+//!
+//! The channel carries JSON, one message per line. A message of type `config` announces the number
+//! of cases, and one of type `report` gives the result of a case. Start at [`ReportCollector`].
 
 use crate::RunResult;
 use crate::events::declared_metric;
@@ -12,13 +13,14 @@ use speedwell_model::{Case, FailureCause, ParameterValue};
 use speedwell_process::{ChildConversation, NextStep};
 use std::time::Duration;
 
-/// A script that has reported exits after 5 s even if its event loop is alive; one that does not is
-/// killed after this time.
+/// Time allowed for a script to exit after its last report; after that, the script is killed. The
+/// library ends the script 5 s after the report, even if the event loop is alive.
 const EXIT_GRACE: Duration = Duration::from_secs(6);
 
 /// Collects the observations of one process.
 pub struct ReportCollector {
-    /// Replaces the name in the messages, which is relative to their `common.js`.
+    /// Name of the benchmark. It replaces the name in the messages, because that name is relative
+    /// to `common.js`.
     pub name: Option<String>,
     /// Observations so far.
     pub observations: Vec<RunResult>,
@@ -98,7 +100,7 @@ impl ReportCollector {
             .collect();
         let tool = values.iter_mut().find(|(name, _)| name == "benchmarker");
         if let (Some((_, tool)), Some(shim)) = (tool, &self.shim) {
-            // The library names the tool that it called; a different one may have run.
+            // The library names the tool that it called, but the shim may have run a different one.
             *tool = ParameterValue::Text(shim.tool().to_owned());
         }
         Case::new(name.unwrap_or_default(), values)

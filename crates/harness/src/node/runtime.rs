@@ -1,4 +1,4 @@
-//! JavaScript runtimes: Node.js, Bun and Deno.
+//! Recognizes the JavaScript runtimes Node.js, Bun and Deno, and builds their arguments.
 //!
 //! The runtime determines how a program is started. It is recognized by the program's name, because
 //! programs are never executed just to identify them. The protocol with our package is the same in
@@ -10,7 +10,8 @@ use std::path::Path;
 /// A JavaScript runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JsRuntime {
-    /// Node.js, and any unknown name, because its builds have arbitrary names.
+    /// Node.js. Programs with an unknown name count as Node.js, because builds of Node.js have
+    /// arbitrary names.
     Node,
     Bun,
     Deno,
@@ -31,8 +32,8 @@ impl JsRuntime {
         }
     }
 
-    /// Arguments between the program and the script, from the user's `arguments`. Deno needs a
-    /// subcommand, and permissions that the others do not require.
+    /// Returns the arguments between the program and the script: the user's `arguments`, and what
+    /// the runtime needs before them. Deno needs a subcommand and permissions.
     pub(crate) fn arguments(self, arguments: &[String]) -> Vec<String> {
         let is_bare = arguments.first().is_none_or(|first| first.starts_with('-'));
         let defaults: &[&str] = match self {
@@ -46,7 +47,7 @@ impl JsRuntime {
             .collect()
     }
 
-    /// Arguments that preload the script at `path`, combined with the user's `arguments`.
+    /// Returns arguments that preload the script at `path`, combined with the user's `arguments`.
     pub(crate) fn preload_arguments(self, path: String, arguments: Vec<String>) -> Vec<String> {
         let preload = |option: &str| [option.to_owned(), path];
         match self {
@@ -55,7 +56,8 @@ impl JsRuntime {
         }
     }
 
-    /// Explains why the job cannot be performed: its file needs flags of Node.js.
+    /// Explains why the job cannot be performed, if its file needs Node.js flags and this runtime
+    /// is not Node.js.
     pub(crate) fn refuse_flags(self, job: &BenchmarkJob) -> Option<String> {
         let name = match self {
             JsRuntime::Node => return None,

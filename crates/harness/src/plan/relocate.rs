@@ -1,4 +1,4 @@
-//! Moves a plan to other folders: on another machine, the same files are elsewhere.
+//! Maps the paths in a plan to other folders, because another machine has the same files elsewhere.
 
 use super::SessionPlan;
 use crate::BenchmarkJob;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 pub struct RelocationMap(Vec<(PathBuf, PathBuf)>);
 
 impl RelocationMap {
-    /// Creates a mapping from pairs of a local folder or file and its remote path. Nested entries
-    /// take precedence.
+    /// Creates a mapping from pairs of a local folder or file and its remote path. An entry inside
+    /// the folder of another entry takes precedence.
     pub fn new(pairs: impl IntoIterator<Item = (PathBuf, PathBuf)>) -> RelocationMap {
         let mut pairs: Vec<(PathBuf, PathBuf)> = pairs.into_iter().collect();
         pairs.sort_by_key(|(from, _)| std::cmp::Reverse(from.components().count()));
@@ -36,7 +36,8 @@ impl RelocationMap {
         relative.unwrap_or_else(|| path.to_owned())
     }
 
-    /// Maps an argument that may be a path: an absolute one, alone or after `=`.
+    /// Maps the absolute path in an argument: the whole argument, or what follows `=`. Returns
+    /// other arguments unchanged.
     fn map_argument(&self, argument: &str) -> String {
         let (option, path) = match argument.find("=/") {
             Some(index) if !argument.starts_with('/') => argument.split_at(index + 1),
@@ -46,7 +47,7 @@ impl RelocationMap {
             return argument.to_owned();
         }
         let moved = self.map_path(Path::new(path));
-        // An argument must be UTF-8.
+        // An argument must be UTF-8, so the argument stays unchanged if its new path is not UTF-8.
         moved
             .to_str()
             .map_or_else(|| argument.to_owned(), |moved| format!("{option}{moved}"))
@@ -62,7 +63,7 @@ impl SessionPlan {
             relocate_job(job, prefixes);
         }
         for variant in &mut plan.variants {
-            // A bare name is looked up on the machine itself.
+            // A name without a folder is looked up on the other machine.
             let program = variant.program.as_mut().filter(|path| path.is_absolute());
             if let Some(program) = program {
                 *program = prefixes.map_path(program);

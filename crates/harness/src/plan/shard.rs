@@ -1,5 +1,5 @@
-//! Divides a plan into shards, one per machine. Slots keep their numbers, whichever machine
-//! executes them.
+//! Divides a plan into shards, one per machine. A slot keeps its number, whichever machine executes
+//! it.
 
 use super::SessionPlan;
 use anyhow::ensure;
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct PlanShard {
     /// Indexes of the cases in [`SessionPlan::jobs`], ascending.
     pub jobs: Vec<u32>,
-    /// Stratum of the plan. Each stratum has its own slot and block numbers and random order.
+    /// Stratum to which the shard belongs. A stratum is one execution of the whole plan, by one
+    /// machine or several, with its own slot numbers, block numbers and random order.
     #[serde(default)]
     pub stratum: u32,
 }
@@ -27,8 +28,8 @@ pub struct ShardOfPlan {
 }
 
 impl ShardOfPlan {
-    /// Maps every case of the whole plan to its index in the shard; `None` if it has no slots of
-    /// that stratum there.
+    /// Maps every case of the whole plan to its index in the shard, or to `None` if the case has no
+    /// slots of `stratum` there.
     pub(super) fn indexes_in(&self, stratum: u32) -> Vec<Option<usize>> {
         let mut indexes = vec![None; self.cases as usize];
         if stratum == self.shard.stratum {
@@ -46,8 +47,8 @@ impl SessionPlan {
     /// Extracts the part `shard` of the plan. Its slots keep the numbers, blocks, order and
     /// random choices of the whole plan.
     ///
-    /// A stratum beyond the plan's strata adds a replica: cases that move to another machine are
-    /// measured there from the start, with other slot numbers.
+    /// A stratum number beyond the plan's strata adds another execution, for cases that move to
+    /// another machine: they are measured there from the start, with new slot numbers.
     ///
     /// # Errors
     /// Fails if the shard is empty or has a case that the plan lacks, or the plan cannot be
@@ -80,7 +81,7 @@ impl SessionPlan {
         })
     }
 
-    /// Index in the whole plan of a case of this plan.
+    /// Returns the index that a case has in the whole plan. `job` is its index in this plan.
     pub fn index_in_whole(&self, job: usize) -> u32 {
         let shard = self.part.as_ref();
         shard.map_or(job as u32, |part| part.shard.jobs[job])

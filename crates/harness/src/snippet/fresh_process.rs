@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Job name in the protocol.
 const JOB_NAME: &str = "code";
 
-/// Code faster than this many empty iterations was probably optimized away.
+/// Code that takes less time than this many empty iterations was probably optimized away.
 const MIN_EMPTY_RATIO: f64 = 3.0;
 
 /// Harness for snippets.
@@ -92,8 +92,8 @@ impl LanguageHarness for SnippetHarness {
     }
 }
 
-/// Makes idle Erlang schedulers sleep immediately: otherwise they spin for a while, which would
-/// count as processor time.
+/// Makes idle Erlang schedulers sleep immediately. Otherwise they would wait in a busy loop for a
+/// while, and the loop would count as processor time.
 fn disable_spinning(spec: ProcessSpec, language: SnippetLanguage) -> ProcessSpec {
     const FLAGS: &str = "ERL_ZFLAGS";
     let is_beam = matches!(language, SnippetLanguage::Erlang | SnippetLanguage::Elixir);
@@ -188,8 +188,8 @@ fn count_instructions(
     counting::perform_counted(&inputs, &commands, &observe)
 }
 
-/// Converts the timing of one run to metrics. The first metric is the one compared: the median
-/// batch is hardly affected by other activity on the machine.
+/// Converts the timing of one run to metrics. The first metric is the one that is compared. It is
+/// the time of the median batch, which other activity on the machine hardly affects.
 pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
     let case = job
         .case
@@ -222,7 +222,7 @@ pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
     result
 }
 
-/// Warnings of the harness, and about code that seems to do nothing.
+/// Returns the warnings of the harness, and a warning about code that seems to do nothing.
 fn collect_warnings(events: &EventLog, timing: &SnippetTiming) -> Vec<String> {
     let ready = events.first("ready");
     let mut warnings = ready
@@ -235,8 +235,8 @@ fn collect_warnings(events: &EventLog, timing: &SnippetTiming) -> Vec<String> {
     warnings
 }
 
-/// Warns about code that takes hardly longer than an empty iteration, unless the harness's `loaded`
-/// event rules out that a compiler has removed it.
+/// Warns about code that takes hardly longer than an empty iteration, as if a compiler had removed
+/// it. No warning is given if the harness's event `loaded` rules that out.
 pub fn folded_warning(
     timing: &SnippetTiming,
     empty_ns: Option<f64>,

@@ -1,6 +1,7 @@
-//! A harness that survives between runs, so that results can determine the next measurement.
+//! Controls a harness whose process survives between runs, so that the results of one run can
+//! determine the next.
 //!
-//! Commands are answered one by one. A thread listens to the process, and waits for the next
+//! The harness answers commands one by one. A thread listens to the process, and waits for the next
 //! command once an answer is complete; none of our code runs while the snippet is measured. The
 //! commands are described in docs/reference/protocol.md, "Measuring code". Start at
 //! [`LiveHarness::start`].
@@ -27,8 +28,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time a process may take to exit when told to.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Grace period after twice the planned duration of a run, which is then stopped with its results
-/// so far.
+/// Grace period of a run. The run is stopped after twice its planned duration plus this time, and
+/// its results so far are used.
 const RUN_SLACK: Duration = Duration::from_secs(2);
 
 /// Lines of stderr kept with a failure.
@@ -48,12 +49,12 @@ pub struct LiveHarness {
 pub struct HarnessFailure {
     /// Cause of the failure.
     pub cause: FailureCause,
-    /// Last lines of its stderr.
+    /// Last lines of the process's stderr.
     pub stderr_tail: String,
 }
 
 impl HarnessFailure {
-    /// Wraps an error that the harness reported without ending.
+    /// Wraps an error that the harness reported while it continued to run.
     pub fn new(cause: FailureCause) -> HarnessFailure {
         HarnessFailure {
             cause,
@@ -62,7 +63,7 @@ impl HarnessFailure {
     }
 }
 
-/// A snippet that failed to compile or start.
+/// Converts the failure of a snippet that did not compile or start.
 impl From<CompileFailure> for HarnessFailure {
     fn from(error: CompileFailure) -> HarnessFailure {
         HarnessFailure {
@@ -102,11 +103,11 @@ impl CommandAnswer {
 }
 
 impl LiveHarness {
-    /// Starts the process of `spec` and reads its self-description. The limit of `spec` is its
-    /// maximum lifetime.
+    /// Starts the process of `spec` and reads its self-description. The limit of `spec` is the
+    /// maximum lifetime of the process.
     ///
     /// # Errors
-    /// Fails if it cannot be started, or ends before it is ready.
+    /// Fails if the process cannot be started, or ends before it is ready.
     pub fn start(spec: ProcessSpec) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
         let (command_sender, commands) = channel();
         let (messages, events) = channel();
@@ -139,7 +140,7 @@ impl LiveHarness {
         Ok((live, ready))
     }
 
-    /// Process id; 0 once it has ended.
+    /// Process id, or 0 once the process has ended.
     pub fn pid(&self) -> i32 {
         self.service.as_ref().map_or(0, ServiceProcess::pid)
     }
@@ -175,7 +176,8 @@ impl LiveHarness {
         self.send_command(workers_command(job, count), START_TIMEOUT, &mut |_| {})
     }
 
-    /// Starts reporting the language's gauges at this interval; the answer holds the first ones.
+    /// Makes the language's runtime report its gauges at this interval. The answer holds the first
+    /// values.
     ///
     /// # Errors
     /// Fails if the process has ended.
@@ -210,7 +212,7 @@ impl LiveHarness {
     /// Lets the process clean up, and waits for it to exit.
     ///
     /// # Errors
-    /// Fails if it did not end successfully, or 'done' failed.
+    /// Fails if the process did not end successfully, which includes a failure of 'done'.
     pub fn shut_down(mut self) -> Result<CommandAnswer, HarnessFailure> {
         self.commands = None;
         let deadline = self.clock.now() + EXIT_TIMEOUT;
@@ -231,7 +233,7 @@ impl LiveHarness {
         on_event: &mut dyn FnMut(&ProtocolMessage),
     ) -> Result<CommandAnswer, HarnessFailure> {
         let final_verb = final_event(&message.verb);
-        // If the process has ended, waiting for the answer reports it.
+        // Sending fails if the process has ended. Waiting for the answer then reports that.
         let sent = self
             .commands
             .as_ref()
@@ -347,23 +349,24 @@ fn final_event(verb: &str) -> &'static str {
     }
 }
 
-/// Whether an answer is complete. An error completes every answer except the answer to a run, in
-/// which other jobs may continue; a run that was rejected has a protocol error.
+/// Whether `event` completes the answer that ends with `final_verb`. An error also completes every
+/// answer except the answer to a run, in which other jobs may continue. If the run itself was
+/// rejected, a protocol error completes the answer.
 fn is_last(event: &ProtocolMessage, final_verb: &str) -> bool {
     let failed = event.verb == "error" && event.get("stage").as_deref() != Some("done");
     let refused = event.get("stage").as_deref() == Some("protocol");
     event.verb == final_verb || failed && (final_verb != "end" || refused)
 }
 
-/// The side that listens to the process: forwards events, and waits for a command when an answer is
-/// complete.
+/// State of the thread that listens to the process. The thread forwards events, and waits for a
+/// command when an answer is complete.
 struct CommandRelay {
     commands: Receiver<ProtocolMessage>,
     messages: Sender<ProtocolMessage>,
     pending: Option<&'static str>,
     unfinished: Option<ProtocolMessage>,
-    /// When to stop the current run, because a worker that completes nothing would block it
-    /// forever.
+    /// When to stop the current run. Without a limit, a worker that completes nothing would block
+    /// the run forever.
     stop_at: Option<Instant>,
     clock: WaitClock,
 }
@@ -392,7 +395,7 @@ impl ChildConversation for CommandRelay {
         let complete = self
             .pending
             .is_some_and(|final_verb| is_last(&message, final_verb));
-        // If the receiver is gone, the next command is the one to quit.
+        // If no one receives events any more, no command follows either, and the process quits.
         let _ = self.messages.send(message);
         if !complete {
             return NextStep::Wait;
@@ -431,7 +434,8 @@ fn stop_message() -> Vec<u8> {
     stop.to_string().into_bytes()
 }
 
-/// Expected duration of a run, unless its iterations are longer than its windows.
+/// Returns how long a run is expected to take. If an iteration is longer than a window, the run
+/// takes longer.
 fn expected_length(command: &ProtocolMessage) -> Option<Duration> {
     let number = |key| command.parse_number::<u64>(key);
     let interval_ns = number("interval_ns").filter(|_| command.verb == "run")?;
@@ -444,7 +448,8 @@ fn expected_length(command: &ProtocolMessage) -> Option<Duration> {
     (!is_watched).then(|| Duration::from_nanos(ns))
 }
 
-/// Time for measuring the empty runner: a few batches, a hundredth of an ordinary run.
+/// Time for measuring the cost of an empty iteration. It suffices for a few batches, and is a
+/// hundredth of an ordinary run.
 const CALIBRATION_NS: u64 = 5_000_000;
 
 /// Builds the `load` command for `snippet`, under the name `job`.

@@ -1,8 +1,8 @@
-//! Snippets: executed by the harness of their language and its workers.
+//! Measures snippets with the harness of their language, whose workers execute the code.
 //!
-//! The commands are the same for every language (`live_harness.rs`), and so is the meaning of the answers
-//! (`timing.rs`). Languages differ in how their process is started, which [`build_process`]
-//! decides; compiled ones first get a program of their own (`built/`). Start at
+//! The commands are the same for every language (`live_harness.rs`), and so is the meaning of the
+//! answers (`timing.rs`). Languages differ in how their process is started; [`build_process`]
+//! decides how. A snippet in a compiled language first becomes a program (`built/`). Start at
 //! [`harness_for_language`].
 
 use crate::compile::{GeneratedBuild, locate_program, unpack_harness};
@@ -41,8 +41,8 @@ pub fn default_program(language: SnippetLanguage) -> PathBuf {
     }
 }
 
-/// Builds the process that performs `snippet` under `variant`. It speaks the protocol and must load
-/// the code first, unless its language is compiled.
+/// Builds the process that performs `snippet` under `variant`. The process speaks the protocol. It
+/// contains the code if the language is compiled; otherwise it loads the code on command.
 ///
 /// # Errors
 /// Fails if our files cannot be unpacked, or a compiler rejects the code.
@@ -85,7 +85,7 @@ fn build_with_layout(
     Ok((layout.apply_to(&spec), linking))
 }
 
-/// Starts one of our scripts in an interpreter.
+/// Builds the process that executes one of our scripts in an interpreter.
 fn script_process(
     harness: &HarnessSources,
     file: &str,
@@ -98,14 +98,14 @@ fn script_process(
     Ok(ProcessSpec::new(program).args(arguments))
 }
 
-/// Starts this program as the harness of a shell.
+/// Builds a process of this program that acts as the harness for a shell.
 fn shell_process(shell: &Path) -> ProcessSpec {
     let path = shell.to_string_lossy().into_owned();
     ProcessSpec::new(own_program()).args([sh::HARNESS_COMMAND.to_owned(), path])
 }
 
-/// Emulator options: no shell, no user files, and no distribution daemon, which only several nodes
-/// need.
+/// Emulator options: no shell, no user files, and no distribution daemon, because only several
+/// nodes need one.
 const EMULATOR_OPTIONS: [&str; 8] = [
     "-noshell",
     "-noinput",
@@ -117,11 +117,11 @@ const EMULATOR_OPTIONS: [&str; 8] = [
     "speedwell_epmd",
 ];
 
-/// Builds the process for Erlang or Elixir. `program` is `erl` or `elixir`, whose library is next
-/// to it.
+/// Builds the process for Erlang or Elixir. `program` is `erl` or `elixir`; the library of Elixir
+/// is expected next to its program.
 ///
 /// # Errors
-/// Fails if Erlang is missing, or Elixir where required.
+/// Fails if Erlang is missing, or if Elixir is required and missing.
 fn beam_process(
     language: SnippetLanguage,
     program: &Path,
@@ -140,7 +140,7 @@ fn beam_process(
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut spec = ProcessSpec::new(&emulator).args(variant.arguments.iter().cloned());
     spec = spec.args(EMULATOR_OPTIONS);
-    // Without a cookie, the emulator would write one into the user's home.
+    // Without this option, the emulator would write a cookie into the user's home folder.
     let cookie = uuid::Uuid::now_v7().simple().to_string();
     spec = spec.args(["-setcookie".to_owned(), cookie]);
     for folder in &folders {
@@ -174,7 +174,7 @@ fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
         .collect();
     files.sort();
     let arguments = ["+deterministic".to_owned(), "-o".to_owned(), ".".to_owned()];
-    // Another Erlang release has a compiler with a different path, size or modification time.
+    // The path, size and modification time of the compiler identify the Erlang release.
     let data = fs::metadata(&compiler).ok();
     let identity = data.map(|data| format!("{} {:?}", data.len(), data.modified().ok()));
     GeneratedBuild {

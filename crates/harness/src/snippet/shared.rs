@@ -1,8 +1,8 @@
-//! Snippets that share one process, where they take turns or run at the same time.
+//! Measures snippets that share one process, where they take turns or run at the same time.
 //!
-//! The process is started and loads its snippets for the first run; between runs, workers wait and
-//! keep their state. Each measurement is reported like the run of a separate process, with a note.
-//! Start at [`SharedProcesses::perform_run`].
+//! Before the first run, the process is started and loads its snippets. Between runs, the workers
+//! wait and keep their state. Each measurement is reported like the run of a separate process, with
+//! a note. Start at [`SharedProcesses::perform_run`].
 
 use super::build_process;
 use super::fresh_process::{folded_warning, shared_process_failure, to_observation};
@@ -34,7 +34,8 @@ struct SharedProcess {
     empty_ns: Option<f64>,
     /// The harness's reply for each loaded snippet, by job name.
     loaded: HashMap<String, ProtocolMessage>,
-    /// Results measured together with another snippet, and not requested yet.
+    /// Results, by variant, that were measured together with another snippet and have not been
+    /// requested yet.
     pending: HashMap<String, VecDeque<RunOutcome>>,
 }
 
@@ -48,7 +49,7 @@ impl<'a> SharedProcesses<'a> {
         }
     }
 
-    /// Measures the snippet of one variant, or returns its result from a joint run.
+    /// Measures the snippet of one variant, or returns its result from an earlier joint run.
     pub fn perform_run(&mut self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
         let (variants, at_once) = (self.variants, self.at_once);
         let process = self
@@ -104,7 +105,7 @@ impl SharedProcess {
             Some(Ok(mut spec)) => {
                 spec.pin = setting.pin.cloned();
                 spec.directory = Some(job.source.directory.clone());
-                // It lives as long as the session, whose runs have their own limits.
+                // The process lives as long as the session. Each run has a limit of its own.
                 spec.limit = Duration::from_secs(366 * 24 * 3600);
                 LiveHarness::start(spec)
             }
@@ -242,7 +243,8 @@ impl SharedProcess {
     }
 }
 
-/// Expected duration of a run, unless its iterations are longer than its windows.
+/// Returns how long a run is expected to take. If an iteration is longer than a window, the run
+/// takes longer.
 pub fn expected_duration(samples: &SampleDivision, timeout: Duration) -> Duration {
     match samples.length {
         SampleLength::TimeNs(ns) => {

@@ -1,10 +1,10 @@
 //! Converts the reports of a snippet's workers to metrics.
 //!
-//! Workers end their windows at the end of a batch, never at the same instant. If many workers
-//! share few processors, each misses different deadlines, so their windows match neither in length
-//! nor in position. Therefore every counter is read at the same instants ([`interpolate_windows`]),
-//! interpolated linearly between its points; no iteration or time is lost or counted twice, and the
-//! mean of the windows is the overall rate.
+//! Each worker ends its windows at the end of a batch, so no two workers end a window at the same
+//! instant. If many workers share few processors, each misses different deadlines, and their
+//! windows differ in length and position. Therefore the counters of all workers are interpolated
+//! linearly between their points, and evaluated at the same instants ([`interpolate_windows`]). No
+//! iteration or time is lost or counted twice, and the mean of the windows is the overall rate.
 
 use crate::ProtocolMessage;
 use speedwell_model::{BatchQuantiles, SampleDivision, SampleLength, SnippetTiming, TimingWindow};
@@ -94,7 +94,7 @@ fn parse_workers(events: &[&ProtocolMessage], samples: &SampleDivision) -> Optio
     })
 }
 
-/// Iterations between the first and the last point.
+/// Returns the number of iterations between the first and the last point.
 fn counted_iterations(points: &[(u64, u64)]) -> u64 {
     match points {
         [first, .., last] => last.1 - first.1,
@@ -150,7 +150,8 @@ fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
 /// Counter of one worker: time and count at each point, ascending.
 type CounterPoints = Vec<(u64, u64)>;
 
-/// Windows in which all workers were counted; none if no worker has two points.
+/// Returns the windows. Each window counts the iterations of all workers. There are no windows if
+/// no worker has two points.
 pub(super) fn interpolate_windows(
     workers: &[CounterPoints],
     samples: &SampleDivision,
@@ -195,17 +196,19 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
             .collect()
     };
     let end = if is_incomplete {
-        // The run was stopped before any worker had all points: use the time after which half of
-        // the workers were still seen.
+        // The run was stopped before any worker had all points: the windows end at the median of
+        // the workers' last points.
         let mut ends = last_times(moving);
         ends.sort_unstable();
         *ends.get(ends.len().checked_sub(1)? / 2)?
     } else {
-        // The first worker with all its points stops recording.
+        // The windows end when the first worker has all its points, because that worker then stops
+        // recording.
         last_times(&complete).into_iter().min()?
     };
     let used = if is_incomplete { moving } else { &complete };
-    // A worker that began after others had ended is counted from the start of the run.
+    // The windows begin when all workers have begun. If a worker began only after `end`, they begin
+    // with the first worker instead, and the late one is counted from the start of the run.
     let begin = first_times(used)
         .into_iter()
         .max()
@@ -219,8 +222,8 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
     (begin < end).then_some((begin, end, count.max(1)))
 }
 
-/// Number of intervals between `begin` and `end` in which some worker was seen: any further windows
-/// would be made up.
+/// Returns the number of intervals between `begin` and `end` in which some worker was seen. With
+/// more windows than that, some would show rates that were never observed.
 fn intervals_seen(
     moving: &[&CounterPoints],
     begin: u64,
@@ -240,8 +243,8 @@ fn intervals_seen(
     intervals.len()
 }
 
-/// Returns the interpolated counter at `time_ns`. Counting began at 0 with the run. Work after the
-/// last point is unknown and not counted.
+/// Returns the interpolated counter at `time_ns`. The counter was 0 at the start of the run. Work
+/// after the last point is unknown and not counted.
 fn interpolate_count(points: &CounterPoints, time_ns: f64) -> f64 {
     let next = points.partition_point(|point| (point.0 as f64) <= time_ns);
     let (from_ns, count_before) = match next.checked_sub(1) {
@@ -284,7 +287,7 @@ mod tests {
             "worker\tjob=b\tw=0\tt_ns=0,1\tcount=0,1\tq_ps=1,1,1,1\tbatches=1",
         ];
         let timing = timing(&pair).unwrap();
-        // In the first 1500 ns, one completed 15 iterations and the other 7.5.
+        // In the first 1500 ns, one worker completed 15 iterations and the other one 7.5.
         let iterations: Vec<f64> = timing.windows.iter().map(|w| w.iterations).collect();
         assert_eq!(iterations, [22.5, 27.5]);
         assert_eq!(timing.windows[0].per_s, 15e6);
@@ -404,8 +407,8 @@ mod tests {
         // Iterations of 700 ns in windows of 100: two were completed, not twenty.
         let slow = seen_at(&[0, 700, 1400]);
         assert_eq!(interpolate_windows(&[slow], &samples(20, 100)).len(), 2);
-        // Together, three workers were seen in each of the four intervals, though none in all of
-        // them.
+        // In each of the four intervals, one of the three workers was seen, but no worker was seen
+        // in all four.
         let workers = [
             seen_at(&[0, 150, 420]),
             seen_at(&[0, 210, 415]),

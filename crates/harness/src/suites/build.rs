@@ -1,8 +1,9 @@
 //! Builds benchmark programs from a package folder with the tool of its language.
 //!
-//! That tool itself knows what to rebuild; it is called once per package and variant in a process.
-//! Built programs are copied to the cache folder under a name that depends on their content, so
-//! that a program that is being measured is never replaced. Start at [`build_programs`].
+//! The tool, such as cargo, decides itself what to rebuild. A process of Speedwell calls it once
+//! per package and variant. Built programs are copied to the cache folder under a name that depends
+//! on their content, so that a program that is being measured is never replaced. Start at
+//! [`build_programs`].
 
 use super::command::PlaceholderValues;
 use super::registry::{KnownAdapters, builtin_adapter};
@@ -33,16 +34,16 @@ const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 pub struct BuiltProgram {
     /// Path in the cache folder.
     pub program: PathBuf,
-    /// Adapter that drives it.
+    /// Adapter with which the program is listed and executed.
     pub adapter: Arc<SuiteAdapter>,
-    /// Target name in its package, if there are several.
+    /// Name of the target in its package, if the package has several targets.
     pub target: Option<String>,
-    /// Folder in which its tool would start it.
+    /// Folder in which the language's tool would start the program.
     pub folder: PathBuf,
 }
 
 impl BuiltProgram {
-    /// Values for the placeholders of its commands.
+    /// Returns the values for the placeholders in the adapter's commands.
     pub fn placeholder_values(
         &self,
         source: &BenchmarkSource,
@@ -90,9 +91,9 @@ type BuildKey = (PathBuf, PathBuf, String, Vec<(String, String)>);
 static BUILT_PROGRAMS: Mutex<Option<HashMap<BuildKey, Arc<OnceLock<BuildOutcome>>>>> =
     Mutex::new(None);
 
-/// Builds the programs of a package under a variant, driven by the user's adapters
-/// (`user_adapters`) or built-in ones. Later calls return the same programs; `reporter` receives a
-/// notice when building begins.
+/// Builds the programs of a package under a variant. The adapter of each program is one of the
+/// user's (`user_adapters`) or a built-in one. Later calls return the same programs. `reporter`
+/// receives a notice when building begins.
 ///
 /// # Errors
 /// Fails if the tool is missing or rejects the package, or none of the programs belongs to a known
@@ -328,7 +329,7 @@ fn copy_to_cache(program: &Path, name: &str) -> Result<PathBuf, CompileFailure> 
     let cached = folder.join(format!("{name}-{digest}"));
     fs::create_dir_all(&folder).map_err(io_failure)?;
     if let Ok(file) = fs::File::open(&cached) {
-        // Updates the time of last use, which decides when it is removed.
+        // Updates the time of last use, which decides when the cached program is removed.
         let _ = file.set_modified(SystemTime::now());
         return Ok(cached);
     }

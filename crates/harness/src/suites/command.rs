@@ -1,4 +1,4 @@
-//! Expands the placeholders of an adapter's commands, which are started elsewhere. Start at
+//! Expands the placeholders of an adapter's commands. Other modules start the commands. Start at
 //! [`PlaceholderValues`].
 
 use speedwell_model::{Case, RequestedDivision, SampleDivision, SampleLength};
@@ -7,7 +7,7 @@ use speedwell_suite::fill_text;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Path of the pipe for results within the process.
+/// Path under which a process opens the pipe for its results.
 pub const RESULT_PIPE: &str = "/dev/fd/3";
 
 /// Replacements for placeholders.
@@ -34,7 +34,7 @@ impl PlaceholderValues {
         self
     }
 
-    /// Merges both; `other` takes precedence.
+    /// Merges the values of both; the values of `other` take precedence.
     pub fn merged_with(mut self, other: &PlaceholderValues) -> PlaceholderValues {
         self.strings.extend(other.strings.clone());
         self.words.extend(other.words.clone());
@@ -100,8 +100,8 @@ pub fn with_placeholders(command: &[String], placeholders: &[&str]) -> Vec<Strin
     words
 }
 
-/// Escapes a name for POSIX extended, ECMAScript, RE2 and Java patterns: only characters special in
-/// all of them are escaped.
+/// Escapes a name for POSIX extended, ECMAScript, RE2 and Java patterns: only characters that are
+/// special in all four syntaxes are escaped.
 fn escape_pattern(name: &str) -> String {
     let mut pattern = String::new();
     for character in name.chars() {
@@ -113,8 +113,8 @@ fn escape_pattern(name: &str) -> String {
     pattern
 }
 
-/// Puts a backslash before all punctuation, for tools with special characters of their own that
-/// accept any character escaped this way.
+/// Puts a backslash before all punctuation. This is for tools that have special characters of their
+/// own, but accept a backslash before any character.
 fn escape_punctuation(name: &str) -> String {
     let mut text = String::new();
     for character in name.chars() {
@@ -126,7 +126,8 @@ fn escape_punctuation(name: &str) -> String {
     text
 }
 
-/// Removes options that the user gives as well: some programs reject duplicates.
+/// Removes from `words` the options that are also in `given`, the user's own arguments, because
+/// some programs reject duplicates.
 pub fn remove_given(words: Vec<String>, given: &[String]) -> Vec<String> {
     let mut keeps_option = true;
     let is_kept = |word: &String| {
@@ -140,8 +141,8 @@ pub fn remove_given(words: Vec<String>, given: &[String]) -> Vec<String> {
     words.into_iter().filter(is_kept).collect()
 }
 
-/// Removes user options that `command` itself sets after the target: for example, a listing sets a
-/// short time per benchmark.
+/// Removes from the user's `arguments` the options that `command` itself sets after its target. For
+/// example, a listing sets a short time per benchmark.
 pub fn remove_decided(arguments: &[String], command: &[String]) -> Vec<String> {
     let is_target = |word: &String| ["{program}", "{file}", "{folder}"].contains(&word.as_str());
     let target = command.iter().rposition(is_target).unwrap_or_default();
@@ -174,8 +175,9 @@ fn option_name(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
 
-/// Options of a measuring run. Those that divide it into samples are as requested by the user, else
-/// the framework's defaults, else none.
+/// Returns the options of a measuring run. The run is divided into samples as the user requested,
+/// or else by the adapter's defaults. If neither determines the division, the run gets no options
+/// for it.
 pub fn run_options(adapter: &SuiteAdapter, requested: RequestedDivision) -> Vec<String> {
     let (options, defaults) = (&adapter.keys.options, &adapter.keys.usual);
     let ns = |ms: u32| u64::from(ms) * 1_000_000;
@@ -366,8 +368,8 @@ mod tests {
         for suite in ["jmh", "google-benchmark"] {
             assert_eq!(listed(suite, "--own=1"), "--own=1");
         }
-        // The programs of a package have different options, and what is listed does not depend on
-        // them.
+        // The programs of a package have different options, so a listing gets none of the user's
+        // options. The listed cases do not depend on these options.
         for suite in ["criterion", "libtest"] {
             let list = builtin_adapter(suite).unwrap().keys.list.clone();
             assert!(!list.contains(&"{arguments}".to_owned()), "{suite}");

@@ -1,5 +1,5 @@
-//! Lists the cases of one program; where the list is incomplete, executes each selected benchmark
-//! once. Start at [`CaseListing`].
+//! Lists the cases of one program. Some frameworks list benchmarks without the cases within them;
+//! each selected benchmark is then executed once to find its cases. Start at [`CaseListing`].
 
 use super::build::BuiltProgram;
 use super::command::{PlaceholderValues, find_refused_option, remove_decided};
@@ -21,13 +21,13 @@ use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::time::Duration;
 
-/// Some frameworks execute all benchmarks once to list them.
+/// Time limit for listing: some frameworks execute all benchmarks once to list them.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Finding the cases within a benchmark requires executing it.
+/// Time limit for finding the cases within a benchmark. To find them, the benchmark is executed.
 const EXPANSION_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Package path that the linker embeds in a test binary (`go version -m`).
+/// Pattern for the package path that Go embeds in a test binary, as `go version -m` shows it.
 const GO_PACKAGE_PATTERN: &str = r"path\t(\S+)\.test\n";
 
 /// A request for the cases of one program.
@@ -170,7 +170,8 @@ impl CaseListing<'_> {
         })
     }
 
-    /// Warns if the framework cannot execute some of its cases alone: those with the same command.
+    /// Warns if the framework cannot execute some of its cases in isolation, because several cases
+    /// have the same command.
     fn shared_execution_warning(&self, cases: &[ListedCase]) -> Option<String> {
         let keys = &self.built.adapter.keys;
         let mut cases_per_command: HashMap<Vec<String>, usize> = HashMap::new();
@@ -195,7 +196,7 @@ impl CaseListing<'_> {
         })
     }
 
-    /// Expands the selected listed cases; keeps the others as listed.
+    /// Replaces each selected benchmark by the cases within it, and keeps the others as listed.
     fn expand_selected(&self, listed: Vec<ListedCase>) -> Vec<ListedCase> {
         let listed: Vec<ListedCase> = listed
             .into_iter()
@@ -216,7 +217,7 @@ impl CaseListing<'_> {
         listed.into_iter().zip(selected).flat_map(expand).collect()
     }
 
-    /// Benchmark name of a case; prefixed with the target if a package has several.
+    /// Returns the name of a case's benchmark, prefixed with the target if a package has several.
     fn benchmark_name(&self, case: &Case) -> String {
         match &self.built.target {
             Some(target) => format!("{target}/{}", case.benchmark),
@@ -224,8 +225,8 @@ impl CaseListing<'_> {
         }
     }
 
-    /// Finds the cases within a listed one. One that fails is kept as listed: executing it shows
-    /// the failure.
+    /// Finds the cases within a listed benchmark by executing it. A benchmark that fails is kept as
+    /// listed, because measuring it will show the failure.
     fn expand_case(&self, listed: ListedCase) -> Vec<ListedCase> {
         let adapter = &self.built.adapter;
         let filling =
@@ -247,8 +248,8 @@ impl CaseListing<'_> {
         }
     }
 
-    /// Names a Go benchmark as if its output contained the package, which is missing if the
-    /// benchmark fails or is skipped early.
+    /// Names a Go benchmark as if its output contained the package. The output lacks the package if
+    /// the benchmark fails or is skipped early.
     fn with_package(&self, listed: ListedCase) -> ListedCase {
         if self.built.adapter.keys.read != ResultFormat::GoBench {
             return listed;
@@ -323,7 +324,7 @@ impl CaseListing<'_> {
     }
 }
 
-/// Parameters of all cases with their values.
+/// Returns the parameters of all cases with their values.
 pub fn collect_parameters(jobs: &[BenchmarkJob]) -> Vec<DeclaredParameter> {
     let mut found: Vec<DeclaredParameter> = Vec::new();
     let cases = jobs.iter().filter_map(|job| job.case.as_ref());
@@ -340,7 +341,8 @@ pub fn collect_parameters(jobs: &[BenchmarkJob]) -> Vec<DeclaredParameter> {
     found
 }
 
-/// Keeps the cases with the requested values: the framework decides which cases exist.
+/// Keeps only the cases with the requested values. New values cannot be set, because the framework
+/// decides which cases exist.
 pub fn select_values(description: &mut BenchmarkDescription, sets: &[(String, String)]) {
     let fits = |name: &str, value: &ParameterValue| {
         let mut wanted = sets.iter().filter(|(key, _)| key == name).peekable();

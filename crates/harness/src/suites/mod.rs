@@ -1,10 +1,10 @@
-//! Benchmarks of other frameworks, driven by adapters: listed, executed one by one in fresh
-//! processes, and parsed.
+//! Measures benchmarks of other frameworks through adapters: lists the cases, executes each case in
+//! a fresh process, and parses the results.
 //!
-//! Decides how one case is started and how its output is handled. Options of a framework are
-//! declared in `crates/harness/suites/*.toml`; `results::foreign::suites` parses its output. Start
-//! at [`FrameworkHarness`]. [`KnownAdapters`] recognizes files; `build.rs` handles packages that
-//! are built first.
+//! This file decides how one case is started and how its output is handled. The adapters in
+//! `crates/harness/suites/*.toml` declare the options of each framework, and
+//! `results::foreign::suites` parses the output. [`KnownAdapters`] recognizes files, and `build.rs`
+//! builds packages first. Start at [`FrameworkHarness`].
 
 mod build;
 mod command;
@@ -138,11 +138,11 @@ pub fn unsupported_option(
     command::unsupported_option(adapter, requested)
 }
 
-/// Builds the programs of a package under a variant, unless this process has done so. Ignores other
-/// targets.
+/// If the source is a package, builds its programs under a variant, unless this process has built
+/// them already. Otherwise does nothing.
 ///
 /// # Errors
-/// Fails if it does not compile, or its tool is missing.
+/// Fails if the package does not compile, or its tool is missing.
 pub fn build_if_package(
     source: &BenchmarkSource,
     variant: &Variant,
@@ -174,7 +174,7 @@ pub fn build_if_package(
     })
 }
 
-/// Explains why nothing was built, and how to repeat it.
+/// Explains why nothing was built, and how to repeat the build.
 fn describe_failure(error: &CompileFailure) -> String {
     let CompileFailure { cause, replay, .. } = error;
     match replay.as_str() {
@@ -186,7 +186,7 @@ fn describe_failure(error: &CompileFailure) -> String {
 /// Returns the only program built from a package folder, and its adapter.
 ///
 /// # Errors
-/// Fails if it cannot be built, or has several programs.
+/// Fails if the package cannot be built, or has several programs.
 pub fn build_single_program(
     (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
     folder: &Path,
@@ -214,7 +214,7 @@ pub fn build_single_program(
     }
 }
 
-/// Returns the programs of a target: itself, or those built from it.
+/// Returns the programs of a target: the target itself, or the programs built from it.
 fn target_programs(
     source: &BenchmarkSource,
     program: &Path,
@@ -335,7 +335,8 @@ fn perform_case(
     attempt
 }
 
-/// Prefers the framework's own error over its exit status, which says less.
+/// If the framework reported an error, makes that error the cause of the failure instead of the
+/// exit status, because the error says more.
 fn explain_failure(attempt: &mut RunOutcome, reported: Option<FailureCause>) {
     let stdout = &attempt.stdout;
     let Some(failure) = &mut attempt.failure else {

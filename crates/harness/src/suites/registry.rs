@@ -1,6 +1,6 @@
-//! Collects the known adapters from `crates/harness/suites/`, the project's file, and definition
-//! files among the targets, and finds the adapter of a file. Files are read, never executed. Start
-//! at [`KnownAdapters`].
+//! Collects the known adapters, and finds the adapter of a file. Adapters come from
+//! `crates/harness/suites/`, from the project's file, and from definition files among the targets.
+//! Files are read, never executed. Start at [`KnownAdapters`].
 
 use anyhow::{Context, Result};
 use include_dir::{Dir, include_dir};
@@ -39,7 +39,7 @@ pub fn is_elf(file: &Path) -> bool {
     starts_with_magic(file, b"\x7fELF")
 }
 
-/// Whether the file is an executable script, which may start a program of google/benchmark.
+/// Whether the file is an executable script. Such a script may start a program of google/benchmark.
 pub fn is_wrapper(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata().map_or(0, |data| data.permissions().mode());
@@ -55,15 +55,15 @@ fn starts_with_magic(file: &Path, magic: &[u8]) -> bool {
 /// Adapters that a command may use.
 #[derive(Debug, Clone, Default)]
 pub struct KnownAdapters {
-    /// The user's adapters come first.
+    /// All adapters; the user's adapters come first.
     adapters: Vec<Arc<SuiteAdapter>>,
     /// Number of the user's adapters.
     user_count: usize,
 }
 
 impl KnownAdapters {
-    /// Collects the built-in adapters and the adapters of the project of `cwd` and of definition
-    /// files among `targets`.
+    /// Collects the built-in adapters, the adapters of the project to which `cwd` belongs, and the
+    /// adapters in the definition files among `targets`.
     ///
     /// # Errors
     /// Fails if a file has an invalid table.
@@ -104,7 +104,8 @@ impl KnownAdapters {
         self.adapters.iter().find(|adapter| adapter.name == name)
     }
 
-    /// Splits `mine:./bench-tool`, where `mine` is an adapter, into adapter and path.
+    /// Splits an operand such as `mine:./bench-tool`, where `mine` is an adapter, into the adapter
+    /// and the path.
     pub fn split_operand<'a>(&self, operand: &'a str) -> Option<(Arc<SuiteAdapter>, &'a str)> {
         let (name, path) = operand.split_once(':')?;
         Some((self.find_adapter(name)?.clone(), path))

@@ -1,5 +1,5 @@
-//! Reads a process's results from where it writes them: stdout, a pipe, or a file. Does not
-//! interpret them. Start at [`ResultLocation`].
+//! Reads the results of a process from the place to which it writes them: stdout, a pipe, or a
+//! file. Other modules interpret the results. Start at [`ResultLocation`].
 
 use super::registry::files_matching;
 use speedwell_process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
@@ -16,12 +16,12 @@ pub enum ResultLocation {
     Pipe,
     /// The file `{output}`.
     File,
-    /// A file in the folder of the run that matches this glob.
+    /// A file whose name matches this glob, in the folder of the run.
     Like(String),
 }
 
 impl ResultLocation {
-    /// Result location of an adapter's command.
+    /// Returns the place to which an adapter's command writes results.
     pub fn from_adapter(adapter: &SuiteAdapter) -> ResultLocation {
         let has = |placeholder: &str| {
             adapter

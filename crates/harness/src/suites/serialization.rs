@@ -1,5 +1,5 @@
-//! Serializes adapters in a plan: a built-in one by name, any other in full, so that a resumed
-//! session uses the same ones.
+//! Serializes the adapters in a plan: a built-in adapter by its name, any other adapter in full. A
+//! resumed session thus uses the same adapters.
 
 use super::registry::builtin_adapter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,7 +1,7 @@
-//! Frameworks without a built-in adapter, recognized by file content so that messages can name
-//! them.
+//! Recognizes frameworks that have no built-in adapter, so that messages can name them.
 //!
-//! Files are read, never executed. Start at [`framework_without_adapter`].
+//! The content of a file shows its framework. Files are read, never executed. Start at
+//! [`framework_without_adapter`].
 
 use super::registry::is_elf;
 use regex::bytes::Regex;
@@ -9,10 +9,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Larger files are not searched: benchmark sources are small, and programs are rarely larger.
+/// Maximum size of a file that is searched. Benchmark sources are much smaller, and programs rarely
+/// exceed this size.
 const MAX_SEARCHED_BYTES: u64 = 64 << 20;
 
-/// File extensions, framework, and a pattern of the content. Programs have no extension.
+/// For each framework: the extensions of its files, its name, and a pattern of their content. An
+/// empty list of extensions stands for programs.
 const FRAMEWORKS: [(&[&str], &str, &str); 20] = [
     (JAVASCRIPT, "mitata", r#"['"]mitata['"]"#),
     (JAVASCRIPT, "tinybench", r#"['"]tinybench['"]"#),

@@ -2,9 +2,9 @@
 //! revisions differ, the benchmark itself changed, and its values say nothing about the code under
 //! test.
 //!
-//! Decides which sources make up a benchmark: files of tests and benchmarks, not of the code under
-//! test. `source_items.rs` decides how source code is split, `pool.rs` which parts one benchmark uses. No file
-//! is executed. Start at [`fingerprint_benchmarks`].
+//! This file decides which sources make up a benchmark: files of tests and benchmarks, but not of
+//! the code under test. `source_items.rs` decides how source code is split, and `pool.rs` which
+//! parts one benchmark uses. No file is executed. Start at [`fingerprint_benchmarks`].
 
 mod pool;
 mod source_items;
@@ -37,7 +37,7 @@ const TEST_FOLDERS: [&str; 13] = [
     "spec",
 ];
 
-/// Folders without the project's own sources.
+/// Folders that are skipped, because they do not contain the project's own sources.
 const SKIPPED_FOLDERS: [&str; 5] = ["target", "node_modules", "build", "out", "vendor"];
 
 /// Maximum number of files searched for the source of a program.
@@ -58,8 +58,8 @@ enum SourceLocation {
     Program(PathBuf),
 }
 
-/// Fingerprints the benchmarks of the jobs under a variant, by benchmark name. Omits benchmarks
-/// whose source is not found.
+/// Returns the fingerprints of the jobs' benchmarks under a variant, by benchmark name. Omits
+/// benchmarks whose source is not found.
 pub fn fingerprint_benchmarks(
     jobs: &[BenchmarkJob],
     variant: &Variant,
@@ -102,8 +102,8 @@ fn naming_of(source: &BenchmarkSource) -> BenchmarkNaming {
             | ResultFormat::Catch2
             | ResultFormat::Vitest,
         ) => BenchmarkNaming::Handed,
-        // Among cargo's frameworks, only criterion names benchmarks other than by function;
-        // functions are tried first there.
+        // A cargo package may use any of several frameworks. Among these, only criterion gives
+        // benchmarks names that differ from the names of functions, so functions are tried first.
         _ => BenchmarkNaming::Declared,
     }
 }
@@ -145,7 +145,7 @@ fn locate_source(
     }
 }
 
-/// Sources of a program are searched in the worktree of a revision.
+/// Returns where the sources of a program are searched: in the worktree, if the variant has one.
 fn program_location(variant: &Variant) -> Option<SourceLocation> {
     let worktree = variant.worktree.as_ref()?;
     Some(SourceLocation::Program(worktree.folder.clone()))
@@ -166,7 +166,7 @@ impl SourceLocation {
             SourceLocation::Class(root, class) => {
                 let mut pool = SourcePool::new(root);
                 let sources = sources_below(root, &|path| file_extension(path) == Some("java"));
-                // A nested class is in the file of the outer one.
+                // A nested class is in the file of its outer class.
                 let mut names = Some(class.as_str());
                 while let Some(name) = names {
                     let path = format!("{}.java", name.replace('.', "/"));
@@ -183,7 +183,8 @@ impl SourceLocation {
     }
 }
 
-/// Files of a bench target: where Cargo.toml says, or where cargo looks by default.
+/// Collects the files of a bench target. They are at the path in Cargo.toml, or where cargo looks
+/// by default.
 fn target_pool(folder: &Path, target: &str) -> SourcePool {
     let manifests = sources_below(folder, &|path| path.ends_with("Cargo.toml"));
     let find_file = |manifest: &PathBuf| {
@@ -203,7 +204,7 @@ fn target_pool(folder: &Path, target: &str) -> SourcePool {
     pool
 }
 
-/// The path that a manifest gives a bench target.
+/// Returns the path that a manifest declares for a bench target.
 fn manifest_path(manifest: &Path, target: &str) -> Option<String> {
     let table: toml::Table = fs::read_to_string(manifest).ok()?.parse().ok()?;
     let is_target =
@@ -217,14 +218,14 @@ fn manifest_path(manifest: &Path, target: &str) -> Option<String> {
     path.as_str().map(str::to_owned)
 }
 
-/// A file, with the items it uses from other files of tests and benchmarks.
+/// Collects the declarations of a file, and of the test and benchmark files that it names.
 fn file_pool(file: &Path) -> SourcePool {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let root = project::project_root(folder).unwrap_or(folder).to_owned();
     let mut pool = SourcePool::new(folder);
     add_with_modules(&mut pool, file, &|path| is_of_tests(path, &root));
     let is_python = file_extension(file) == Some("py");
-    // pytest finds fixtures there.
+    // pytest takes fixtures from `conftest.py` in the file's folder and in the folders above it.
     let folders = folder
         .ancestors()
         .take_while(|folder| is_python && folder.starts_with(&root));
@@ -247,7 +248,7 @@ fn add_with_modules(pool: &mut SourcePool, file: &Path, belongs: &dyn Fn(&Path) 
     }
 }
 
-/// Sources of benchmarks from which a program may be built.
+/// Collects the C and C++ benchmark sources from which a program may be built.
 fn root_pool(root: &Path) -> SourcePool {
     let is_source = |path: &Path| {
         let is_c = ["cc", "cpp", "cxx", "c"].contains(&file_extension(path).unwrap_or_default());
@@ -271,7 +272,8 @@ fn file_extension(path: &Path) -> Option<&str> {
     path.extension()?.to_str()
 }
 
-/// Whether a file belongs to tests or benchmarks, by its name or one of its folders below `root`.
+/// Whether a file belongs to tests or benchmarks, judging by its name and the names of its folders
+/// below `root`.
 fn is_of_tests(path: &Path, root: &Path) -> bool {
     let Ok(relative) = path.strip_prefix(root) else {
         return false;

@@ -1,8 +1,9 @@
 //! Collects the declarations in the test and benchmark sources of one package or file, and finds
-//! those that one benchmark uses.
+//! out which of them one benchmark uses.
 //!
-//! Decides by name alone which declarations are used: an ambiguous name makes the used subset
-//! larger, never smaller. Start at [`SourcePool::fingerprint_benchmark`].
+//! Names alone decide which declarations are used. An ambiguous name counts as a use of every
+//! declaration with that name, so that no used declaration is missed. Start at
+//! [`SourcePool::fingerprint_benchmark`].
 
 use super::source_items::{SourceItem, split_items};
 use super::tokens::{SourceSyntax, SourceToken, TokenKind, tokenize};
@@ -11,7 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// Larger data files are not read; only their names count, as part of the source code.
+/// Maximum size of a data file that is read. A larger file contributes only its name, which is part
+/// of the source code.
 const MAX_DATA_BYTES: u64 = 64 << 20;
 
 /// How benchmark names relate to the source code.
@@ -28,7 +30,7 @@ pub enum BenchmarkNaming {
 pub struct SourcePool {
     items: Vec<(SourceItem, PathBuf)>,
     files: HashSet<PathBuf>,
-    /// Base folder for paths in literals, besides the folder of their file.
+    /// Base folder for paths in literals, besides the folder of the file that contains the literal.
     folder: PathBuf,
 }
 
@@ -54,8 +56,8 @@ impl SourcePool {
         tokens
     }
 
-    /// Fingerprints the source code of one benchmark. If no declaration has the benchmark's name,
-    /// fingerprints all declarations if `or_all` is true, else none.
+    /// Fingerprints the source code of one benchmark. If no declaration fits the benchmark's name,
+    /// fingerprints all declarations if `or_all` is true, and otherwise returns `None`.
     pub fn fingerprint_benchmark(
         &self,
         name: &str,
@@ -80,7 +82,8 @@ impl SourcePool {
         (!roots.is_empty()).then(|| self.hash_items(self.used_items(roots)))
     }
 
-    /// Finds declarations named like a part of the name; the last matching part counts.
+    /// Finds the declarations whose name is a part of `name`. If several parts match, the last one
+    /// counts.
     fn find_declared(&self, name: &str) -> Vec<usize> {
         let parts = name.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
         let items_named = |part: &str| -> Vec<usize> {
@@ -95,7 +98,7 @@ impl SourcePool {
             .unwrap_or_default()
     }
 
-    /// Finds the declarations whose literals cover most of the name.
+    /// Finds the declarations whose literals match the most parts of `name`.
     fn find_by_literal(&self, name: &str) -> Vec<usize> {
         let parts: Vec<&str> = name.split('/').collect();
         let score = |item: &SourceItem| {
@@ -206,8 +209,8 @@ impl SourcePool {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, &bytes).to_string()
     }
 
-    /// Hashes the data file that a literal names. Source files are excluded: the benchmark's own
-    /// are added separately.
+    /// Hashes the data file that a literal names. Source files are excluded, because the
+    /// benchmark's source files are added to the pool separately.
     fn hash_data_file(&self, path: &str, file: &Path) -> Option<[u8; 16]> {
         let is_path = path.contains(['.', '/']) && path.len() < 256 && !path.contains('\n');
         let is_source = SourceSyntax::from_file(Path::new(path)).is_some();
@@ -225,7 +228,7 @@ impl SourcePool {
     }
 }
 
-/// Whether it is the entry point of a script: `if __name__ == "__main__":`.
+/// Whether the item is the entry point of a script: `if __name__ == "__main__":`.
 fn is_entry_point(item: &SourceItem) -> bool {
     item.words().any(|word| word == "__name__")
 }
@@ -313,7 +316,8 @@ pub fn named_files(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// Files of `mod name;` (https://doc.rust-lang.org/reference/items/modules.html).
+/// Returns the files that declarations of the form `mod name;` refer to
+/// (https://doc.rust-lang.org/reference/items/modules.html).
 fn rust_modules(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     let parent = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Splits source code into declarations, which can be used independently, each with the names it
-//! declares.
+//! Splits source code into declarations that can be used independently of each other, and finds the
+//! names that each one declares.
 //!
-//! Needs no grammar: brackets, line ends and a few keywords show where a declaration ends. A wrong
-//! split yields larger declarations, so that a change is attributed to more benchmarks than
+//! This requires no grammar: brackets, line ends and a few keywords show where a declaration ends.
+//! A wrong split yields larger declarations, so that a change is attributed to more benchmarks than
 //! necessary, never to fewer. Start at [`split_items`].
 
 use super::tokens::{SourceSyntax, SourceToken, TokenKind};
@@ -10,14 +10,14 @@ use super::tokens::{SourceSyntax, SourceToken, TokenKind};
 /// One declaration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceItem {
-    /// Names it declares.
+    /// Names that the declaration declares.
     pub names: Vec<String>,
     /// Tokens of the declaration.
     pub tokens: Vec<SourceToken>,
-    /// Names, besides those it declares, whose use implies that this declaration is used, such as
-    /// the type of a method.
+    /// Further names whose use implies that this declaration is used, such as the type to which a
+    /// method belongs.
     pub belongs_to: Vec<String>,
-    /// Whether it takes effect without being named.
+    /// Whether the declaration takes effect even if nothing names it.
     pub is_always: bool,
     /// Whether it only imports names of other files.
     pub is_import: bool,
@@ -52,13 +52,13 @@ pub fn split_items(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Source
         .collect()
 }
 
-/// Change of the bracket depth.
+/// Returns by how much a token changes the bracket depth.
 fn depth_change(token: &SourceToken) -> i32 {
     let is_one_of = |marks: [char; 3]| marks.into_iter().any(|mark| token.is(mark));
     i32::from(is_one_of(['(', '[', '{'])) - i32::from(is_one_of([')', ']', '}']))
 }
 
-/// Splits source code in a language with braces at the ends of declarations.
+/// Splits source code where declarations end, in a language that uses braces.
 fn split_pieces(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Vec<SourceToken>> {
     let mut found = Vec::new();
     let mut piece: Vec<SourceToken> = Vec::new();
@@ -87,7 +87,7 @@ fn split_pieces(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Vec<Sourc
     found
 }
 
-/// Returns the index after the bracket that closes the one at `open`.
+/// Returns the index after the bracket that closes the bracket at `open`.
 fn index_after(tokens: &[SourceToken], open: usize) -> usize {
     let mut depth = 0;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -107,7 +107,7 @@ fn named_item(names: Vec<String>, tokens: Vec<SourceToken>) -> SourceItem {
     }
 }
 
-/// Names of a list such as `a, b T`.
+/// Returns the names at the beginning of a list such as `a, b T`.
 fn leading_names(tokens: &[SourceToken]) -> Vec<String> {
     let mut names = Vec::new();
     for pair in tokens.chunks(2) {
@@ -158,7 +158,8 @@ fn go_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
             let inner = rest[1..index_after(rest, 0).max(2) - 1].to_vec();
             let specs = split_pieces(inner, SourceSyntax::Go);
             if keyword == "const" {
-                // The values of a group depend on each other (iota).
+                // A group of constants is one item, because its values may depend on each other
+                // (`iota`).
                 let names = specs.iter().flat_map(|spec| leading_names(spec));
                 return vec![named_item(names.collect(), piece)];
             }
@@ -180,8 +181,8 @@ fn go_imports(tokens: &[SourceToken]) -> Vec<SourceItem> {
         };
         let names: Vec<String> = match alias.take() {
             Some(alias) => vec![alias.text.clone()],
-            // gopkg.in/yaml.v3 is 'yaml', and example.com/go-x/v2 is 'x': accept every part as its
-            // name.
+            // The package gopkg.in/yaml.v3 is called 'yaml', and example.com/go-x/v2 is called 'x',
+            // so every part of the path is accepted as the name.
             None => path
                 .split(|c: char| !c.is_alphanumeric() && c != '_')
                 .map(str::to_owned)
@@ -429,8 +430,8 @@ fn is_top_level(piece: &[SourceToken]) -> bool {
     piece.first().is_some_and(|token| token.column == Some(0))
 }
 
-/// Returns the index after Java annotations, and whether one of them makes the method run around
-/// every benchmark.
+/// Returns the index after Java annotations, and whether one of them makes the method run before or
+/// after the benchmarks.
 fn skip_annotations(piece: &[SourceToken]) -> (usize, bool) {
     let (mut index, mut is_around) = (0, false);
     while piece.get(index).is_some_and(|token| token.is('@')) {

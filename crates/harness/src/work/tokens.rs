@@ -1,7 +1,7 @@
-//! Tokenizes source text without comments, for the few languages that benchmarks are written in.
+//! Splits source text into tokens, for the few languages in which benchmarks are written.
 //!
-//! Decides only where words, literals and comments begin and end: whitespace and comments do not
-//! change a program. Start at [`tokenize`].
+//! This module decides only where words, literals and comments begin and end. Whitespace and
+//! comments yield no tokens, because they do not change a program. Start at [`tokenize`].
 
 use std::path::Path;
 
@@ -47,24 +47,24 @@ pub enum TokenKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceToken {
     pub kind: TokenKind,
-    /// Its characters.
+    /// Characters of the token.
     pub text: String,
-    /// Its column, if it is the first token of its line.
+    /// Column of the token, if it is the first token of its line.
     pub column: Option<usize>,
 }
 
 impl SourceToken {
-    /// Whether it is this single character.
+    /// Whether the token is this single character.
     pub fn is(&self, mark: char) -> bool {
         self.kind == TokenKind::Mark && self.text.starts_with(mark)
     }
 
-    /// The word, if it is one.
+    /// Returns the word, if the token is one.
     pub fn as_word(&self) -> Option<&str> {
         (self.kind == TokenKind::Word).then_some(&self.text)
     }
 
-    /// The text between its quotes, if it is a literal.
+    /// Returns the text between the quotes, if the token is a literal.
     pub fn as_literal(&self) -> Option<&str> {
         let quotes = ['"', '\'', '`', '#'];
         (self.kind == TokenKind::Text && self.text.starts_with(quotes))
@@ -91,7 +91,7 @@ struct TokenReader<'t> {
     text: &'t str,
     syntax: SourceSyntax,
     offset: usize,
-    /// Current column, until the first token of the line.
+    /// Current column; `None` after the first token of the line.
     column: Option<usize>,
     tokens: Vec<SourceToken>,
 }
@@ -165,7 +165,7 @@ impl TokenReader<'_> {
             '"' => Some(quoted_length(rest, "\"", true)),
             '`' if is_one_of(&[SourceSyntax::Go]) => Some(quoted_length(rest, "`", false)),
             '`' if is_one_of(&[SourceSyntax::Script]) => Some(quoted_length(rest, "`", true)),
-            // A lifetime has no second quote.
+            // In Rust, a lifetime begins like a character literal, but has no second quote.
             '\'' if is_one_of(&[SourceSyntax::Rust]) => {
                 let mut chars = rest.chars().skip(1);
                 let is_escape = chars.next() == Some('\\');
@@ -246,7 +246,7 @@ fn raw_string(text: &str) -> Option<usize> {
     })
 }
 
-/// Length of a regular expression; `None` if the line ends first.
+/// Length of a regular expression; `None` if the line ends before the expression does.
 fn pattern_length(text: &str) -> Option<usize> {
     let (mut is_escaped, mut in_class) = (false, false);
     for (offset, c) in text.char_indices().skip(1) {

@@ -2,9 +2,8 @@
 //! thread itself is.
 //!
 //! A generator that is faster than its server reads each response as it arrives, and both sides
-//! then pay for a sleep and a wake-up per request. A short pause lets responses accumulate. It only
-//! pays off if many requests are in flight and responses arrive fast enough for several to
-//! accumulate.
+//! then pay for a sleep and a wake-up per request. A short pause lets responses accumulate. A pause
+//! pays off only if many requests are in flight and several responses arrive during the pause.
 
 use super::clock::LoadClock;
 use crate::load::BatchingMode;
@@ -12,16 +11,18 @@ use crate::measurement::ThreadReport;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Number of requests in flight up to which there are no pauses.
+/// There are no pauses if this many requests or fewer are in flight.
 const MIN_IN_FLIGHT: u64 = 16;
 
-/// No pause follows an iteration that ended at least this fraction (1/N) of the requests in flight.
+/// There is no pause if at least a fraction of 1 / `ENDED_DIVISOR` of the requests in flight ended
+/// in the last iteration of the event loop.
 const ENDED_DIVISOR: u64 = 4;
 
-/// Upper limit of a pause: the median service time divided by this.
+/// A pause lasts at most the median service time divided by this number.
 const MEDIAN_DIVISOR: u64 = 8;
 
-/// Expected responses per pause at which pausing starts, and below which it stops.
+/// Pausing starts when at least this many responses are expected per pause, and stops when fewer
+/// than [`STOP_THRESHOLD`] are.
 const START_THRESHOLD: f64 = 2.0;
 const STOP_THRESHOLD: f64 = 1.0;
 
@@ -46,8 +47,8 @@ impl ReadBatcher {
         }
     }
 
-    /// Updates the decision from the responses in the last `elapsed_ns` and the median service
-    /// time.
+    /// Decides anew whether to pause, from the number of responses in the last `elapsed_ns` and the
+    /// median service time.
     pub fn adapt(&mut self, responses: u64, elapsed_ns: u64, median_ns: Option<u64>) {
         self.pause_ns =
             median_ns.map_or(0, |median| (median / MEDIAN_DIVISOR).min(self.max_pause_ns));
@@ -59,8 +60,8 @@ impl ReadBatcher {
         };
     }
 
-    /// Returns how long to pause before the next wait, after an iteration that ended `ended`
-    /// requests.
+    /// Returns how long to pause before the next wait for events; `None` for no pause. `ended` is
+    /// the number of requests that ended in the last iteration of the event loop.
     pub fn next_pause(&self, in_flight: u64, ended: u64) -> Option<Duration> {
         let pays_off =
             self.is_pausing && in_flight > MIN_IN_FLIGHT && ended < in_flight / ENDED_DIVISOR;
@@ -68,7 +69,7 @@ impl ReadBatcher {
     }
 }
 
-// A thread's monitoring of itself: CPU time and context switches.
+// The code below lets a thread monitor its own CPU time and context switches.
 
 /// Resource usage of the current thread.
 pub(super) struct ThreadMonitor {
@@ -139,7 +140,7 @@ mod tests {
     fn pauses_begin_when_answers_would_gather_and_end_when_they_would_not() {
         let mut batcher = ReadBatcher::new(MOST, true);
         assert_eq!(batcher.next_pause(100, 1), None);
-        // 50,000/s and a median of 2 ms: five accumulate in 100 us.
+        // At 50,000 responses per second and a median of 2 ms, five responses accumulate in 100 us.
         batcher.adapt(5_000, TICK_NS, Some(2_000_000));
         assert_eq!(batcher.next_pause(100, 1), Some(Duration::from_micros(100)));
         assert_eq!(batcher.next_pause(100, 25), None, "enough have ended");

@@ -1,6 +1,7 @@
-//! Byte transport of one connection, with or without TLS.
+//! Transports the bytes of one connection, with or without TLS.
 //!
-//! Handles only bytes. Data that the socket does not accept at once is buffered.
+//! This module does not interpret the bytes. It buffers data that the socket does not accept at
+//! once.
 
 use crate::load::{LastRefusal, ServerAddress};
 use crate::outcomes::ErrorClass;
@@ -161,7 +162,8 @@ impl ByteChannel {
             ReceiveResult::Reset => return ReadResult::Reset,
         };
         traffic.received += read as u64;
-        // A short read has drained the socket, so skip the call that would find nothing.
+        // A read that does not fill the buffer has drained the socket, so skip another read, which
+        // would find nothing.
         let state = if read < buffer.len() {
             ReadResult::Drained
         } else {
@@ -173,8 +175,8 @@ impl ByteChannel {
         }
         match self.decrypt(&buffer[..read], traffic, on_data) {
             Ok(false) => state,
-            // The server's close_notify (RFC 8446, section 6.1). The server may wait for ours
-            // before it closes.
+            // The server has sent close_notify (RFC 8446, section 6.1). It may wait for our
+            // close_notify before it closes the socket, so do not wait for the end of the stream.
             Ok(true) => ReadResult::End,
             Err(class) => ReadResult::Broken(class),
         }
@@ -198,7 +200,8 @@ impl ByteChannel {
         }
     }
 
-    /// Decrypts bytes and passes them on; returns whether the server has sent close_notify.
+    /// Decrypts bytes and passes the data to `on_data`; returns whether the server has sent
+    /// close_notify.
     fn decrypt(
         &mut self,
         mut bytes: &[u8],
@@ -222,7 +225,8 @@ impl ByteChannel {
             wants_more = deliver_plaintext(tls, &mut on_data);
         }
         self.has_received_close |= peer_closed;
-        // Send any alert, so that the server knows the reason, before the connection is closed.
+        // If TLS failed, an alert is pending. Send it before the connection is closed, so that the
+        // server knows the reason.
         self.encrypt_pending();
         let flushed = self.flush_output(traffic);
         match (failure, flushed) {
@@ -233,7 +237,8 @@ impl ByteChannel {
     }
 }
 
-/// Passes on decrypted data until `on_data` returns false.
+/// Passes decrypted data to `on_data` until none is left or `on_data` returns false. Returns
+/// whether `on_data` accepts more.
 fn deliver_plaintext(tls: &mut ClientConnection, mut on_data: impl FnMut(&[u8]) -> bool) -> bool {
     loop {
         let mut reader = tls.reader();
@@ -261,9 +266,9 @@ fn tls_failure_class(was_established: bool) -> ErrorClass {
     }
 }
 
-/// Error class of a TLS error. With TLS 1.3, the server checks our certificate after our side of
-/// the handshake has completed (RFC 8446, section 4.4.2.4), so its rejection counts as a handshake
-/// error whenever it arrives.
+/// Error class of a TLS error. With TLS 1.3, the server checks our certificate only after our side
+/// of the handshake has completed (RFC 8446, section 4.4.2.4). An alert that rejects our
+/// certificate therefore counts as a handshake error even if it arrives later.
 fn tls_error_class(error: &rustls::Error, was_established: bool) -> ErrorClass {
     match error {
         rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
@@ -287,7 +292,7 @@ fn tls_error_class(error: &rustls::Error, was_established: bool) -> ErrorClass {
     }
 }
 
-// The socket: non-blocking connect, read and write.
+// The functions below connect, read and write a non-blocking socket.
 
 /// Starts connecting. The socket becomes readable or writable once the result is known.
 pub(super) fn begin_connecting(
@@ -334,7 +339,8 @@ pub(super) fn connect_error_class(error: Errno) -> ErrorClass {
         Errno::ADDRNOTAVAIL | Errno::ADDRINUSE | Errno::MFILE | Errno::NFILE => {
             ErrorClass::ConnectNoPort
         }
-        // A Unix socket with a full backlog refuses with EAGAIN.
+        // This includes EAGAIN, with which a Unix socket refuses connections while its backlog is
+        // full.
         _ => ErrorClass::ConnectRefused,
     }
 }

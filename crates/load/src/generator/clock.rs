@@ -1,7 +1,8 @@
-//! The load clock: the time since the start of the load, and a timer that follows it.
+//! Provides the load clock, which counts the time since the start of the load, and a timer that
+//! follows this clock.
 //!
-//! The operating system waits by its own clock. If a test can move the load clock, waits are cut
-//! short, so that the event loop notices the new time.
+//! The operating system times all waits by its own clock. If a test can move the load clock, every
+//! wait is cut short, so that the event loop notices the new time.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::time::{
@@ -14,12 +15,12 @@ use std::time::{Duration, Instant};
 /// Sentinel for a time that never comes.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// Interval at which threads hand over their counts and check themselves.
+/// Interval at which threads hand over their counts, adapt their pauses and check whether to stop.
 pub(super) const TICK_NS: u64 = 100_000_000;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Nanoseconds since the start of the load, common to all threads.
+/// Counts nanoseconds since the start of the load. All threads have the same start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoadClock {
     time: speedwell_clock::WaitClock,
@@ -51,7 +52,8 @@ impl LoadClock {
         moment.duration_since(self.start).as_nanos() as u64
     }
 
-    /// Limits a wait to the interval at which the clock must be checked.
+    /// Limits a wait to the interval at which a movable clock must be checked. Other clocks need no
+    /// limit.
     pub fn max_wait_ns(&self, longest_ns: u64) -> u64 {
         if !self.time.is_movable() {
             return longest_ns;
@@ -96,8 +98,8 @@ impl LoadTimer {
         Ok(LoadTimer { timer, clock })
     }
 
-    /// Arms the timer to fire once at this load time, or immediately if that has passed, replacing
-    /// any earlier setting. With a movable clock it fires periodically.
+    /// Arms the timer to fire once at this load time, or immediately if the time has passed. This
+    /// replaces any earlier setting. With a movable clock, the timer fires periodically instead.
     pub fn arm(&self, at_ns: u64) -> io::Result<()> {
         let (flags, first, interval) = if self.clock.time.is_movable() {
             let poll_interval = to_timespec(self.clock.max_wait_ns(NEVER));

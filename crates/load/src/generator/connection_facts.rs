@@ -1,4 +1,4 @@
-//! Facts about the connection of a probe request.
+//! Records facts about the connection of a probe, the single request that is sent before a load.
 
 use crate::load::x509::key_bits;
 use rustls::{ClientConnection, ProtocolVersion};
@@ -18,7 +18,7 @@ pub struct TlsFacts {
     pub alpn: Option<String>,
 }
 
-/// An established connection.
+/// Facts about an established connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConnectionFacts {
     pub tls: Option<TlsFacts>,

@@ -1,4 +1,4 @@
-//! State shared by all connections of a thread: clock, counts, buffer and requests.
+//! Holds the state that all connections of a thread share: clock, counts, buffer and requests.
 
 #[cfg(feature = "http3")]
 use super::quic;
@@ -17,7 +17,7 @@ use crate::outcomes::ErrorClass;
 use crate::pace::thread_part;
 use rustls::ClientConnection;
 
-/// Size of a read.
+/// Maximum number of bytes per read.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// State shared by the connections of a thread.
@@ -33,10 +33,10 @@ pub(super) struct WorkerCore<'a> {
     /// Replaces [`WorkerCore::poll`] for waiting and connecting if the load uses HTTP/3.
     #[cfg(feature = "http3")]
     pub quic: Option<quic::TimedQuicEngine>,
-    /// Facts about the connection, if this is a probe.
+    /// Facts about the connection, if this thread sends a probe.
     pub facts: Option<ConnectionFacts>,
-    /// Connections that had more data than one turn reads. Edge-triggered polling does not report
-    /// them again.
+    /// Events of connections that had more data than one turn reads. Edge-triggered polling does
+    /// not report these events again.
     pub unread: Vec<SocketEvent>,
     /// Requests that ended since the event loop last checked.
     pub ended: u32,
@@ -45,14 +45,15 @@ pub(super) struct WorkerCore<'a> {
     pub max_open: u32,
     /// Connections being established.
     pub opening: u32,
-    /// Failed connection attempts without a request, not yet charged to one.
+    /// Error classes of failed connection attempts that were made without a request. The event loop
+    /// charges each to a waiting request.
     pub failed_to_open: Vec<ErrorClass>,
     /// Minimum and maximum number of requests per connection.
     pub uses: Option<(u64, u64)>,
-    /// Connection attempts, offset by the initial attempts of the preceding threads. Selects the
-    /// next address in turn.
+    /// Number of connection attempts of this thread, plus the initial attempts of the preceding
+    /// threads. It selects the next address, so that all addresses get their turn.
     attempts: usize,
-    /// Index of this thread among all threads of all generators.
+    /// Position of this thread among all threads of all generators.
     part: LoadShare,
 }
 
@@ -100,7 +101,7 @@ impl<'a> WorkerCore<'a> {
         })
     }
 
-    /// Whether work started now belongs to the warm-up.
+    /// Whether a request or connection that starts now belongs to the warm-up.
     pub fn is_warmup(&self, now_ns: u64) -> bool {
         now_ns < self.load.warmup_ns
     }
@@ -146,7 +147,8 @@ impl<'a> WorkerCore<'a> {
         memory: Vec<u8>,
     ) -> Result<ByteChannel, ErrorClass> {
         let address = self.next_address();
-        // socket, its option, connect, registration with epoll, and the final close.
+        // These five calls are socket, its option, connect, registration with epoll, and the close
+        // at the end.
         self.traffic.calls += 5;
         let socket = channel::begin_connecting(address, self.load.target.local)
             .map_err(channel::connect_error_class)?;

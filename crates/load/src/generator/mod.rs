@@ -1,8 +1,8 @@
 //! Runs a load.
 //!
 //! Each thread has its own connections, requests, histograms and share of the schedule; threads
-//! share no mutable data while measuring. Start at [`run`], whose thread monitors the others, then
-//! `worker`, the event loop of a thread, then `connection`.
+//! share no mutable data while measuring. Start at [`run`], which starts the threads and monitors
+//! them. Continue with `worker`, the event loop of a thread, and `connection`.
 
 mod batcher;
 mod channel;
@@ -46,7 +46,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use worker::{LoadWorker, ThreadResult};
 
-/// Why a load could not start. Later failures are part of the result.
+/// Why a load could not start. Failures after the start are part of the result.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadStartError {
     /// TLS cannot be set up.
@@ -89,8 +89,8 @@ pub fn run(
     run_with_clock(speedwell_clock::WaitClock::REAL, load, stop, watch)
 }
 
-/// Same as [`run`], with a clock that a test can move: it determines when requests are due, how
-/// long to wait for responses, and when the load ends.
+/// Same as [`run`], with a clock that a test can move. The clock determines when requests are due,
+/// how long to wait for responses, and when the load ends.
 ///
 /// # Errors
 /// See [`run`].
@@ -133,7 +133,7 @@ pub fn run_with_clock(
                     // Without this thread the load is incomplete, so end the others, too.
                     end_ns.store(0, Ordering::Relaxed);
                 }
-                // The receiver lives until all threads have ended.
+                // Sending cannot fail, because the receiver lives until all threads have ended.
                 let _ = sender.send(result);
             });
         }
@@ -224,7 +224,7 @@ fn validate_http3(load: &LoadConfig) -> Result<(), LoadStartError> {
     }
 }
 
-/// Number of threads with work to do: at most the number of clients of a closed load.
+/// Number of threads to start. A closed load has at most one thread per client.
 fn thread_count(load: &LoadConfig) -> u32 {
     match &load.pace {
         crate::pace::PacingModel::Closed(closed) => load.threads.min(closed.concurrency).max(1),
@@ -233,8 +233,9 @@ fn thread_count(load: &LoadConfig) -> u32 {
 }
 
 fn prepare_thread(load: &LoadConfig, thread: usize) {
-    // By default, timers of a thread fire up to 50 us late (prctl(2)). If this or pinning is not
-    // permitted, the lag and the thread monitor reveal the effect.
+    // By default, the timers of a thread fire up to 50 us late (prctl(2)), so reduce this slack. If
+    // reducing it or pinning the thread is not permitted, the recorded lag and the thread monitor
+    // reveal the effect.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     if !load.processors.is_empty() {
         let mut set = CpuSet::new();
@@ -256,8 +257,8 @@ fn watch_threads(
 ) -> Vec<std::io::Result<ThreadResult>> {
     let mut results = Vec::new();
     let mut last_ns = 0;
-    // Offset by half an interval, to avoid contention with threads that are handing over their
-    // counts.
+    // Gather totals half an interval after each tick, to avoid contention with threads that hand
+    // over their counts at the tick.
     let mut next_ns = TICK_NS + TICK_NS / 2;
     loop {
         let wait = Duration::from_nanos(next_ns.saturating_sub(clock.now_ns()));

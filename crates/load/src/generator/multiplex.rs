@@ -1,7 +1,7 @@
-//! HTTP/2 on one connection: concurrent requests with responses in any order.
+//! Tracks the concurrent requests of one HTTP/2 connection. Their responses arrive in any order.
 //!
-//! Determines the outcome of each stream's request. Knows neither sockets nor when the next request
-//! is due. Start at [`Http2Requests::process_input`].
+//! This module determines the outcome of the request on each stream. It knows neither sockets nor
+//! when the next request is due. Start at [`Http2Requests::process_input`].
 
 use super::clock::NEVER;
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
@@ -22,12 +22,13 @@ pub(super) struct Http2Requests {
     streams: RequestSlots,
 }
 
-/// Requests by their token on the connection, which is an index into these lists.
+/// Requests and inspected responses by token. A token identifies a request on the connection and is
+/// an index into these lists.
 struct RequestSlots {
     requests: Vec<Option<StartedRequest>>,
     free_tokens: Vec<u32>,
     has_answered: bool,
-    /// Contents of responses, if they are inspected, by token.
+    /// Contents of responses by token, if responses are inspected.
     watches: Vec<ResponseWatch>,
     fields: FieldList,
     /// Token of the response that ended last.
@@ -71,9 +72,9 @@ impl Http2Requests {
         self.streams.requests.len() - self.streams.free_tokens.len()
     }
 
-    /// Number of requests that can be sent now. Until the server has announced its stream limit,
-    /// only the request for which the connection was opened is sent: some servers refuse excess
-    /// streams.
+    /// Number of requests that can be sent now. The number is 0 until the server has announced its
+    /// stream limit, because some servers refuse excess streams. Only the request for which the
+    /// connection was opened is sent before that.
     pub fn available_streams(&self) -> u32 {
         if self.http.is_ready() {
             self.streams.free_tokens.len().min(self.http.capacity()) as u32
@@ -142,8 +143,9 @@ impl Http2Requests {
             let Some(mut sent) = self.streams.take_request(token as u32) else {
                 continue;
             };
-            // A request counts as reused if its connection has had a response. This distinguishes
-            // servers that close idle connections from servers that close new ones.
+            // A request counts as sent on a reused connection if the connection has had a response.
+            // This distinguishes servers that close idle connections from servers that close new
+            // ones.
             sent.is_reused = has_answered;
             let class = match lost {
                 ConnectionLoss::ClosedByUs => {
@@ -161,7 +163,7 @@ impl Http2Requests {
         }
     }
 
-    /// Ends streams that exceed their timeouts; others continue.
+    /// Ends streams that exceed their timeouts; the other streams continue.
     pub fn expire_timeouts(
         &mut self,
         limits: RequestTimeouts,

@@ -9,7 +9,8 @@ use crate::pace::{
     thread_part,
 };
 
-/// Initial connections of a thread; `part` is its index among all threads of all generators.
+/// Number of initial connections of a thread. `part` is the thread's position among all threads of
+/// all generators.
 pub(super) fn first_connections(load: &LoadConfig, part: LoadShare) -> u32 {
     match &load.pace {
         PacingModel::Closed(closed) => closed
@@ -21,7 +22,7 @@ pub(super) fn first_connections(load: &LoadConfig, part: LoadShare) -> u32 {
     }
 }
 
-/// The requests of a thread.
+/// The pacing of the requests of a thread.
 pub(super) enum RequestPacing<'a> {
     Closed(ClosedPacing),
     Open(Box<OpenPacing<'a>>),
@@ -50,7 +51,8 @@ impl<'a> RequestPacing<'a> {
         }
     }
 
-    /// When the time limit ends sending, in nanoseconds since the start, or [`NEVER`].
+    /// Returns the time at which sending stops because of the time limit, in nanoseconds since the
+    /// start, or [`NEVER`].
     pub fn window_end_ns(load: &LoadConfig) -> u64 {
         let stop_end_ns = load
             .stop
@@ -113,7 +115,7 @@ impl ClosedPacing {
         Some(new_request(index, now_ns, now_ns, is_warmup))
     }
 
-    /// How long a client of this connection thinks now, in nanoseconds.
+    /// Think time that a client of this connection starts now, in nanoseconds.
     pub fn think_ns(&mut self, connection: u32) -> u64 {
         match self.thinkers.len() {
             0 => 0,
@@ -122,9 +124,10 @@ impl ClosedPacing {
     }
 }
 
-/// Requests due at scheduled times. Due requests that wait for a connection are only counted, so a
-/// long queue takes no memory: one iterator over the schedule counts due requests, a second one
-/// behind it yields the next request to send.
+/// Requests that become due at scheduled times. Due requests that wait for a connection are only
+/// counted, so that a long queue takes no memory. For this purpose, two iterators go through the
+/// schedule: `due_cursor` finds the requests that have become due, and `send_cursor`, which is
+/// behind it, yields the next request to send.
 pub(super) struct OpenPacing<'a> {
     send_cursor: ThreadSchedule<'a>,
     due_cursor: ThreadSchedule<'a>,

@@ -1,7 +1,8 @@
-//! HTTP/1 on one connection: responses arrive in the order of requests.
+//! Tracks the requests of one HTTP/1 connection. Responses arrive in the order of the requests.
 //!
-//! Determines which request a response, or the end of the connection, belongs to. Knows neither
-//! sockets nor when the next request is due. Start at [`Http1Requests::process_input`].
+//! This module determines to which request a response, or the end of the connection, belongs. It
+//! knows neither sockets nor when the next request is due. Start at
+//! [`Http1Requests::process_input`].
 
 use super::clock::NEVER;
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
@@ -97,7 +98,8 @@ impl Http1Requests {
         }
     }
 
-    /// Completes the first request; `rest` is the data after its response.
+    /// Completes the first request; `rest` is the data after its response. Returns `None` if `rest`
+    /// remains to be processed.
     fn finish_first(
         &mut self,
         summary: ResponseSummary,
@@ -193,8 +195,9 @@ fn reply_error_class(error: ResponseError) -> ErrorClass {
     }
 }
 
-/// Whether bytes on an idle connection are, or start, a 408 response: the server closes the
-/// connection after waiting too long for a request (RFC 9110, section 15.5.9).
+/// Whether bytes on an idle connection are a 408 response or its beginning. With this response, a
+/// server announces that it closes the connection because no request arrived (RFC 9110, section
+/// 15.5.9).
 fn is_timeout_notice(bytes: &[u8]) -> bool {
     [b"HTTP/1.1 408", b"HTTP/1.0 408"].iter().any(|status| {
         let length = bytes.len().min(status.len());

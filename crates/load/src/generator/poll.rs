@@ -1,10 +1,10 @@
 //! Waits for many sockets until a deadline.
 //!
-//! A timeout is set up and torn down by every wait. If many waits share a deadline, a timer among
-//! the sockets is set once for that deadline instead. This applies to open loads, whose waits end
-//! when the next request is due, however many responses arrive before. Closed loads use timeouts:
-//! with a timer set far ahead, a client that waits for each response was slower by a fifth on a
-//! virtual machine.
+//! The deadline is either a timeout of the wait, or a timer that is watched like a socket. Every
+//! wait sets up and tears down its timeout, whereas a timer is set only once if many waits share a
+//! deadline. Open loads therefore use a timer: their waits end when the next request is due,
+//! however many responses arrive before that. Closed loads use timeouts: on a virtual machine, a
+//! client that waits for each response was slower by a fifth if a timer was set to a distant time.
 
 use super::clock::{LoadClock, LoadTimer, NEVER};
 use rustix::buffer::spare_capacity;
@@ -34,7 +34,7 @@ pub(super) struct SocketPoll {
     alarm: Option<PollTimer>,
 }
 
-/// A timer among the sockets.
+/// A timer that is watched like a socket.
 struct PollTimer {
     timer: LoadTimer,
     /// When the timer fires; [`NEVER`] if it is unarmed or has fired.
@@ -69,7 +69,7 @@ impl SocketPoll {
     pub fn with_timer(clock: LoadClock) -> io::Result<SocketPoll> {
         let mut poll = SocketPoll::with_limits(clock)?;
         let timer = LoadTimer::new(clock)?;
-        // Edge-triggered: each expiration is one event, so the timer is never read.
+        // With edge-triggered polling, each expiration is one event, so the timer need not be read.
         let flags = EventFlags::IN | EventFlags::ET;
         epoll::add(&poll.epoll, &timer, EventData::new_u64(TIMER_TOKEN), flags)?;
         poll.alarm = Some(PollTimer {
@@ -79,8 +79,9 @@ impl SocketPoll {
         Ok(poll)
     }
 
-    /// Watches a socket until it is closed. Edge-triggered, so readers must drain the socket; in
-    /// return, writing takes no system calls to start and stop watching.
+    /// Watches a socket until it is closed. Polling is edge-triggered, so readers must drain the
+    /// socket. In return, no system calls are needed to start and stop watching whether it is
+    /// writable.
     pub fn watch_socket(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(
@@ -91,8 +92,9 @@ impl SocketPoll {
         )?)
     }
 
-    /// Waits for socket events until a deadline. [`NEVER`] waits without limit; a deadline at or
-    /// before `now_ns` does not wait. Returns the numbers of events and of system calls.
+    /// Waits for socket events until a deadline. With [`NEVER`], waits without limit; with a
+    /// deadline at or before `now_ns`, does not wait. Returns the numbers of events and of system
+    /// calls.
     pub fn wait(&mut self, now_ns: u64, until_ns: u64) -> io::Result<(usize, u64)> {
         let Some(alarm) = &mut self.alarm else {
             let timeout_ns = if until_ns == NEVER {
@@ -128,8 +130,8 @@ impl SocketPoll {
         self.events.len()
     }
 
-    /// Waits for events for at most `timeout_ns`, or without limit if [`NEVER`]; returns their
-    /// number.
+    /// Waits for events for at most `timeout_ns`, or without limit if [`NEVER`]; returns the number
+    /// of events.
     fn wait_at_most(&mut self, timeout_ns: u64) -> io::Result<usize> {
         let timeout = (timeout_ns != NEVER).then_some(Timespec {
             tv_sec: (timeout_ns / NS_PER_S) as i64,
@@ -156,8 +158,9 @@ impl SocketPoll {
         }
     }
 
-    /// Waits with the same precision in two system calls: `ppoll` takes nanoseconds on every
-    /// kernel, but only reports that there are events, which are then fetched without waiting.
+    /// Waits as precisely as `epoll_pwait2`, but in two system calls. `ppoll` takes nanoseconds on
+    /// every kernel, but reports only that there are events. `epoll_wait` then fetches the events
+    /// without waiting.
     fn wait_in_two_steps(&mut self, timeout: Option<&Timespec>) -> Result<usize, Errno> {
         let mut watched = [PollFd::new(&self.epoll, PollFlags::IN)];
         if poll(&mut watched, timeout)? == 0 {

@@ -36,13 +36,14 @@ pub struct ProbeResponse {
     pub body: Vec<u8>,
     /// Length of the body.
     pub body_bytes: u64,
-    /// Length of the whole response; with HTTP/3 only of its body, the rest being unknown.
+    /// Length of the whole response. With HTTP/3, only the length of the body, because the rest is
+    /// unknown.
     pub wire_bytes: u64,
     /// Whether the connection can be reused.
     pub is_reusable: bool,
     /// Time to connect, in nanoseconds.
     pub connect_ns: u64,
-    /// From sending to the last byte, in nanoseconds.
+    /// Time from sending the request to the last byte of the response, in nanoseconds.
     pub service_ns: u64,
     /// Whether the response counts as success.
     pub is_success: bool,
@@ -113,7 +114,8 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
     Ok(build_response(&worker, &row))
 }
 
-/// Explains why the request failed; for a rejected certificate in more detail than the error class.
+/// Explains why the request failed. For a rejected certificate, the explanation says more than the
+/// error class.
 fn explain_failure(class: ErrorClass, worker: &LoadWorker) -> ProbeError {
     let tls = worker.core.tls.as_ref();
     let refusal = tls.filter(|_| class == ErrorClass::TlsVerify);

@@ -1,4 +1,4 @@
-//! Intermediate results of a running load: gathers what the threads hand over, and ends the load
+//! Gathers the intermediate results that the threads of a running load hand over, and ends the load
 //! early once it is steady.
 
 use super::clock::TICK_NS;
@@ -8,7 +8,8 @@ use crate::measurement::{LoadTimeline, RequestTotals, TimelineTick};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Target length of a timeline; when it grows past twice that, its intervals are merged in pairs.
+/// Target number of intervals in a timeline. When a timeline has more than twice as many, its
+/// intervals are merged in pairs.
 const MAX_INTERVALS: usize = 600;
 
 /// Progress of a load, reported about ten times per second.
@@ -33,8 +34,9 @@ pub(super) struct ProgressTracker {
     /// Totals of the warm-up.
     pub warmup: RequestTotals,
     timeline: LoadTimeline,
-    /// Counts since the last tick, by timeline index. The index must be kept, since the time of
-    /// gathering does not tell when they were counted.
+    /// Counts gathered since the last tick, each with the index of its interval in the timeline.
+    /// The index must be kept, because requests may be counted long before their counts are
+    /// gathered.
     unplaced: Vec<(usize, IntervalCounts)>,
 }
 
@@ -72,7 +74,8 @@ impl IntervalCounts {
 }
 
 impl ProgressTracker {
-    /// Creates an empty tracker. Chooses the interval for a load of this length, if known.
+    /// Creates an empty tracker. The length of the load, if known, determines the length of the
+    /// intervals.
     pub fn new(is_closed: bool, length_ns: Option<u64>) -> ProgressTracker {
         let mut interval_ns = TICK_NS;
         while length_ns.is_some_and(|length| length / interval_ns > MAX_INTERVALS as u64) {
@@ -178,7 +181,7 @@ impl<'a> SteadyWatch<'a> {
         };
         self.ticks.push(progress.tick.clone());
         if steady.is_met(&self.ticks) {
-            // Threads check this at every tick: within two ticks all of them know.
+            // Threads read the end at every tick, so that all threads know it within two ticks.
             self.end_ns
                 .store(progress.at_ns + 2 * TICK_NS, Ordering::Relaxed);
             self.steady = None;
@@ -186,7 +189,8 @@ impl<'a> SteadyWatch<'a> {
     }
 }
 
-// Passes the totals of a thread to the monitoring thread without blocking the sender.
+// The code below passes the totals of a thread to the monitoring thread without blocking the
+// sender.
 
 /// Holds one filled and one empty set of totals.
 #[derive(Debug)]
@@ -205,7 +209,7 @@ struct MailboxState {
 pub(super) struct HandedTotals {
     pub totals: Box<RequestTotals>,
     pub is_warmup: bool,
-    /// End of the interval in which they were counted, in nanoseconds since the start.
+    /// End of the interval in which the totals were counted, in nanoseconds since the start.
     pub until_ns: u64,
 }
 
@@ -219,8 +223,8 @@ impl TotalsMailbox {
         }
     }
 
-    /// Exchanges the totals for empty ones and returns true. Does nothing if the last ones have not
-    /// been taken yet, or are being taken right now.
+    /// Exchanges the totals for empty ones and returns true. Does nothing and returns false if the
+    /// previous totals have not been taken yet or are being taken right now.
     pub fn hand_over(
         &self,
         totals: &mut Box<RequestTotals>,
@@ -263,7 +267,8 @@ impl TotalsMailbox {
 mod tests {
     use super::*;
 
-    /// Tracks an unlimited load with the given (end of interval, successful responses).
+    /// Tracks a load without a known length. Each pair is the end of an interval and the number of
+    /// successful responses in it.
     fn track_progress(counted: &[(u64, u64)]) -> ProgressTracker {
         let mut tracker = ProgressTracker::new(true, None);
         for (until_ns, ok) in counted {

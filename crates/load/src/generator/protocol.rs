@@ -22,7 +22,7 @@ use rustix::io::Errno;
 pub(super) enum ProtocolState {
     One(Http1Requests),
     Two(Box<Http2Requests>),
-    /// The streams own their connection; there is no channel.
+    /// The HTTP/3 streams own their connection, so there is no [`ByteChannel`].
     #[cfg(feature = "http3")]
     Three(Box<quic::QuicRequests>),
 }
@@ -80,8 +80,8 @@ impl ProtocolState {
         }
     }
 
-    /// Sends a request. If several may be in flight, they are written together by
-    /// [`ProtocolState::flush_output`].
+    /// Sends a request. If several requests may be in flight, [`ProtocolState::flush_output`]
+    /// writes them together.
     pub fn send(
         &mut self,
         sent: StartedRequest,
@@ -147,7 +147,8 @@ impl ProtocolState {
                 }
             }
             ProtocolState::Two(streams) => {
-                // Keep pending output in the protocol's buffer, which is limited in size.
+                // Pass output to the channel only when the channel has nothing left to write. Until
+                // then, the output stays in the protocol's buffer, which is limited in size.
                 while !streams.output().is_empty() && !channel.is_waiting() {
                     let written = streams.output().len();
                     channel.send(streams.output(), traffic)?;
@@ -178,7 +179,7 @@ impl ProtocolState {
         }
     }
 
-    /// Ends all requests of a lost connection. Returns one if it may be retried.
+    /// Ends all requests of a lost connection. Returns a request if it may be retried.
     pub fn end_all(
         &mut self,
         lost: ConnectionLoss,
@@ -199,8 +200,8 @@ impl ProtocolState {
         }
     }
 
-    /// Ends requests that exceed their timeouts, if they can be ended individually; otherwise
-    /// returns the error class with which to close the connection.
+    /// Ends requests that exceed their timeouts. HTTP/1 cannot end a single request, so for HTTP/1
+    /// this returns the error class with which to close the connection.
     pub fn expire_timeouts(
         &mut self,
         limits: RequestTimeouts,

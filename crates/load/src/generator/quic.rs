@@ -1,9 +1,9 @@
-//! HTTP/3: maps the connections and streams of [`speedwell_load_h3`] to the load generator's
-//! requests.
+//! Maps the HTTP/3 connections and streams of [`speedwell_load_h3`] to the requests of the load
+//! generator.
 //!
-//! Determines the outcome of each stream's request from the class of its failure. Knows neither
-//! sockets nor when the next request is due; pacing, counts and event loop are shared with the
-//! other protocols. Start at [`QuicRequests::handle_event`].
+//! This module determines the outcome of the request on each stream from the class of its failure.
+//! It knows neither sockets nor when the next request is due. HTTP/3 shares pacing, counts and the
+//! event loop with the other protocols. Start at [`QuicRequests::handle_event`].
 
 use super::channel::{TlsParameters, TransportTraffic};
 use super::clock::{LoadClock, LoadTimer, NEVER};
@@ -28,7 +28,7 @@ use std::os::fd::AsFd;
 pub(super) struct TimedQuicEngine {
     inner: speedwell_load_h3::H3Engine,
     timer: LoadTimer,
-    /// When the timer fires or fired.
+    /// Time for which the timer was last set, or [`NEVER`].
     fires_at_ns: u64,
     clock: LoadClock,
 }
@@ -51,7 +51,7 @@ impl TimedQuicEngine {
         })
     }
 
-    /// Waits for events until a deadline; replaces the contents of `events` with them.
+    /// Waits for events until a deadline; replaces the contents of `events` with the new events.
     pub fn wait(&mut self, until_ns: u64, events: &mut Vec<H3Event>) {
         let now_ns = self.clock.now_ns();
         if until_ns != NEVER && until_ns > now_ns && until_ns != self.fires_at_ns {
@@ -143,7 +143,7 @@ pub(super) fn connect_error_class(error: H3ConnectError) -> ErrorClass {
     }
 }
 
-/// Maps how a connection ended to the loss that its requests record.
+/// Converts the way a connection ended to the loss that is recorded for its requests.
 pub(super) fn connection_loss(end: ConnectionEnd) -> ConnectionLoss {
     match end {
         ConnectionEnd::Closed => ConnectionLoss::End,
@@ -158,7 +158,8 @@ pub(super) struct QuicRequests {
     slots: Vec<Option<PendingRequest>>,
     free_slots: Vec<u32>,
     connection: Option<H3Connection>,
-    /// Serial number of the last request, to recognize late events of earlier ones.
+    /// Serial number of the last request. Serial numbers distinguish the events of a request from
+    /// late events of earlier requests.
     serial: u64,
     /// Number of requests whose stream the server does not permit yet.
     awaiting_stream: u32,
@@ -222,8 +223,8 @@ impl QuicRequests {
         self.slots.len() - self.free_slots.len()
     }
 
-    /// Number of requests that can be sent now. QUIC does not reveal how many streams are left, so
-    /// nothing is sent while a request waits for a stream.
+    /// Number of requests that can be sent now. QUIC does not reveal how many more streams the
+    /// server permits, so nothing is sent while a request waits for a stream.
     pub fn available_streams(&self) -> u32 {
         if self.awaiting_stream > 0 || self.is_draining() {
             0
@@ -409,8 +410,9 @@ impl QuicRequests {
             } else {
                 ResponsePhase::Body
             };
-            // As with HTTP/2: whether the connection has had a response distinguishes servers that
-            // close idle connections from servers that close new ones.
+            // As with HTTP/2, a request counts as sent on a reused connection if the connection has
+            // had a response. This distinguishes servers that close idle connections from servers
+            // that close new ones.
             sent.is_reused = self.has_answered;
             let class = match lost {
                 ConnectionLoss::ClosedByUs => {
@@ -424,7 +426,7 @@ impl QuicRequests {
         }
     }
 
-    /// Ends requests that exceed their timeouts; others continue.
+    /// Ends requests that exceed their timeouts; the other requests continue.
     pub fn expire_timeouts(
         &mut self,
         limits: RequestTimeouts,

@@ -1,7 +1,7 @@
 //! Records the end of every request: in the counts, the times, and optionally as a row.
 //!
-//! Decides which totals a request belongs to. Knows nothing about connections. Start at
-//! [`RequestRecorder::record_response`].
+//! This module decides to which totals a request belongs. It knows nothing about connections. Start
+//! at [`RequestRecorder::record_response`].
 
 use super::started_request::StartedRequest;
 use crate::http1::{ResponseSummary, ResponseWatch};
@@ -13,13 +13,14 @@ use crate::outcomes::{ErrorClass, OutcomeCounts};
 /// Counts and times of a thread.
 pub(super) struct RequestRecorder<'a> {
     load: &'a LoadConfig,
-    /// Totals after the warm-up, since totals were last handed to the main thread.
+    /// Totals of requests after the warm-up. They start anew each time that totals are handed to
+    /// the main thread.
     pub totals: Box<RequestTotals>,
     /// Totals of the warm-up.
     pub warmup: Box<RequestTotals>,
-    /// End of sending, if the load ends by time.
+    /// Time at which sending ends; [`u64::MAX`] if no time limit ends the load.
     pub window_end_ns: u64,
-    /// Successful responses within the window.
+    /// Number of successful responses that arrived before the end of sending.
     pub ok_in_time: u64,
     /// Requests started but not ended.
     pub in_flight: u64,
@@ -29,7 +30,7 @@ pub(super) struct RequestRecorder<'a> {
     pub last_end_ns: u64,
     /// Total time that requests were in flight between the warm-up and the end of sending.
     pub in_flight_ns: u128,
-    /// One row per request, if requested.
+    /// One row per request, if the load asks for rows.
     pub rows: Vec<RequestRecord>,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct RequestRecorder<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JudgedResponse {
     pub summary: ResponseSummary,
-    /// Whether the body meets the expectations of the load, as far as inspected.
+    /// Whether the body meets the expectations of the load, as far as the body was inspected.
     pub has_good_body: bool,
 }
 
@@ -57,7 +58,8 @@ impl<'a> RequestRecorder<'a> {
         }
     }
 
-    /// Totals for requests or connections started during or after the warm-up.
+    /// Returns the totals of requests and connections that started during the warm-up or, if not
+    /// `is_warmup`, after the warm-up.
     pub fn totals_mut(&mut self, is_warmup: bool) -> &mut Box<RequestTotals> {
         if is_warmup {
             &mut self.warmup
@@ -66,7 +68,7 @@ impl<'a> RequestRecorder<'a> {
         }
     }
 
-    /// Outcome counts for requests started during or after the warm-up.
+    /// Returns the outcome counts in [`RequestRecorder::totals_mut`].
     pub fn outcomes(&mut self, is_warmup: bool) -> &mut OutcomeCounts {
         &mut self.totals_mut(is_warmup).outcomes
     }
@@ -228,7 +230,7 @@ impl<'a> RequestRecorder<'a> {
     }
 }
 
-/// Whether a body meets the rule, as far as it was kept.
+/// Whether a body meets the rule, as far as the body was kept.
 pub(super) fn has_good_body(rule: Option<&BodyRule>, watch: Option<&ResponseWatch>) -> bool {
     match (rule, watch) {
         (Some(BodyRule::Contains(text)), Some(watch)) => {

@@ -1,7 +1,7 @@
-//! The encoded bytes of all requests, prepared before the load starts.
+//! Encodes all requests before the load starts.
 //!
-//! A data table is finite, so each row is encoded once per kind. Sending is then the same for all
-//! requests and does not allocate during the measurement.
+//! A data table is finite, so each row is encoded once per kind of request. During the measurement,
+//! sending then takes the same steps for all requests and does not allocate.
 
 #[cfg(feature = "http3")]
 use super::quic;
@@ -9,7 +9,7 @@ use crate::http1::Http1Request;
 use crate::http2::{self, UrlScheme};
 use crate::load::{HttpVersion, KindsError, RequestKind, RequestKinds};
 
-/// Requests by kind and row.
+/// Encoded requests, by kind and by row of the data table.
 pub(super) struct RequestSource<'a> {
     kinds: &'a RequestKinds,
     http1: Vec<Vec<Http1Request>>,
@@ -22,7 +22,7 @@ impl<'a> RequestSource<'a> {
     /// Encodes all requests of a load.
     ///
     /// # Errors
-    /// Fails if one of them cannot be encoded.
+    /// Fails if a request cannot be encoded.
     pub fn new(
         kinds: &'a RequestKinds,
         http: HttpVersion,

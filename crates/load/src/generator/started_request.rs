@@ -1,4 +1,4 @@
-//! A request from its start to its end, which may be the end of its connection.
+//! Describes a request that was started, and what the end of its connection means for it.
 
 use super::clock::NEVER;
 use crate::http1::{MethodKind, ResponsePhase};
@@ -22,15 +22,15 @@ pub(super) struct StartedRequest {
     pub sent_ns: u64,
     /// When the first byte of the response arrived, or [`NEVER`].
     pub first_byte_ns: u64,
-    /// Whether it belongs to the warm-up.
+    /// Whether the request belongs to the warm-up.
     pub is_warmup: bool,
-    /// Whether it is not the first on its connection.
+    /// Whether the request is not the first on its connection.
     pub is_reused: bool,
-    /// Whether it was sent before.
+    /// Whether the request was sent before, on a connection that was lost.
     pub is_retry: bool,
     /// Determines how the response is framed.
     pub method: MethodKind,
-    /// Whether it ends its connection.
+    /// Whether the request asks to close its connection.
     pub closes: bool,
 }
 
@@ -46,7 +46,7 @@ impl StartedRequest {
         }
     }
 
-    /// Its times if it ends at `end_ns`.
+    /// The times of the request if it ends at `end_ns`.
     pub fn times_until(&self, end_ns: u64) -> RequestTimes {
         RequestTimes {
             sent_ns: self.sent_ns,
@@ -71,35 +71,35 @@ impl StartedRequest {
     }
 }
 
-// How a connection ended, and the outcome for its requests.
+// The types below describe how a connection ended, and what that means for its requests.
 
 /// State of a connection after received bytes were processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InputOutcome {
     Open,
-    /// Ended by its last response.
+    /// The last response ended the connection.
     Closed,
     /// Unsolicited bytes arrived.
     Stray,
     /// The server announced that it closes the connection because no request arrived.
     Goodbye,
-    /// Its data cannot be parsed any further.
+    /// The received data cannot be parsed any further.
     Broken(ErrorClass),
 }
 
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionLoss {
-    /// The peer closed it.
+    /// The peer closed the connection.
     End,
-    /// It was closed without close_notify.
+    /// The connection was closed without close_notify.
     Truncated,
     Reset,
     /// The peer had announced the end with its last response.
     Announced,
-    /// An error with its own class, which is charged to the oldest request.
+    /// An error with its own class. It is charged to the oldest request.
     Failed(ErrorClass),
-    /// The load ended it.
+    /// The load generator closed the connection.
     ClosedByUs,
 }
 
@@ -119,8 +119,9 @@ impl ConnectionLoss {
         }
     }
 
-    /// Error class of a later request without any response data; `None` if the loss counts only
-    /// against the oldest request, or we closed the connection ourselves.
+    /// Error class of a request behind the oldest one. No response data has arrived for such a
+    /// request. Returns `None` if the loss counts only against the oldest request, or we closed the
+    /// connection ourselves.
     pub fn pending_error_class(self, sent: &StartedRequest) -> Option<ErrorClass> {
         match self {
             ConnectionLoss::Failed(_) | ConnectionLoss::ClosedByUs => None,
@@ -129,7 +130,7 @@ impl ConnectionLoss {
     }
 
     /// Whether the server closed an idle connection while the request was on its way, and thus did
-    /// not process it.
+    /// not process the request.
     pub fn is_stale(self, sent: &StartedRequest, phase: ResponsePhase) -> bool {
         matches!(
             self,

@@ -1,7 +1,8 @@
-//! The event loop of a thread: receives and reads all available data, then sends all due requests.
+//! Runs the event loop of a thread. Each iteration reads all available data, then sends all due
+//! requests.
 //!
-//! Reading everything before sending lets a server see several requests at once, as with real
-//! clients, and takes only one call to send and one to receive per request. Start at
+//! Reading everything before sending lets a server see several requests at once, as it would with
+//! real clients. Each request also takes only one call to send and one to receive. Start at
 //! [`LoadWorker::run`].
 
 use super::batcher::{ReadBatcher, ThreadMonitor};
@@ -19,7 +20,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Timeouts are checked at intervals of this fraction of the shortest one.
+/// Timeouts are checked at intervals of the shortest timeout divided by this number.
 const TIMEOUT_CHECK_DIVISOR: u64 = 100;
 
 /// A thread of a load.
@@ -31,7 +32,9 @@ pub(super) struct LoadWorker<'a> {
     listed: VecDeque<u32>,
     /// Closed connections of an open load that can be reopened.
     closed: Vec<u32>,
-    /// When a client finishes thinking, or the pause after a failed connection attempt ends.
+    /// Connections to wake up: the time, the index of the connection, and the reason. If the flag
+    /// is set, a client finishes its think time; otherwise, the pause after a failed connection
+    /// attempt ends.
     sleepers: BinaryHeap<Reverse<(u64, u32, bool)>>,
     mailbox: &'a TotalsMailbox,
     stop: &'a AtomicBool,
@@ -39,7 +42,7 @@ pub(super) struct LoadWorker<'a> {
     end_ns: &'a AtomicU64,
     batcher: ReadBatcher,
     monitor: ThreadMonitor,
-    /// Requests that ended in the last iteration.
+    /// Number of requests that ended in the last iteration.
     last_ended: u64,
     next_tick_ns: u64,
     last_tick_ns: u64,
@@ -108,7 +111,7 @@ impl<'a> LoadWorker<'a> {
         Ok(self.into_result(end))
     }
 
-    /// Sends and receives until all is done.
+    /// Sends requests and receives responses until the load ends.
     ///
     /// # Errors
     /// See [`LoadWorker::run`].
@@ -195,8 +198,8 @@ impl<'a> LoadWorker<'a> {
         self.hand_over(now_ns, until_ns);
     }
 
-    /// Hands over the counts up to `until_ns`. Until the first call after the warm-up, these are
-    /// the counts of the warm-up.
+    /// Hands over the counts up to `until_ns`. These are the counts of the warm-up until all of
+    /// them have been handed over, and then the counts of the measured requests.
     fn hand_over(&mut self, now_ns: u64, until_ns: u64) {
         let is_warmup = self.hands_over_warmup;
         let until_ns = if is_warmup {
@@ -270,7 +273,7 @@ impl<'a> LoadWorker<'a> {
         true
     }
 
-    /// After the end of sending: sends requests whose connection has been established since.
+    /// Sends requests whose connection was established only after the end of sending.
     fn send_pending(&mut self) {
         while let Some(id) = self.listed.pop_front() {
             let connection = &mut self.connections[id as usize];
@@ -285,7 +288,7 @@ impl<'a> LoadWorker<'a> {
     /// Enforces timeouts. Reads available data first: otherwise, a thread that was itself delayed
     /// would consider responses late although they are waiting in its sockets.
     fn expire_timeouts(&mut self, now_ns: u64) -> io::Result<()> {
-        // With long timeouts, this coincides with the ticks.
+        // With long timeouts, the checks coincide with the ticks.
         self.next_timeout_check_ns =
             (now_ns / self.timeout_check_interval_ns + 1) * self.timeout_check_interval_ns;
         for _ in 0..=self.connections.len() / MAX_EVENTS {
@@ -359,8 +362,8 @@ impl<'a> LoadWorker<'a> {
         }
     }
 
-    /// Updates a connection after an event: its clients start thinking, or it is listed as having
-    /// room.
+    /// Updates a connection after an event. Clients whose requests have ended start their think
+    /// time, and the connection is listed if it has room.
     fn update_connection(&mut self, id: u32, now_ns: u64) {
         let ended = std::mem::take(&mut self.core.ended);
         if let RequestPacing::Closed(pacing) = &mut self.pacing {
@@ -419,8 +422,8 @@ impl LoadWorker<'_> {
     }
 }
 
-/// Returns the next tick. Ticks are at the same times on all threads, and at the end of the
-/// warm-up.
+/// Returns the time of the next tick. Ticks occur at the same times on all threads. The end of the
+/// warm-up is a tick, too.
 fn next_tick_ns(now_ns: u64, warmup_ns: u64) -> u64 {
     let next_ns = (now_ns / TICK_NS + 1) * TICK_NS;
     if now_ns < warmup_ns {
@@ -430,8 +433,8 @@ fn next_tick_ns(now_ns: u64, warmup_ns: u64) -> u64 {
     }
 }
 
-// The open model's part of the loop: due requests are sent whatever the server does, on connections
-// opened as needed.
+// In the open model, due requests are sent whatever the server does. Connections are opened as
+// needed.
 
 impl LoadWorker<'_> {
     /// Open model: assigns due requests to the connection that has had room the longest.
@@ -478,7 +481,7 @@ impl LoadWorker<'_> {
         self.open_missing(missing, now_ns);
     }
 
-    /// Opens connections for due requests without one.
+    /// Opens connections for due requests that have none.
     fn open_missing(&mut self, missing: u64, now_ns: u64) {
         for _ in 0..missing {
             let ready = self.closed.iter().position(|id| {
@@ -550,7 +553,8 @@ impl LoadWorker<'_> {
         }
         if let RequestPacing::Open(pacing) = &mut self.pacing {
             pacing.advance_to(end_ns.min(self.core.recorder.window_end_ns));
-            // With room for them, a generator that was on time would have sent them.
+            // If a connection had room, a generator that was on time would have sent these
+            // requests. Their delay is then caused by the generator.
             while let Some(mut sent) = pacing.take_due(end_ns) {
                 if had_room {
                     sent.own_lag_ns = end_ns.saturating_sub(sent.intended_ns);

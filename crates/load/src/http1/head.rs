@@ -1,10 +1,11 @@
-//! The response head: finds its lines and its end, parses the status line and the fields, and
-//! determines where the body ends (RFC 9112, section 6.3).
+//! Reads the head of a response: finds its lines and its end, parses the status line and the
+//! fields, and determines where the body ends (RFC 9112, section 6.3).
 //!
 //! The lines are found in one pass that can stop at any byte and resume later. A bare LF ends a
 //! line (section 2.2), folded fields are unfolded as required of user agents (section 5.2), and
 //! control characters are rejected. Only the three fields that affect framing and the connection
-//! are interpreted; of others, only the syntax is checked. Start at [`HeadScanner::scan`].
+//! are interpreted; of the other fields, only the syntax is checked. Start at
+//! [`HeadScanner::scan`].
 
 use super::{ResponseError, ResponseWatch, trim_blanks};
 
@@ -16,15 +17,16 @@ pub(super) struct HeadScanner {
     position: usize,
     /// Start of the current line, including lines folded into it.
     line: usize,
-    /// End of the line's text, once its line end was found: the next byte decides whether it
-    /// continues.
+    /// End of the text of the current line, once its line end was found. The next byte decides
+    /// whether the next line continues the field.
     text_end: Option<usize>,
     fields: usize,
 }
 
 impl HeadScanner {
     /// Continues reading; `head` contains everything from the first byte of the head. Returns the
-    /// end of the head once found. Errors occur at the same byte however the head was split.
+    /// end of the head once it is found. Errors occur at the same byte, no matter how the head is
+    /// split into pieces.
     pub(super) fn scan(
         &mut self,
         head: &[u8],
@@ -90,8 +92,8 @@ impl HeadScanner {
 }
 
 /// Returns the position of the next byte that is below 32 or equals 127, or the length if there is
-/// none. Works on eight bytes at a time: most of a head is header values, and nothing else is
-/// checked in most of their bytes.
+/// none. Works on eight bytes at a time, because most of a head consists of header values, and most
+/// bytes of values need no other check.
 #[inline(always)]
 fn next_control(bytes: &[u8], from: usize) -> usize {
     let rest = &bytes[from.min(bytes.len())..];
@@ -108,7 +110,7 @@ fn next_control(bytes: &[u8], from: usize) -> usize {
 }
 
 /// Sets the highest bit of each byte of the word that is below 32 or equals 127. Neither sum
-/// carries into the next byte: the highest bit of a byte of `printable` is set if its low seven
+/// carries into the next byte. The highest bit of a byte of `printable` is set if its low seven
 /// bits are at least 32, and the highest bit of a byte of `delete` if they are 127.
 #[inline(always)]
 fn mark_controls(word: u64) -> u64 {
@@ -154,8 +156,8 @@ pub(super) fn begins_like_http(bytes: &[u8]) -> bool {
     bytes[..length] == START[..length]
 }
 
-/// Parses `HTTP/1.1 200 OK`. Tolerates the missing blank before an empty reason phrase, which is
-/// common and harmless.
+/// Parses `HTTP/1.1 200 OK`. A missing blank before an empty reason phrase is common and harmless,
+/// so it is tolerated.
 pub(super) fn parse_status_line(line: &[u8], facts: &mut HeadFacts) -> Result<(), ResponseError> {
     let (b"HTTP/1.", [minor @ b'0'..=b'9', b' ', a, b, c, reason @ ..]) =
         line.split_at_checked(7).ok_or(ResponseError::StatusLine)?
@@ -245,7 +247,8 @@ fn parse_connection(value: &[u8], facts: &mut HeadFacts) {
     }
 }
 
-/// Combines the values. A list of equal values counts as one (section 6.3, rule 5).
+/// Combines the values of all Content-Length fields. Equal values count as one value (RFC 9112,
+/// section 6.3, rule 5).
 fn parse_content_length(value: &[u8], facts: &mut HeadFacts) {
     // Fast path: most servers write a single number after a single blank.
     let only = value.strip_prefix(b" ").and_then(parse_number);
@@ -277,8 +280,8 @@ pub(crate) fn parse_number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Records the transfer codings. `identity` does not count (RFC 2616, section 3.6): RFC 9112
-/// dropped it, but old servers send it.
+/// Records the transfer codings. `identity` (RFC 2616, section 3.6) is not counted. RFC 9112
+/// dropped this coding, but old servers still send it.
 fn parse_codings(value: &[u8], facts: &mut HeadFacts) {
     for element in list_elements(value) {
         let name = element.split(|byte| *byte == b';').next().map(trim_blanks);
@@ -294,8 +297,8 @@ fn parse_codings(value: &[u8], facts: &mut HeadFacts) {
     }
 }
 
-// The end of the body, determined from the header fields by the rules of RFC 9112, section 6.3, in
-// order.
+// The code below determines the end of the body from the header fields, by the rules of RFC 9112,
+// section 6.3, in their order.
 
 /// How to find the end of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -319,7 +322,7 @@ pub(super) enum ContentLength {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct HeadFacts {
     pub(super) status: u16,
-    /// HTTP/1.0; any other 1.x counts as 1.1 (RFC 9110, section 2.5).
+    /// Whether the version is HTTP/1.0; any other 1.x counts as 1.1 (RFC 9110, section 2.5).
     pub(super) is_http_1_0: bool,
     pub(super) length: ContentLength,
     /// Number of transfer codings, except `identity`.
@@ -361,8 +364,9 @@ impl HeadFacts {
     }
 
     /// Whether the connection persists after a body with this framing (RFC 9112, section 9.3;
-    /// `close` takes precedence). A transfer coding in HTTP/1.0 is faulty framing (section 6.1),
-    /// and after a successful CONNECT the connection is a tunnel.
+    /// `close` takes precedence). The connection never persists after a transfer coding in
+    /// HTTP/1.0, which is faulty framing (section 6.1), or after a successful CONNECT, which makes
+    /// it a tunnel.
     pub(super) fn is_reusable(&self, framing: BodyFraming, method: MethodKind) -> bool {
         let persists = !self.close && (!self.is_http_1_0 || self.keep_alive);
         let faulty = self.is_http_1_0 && self.codings > 0;

@@ -1,10 +1,10 @@
-//! An HTTP/1.1 client without sockets: RFC 9110 and RFC 9112 over byte slices.
+//! Implements an HTTP/1.1 client without sockets. It works on byte slices (RFC 9110 and RFC 9112).
 //!
 //! [`Http1Request`] encodes a request once, to be sent any number of times. [`ResponseReader`] is
 //! fed with received data in any pieces and finds where a response ends, how large it was and
-//! whether its connection can be reused. Neither knows about time, sockets or the purpose of a
-//! request. Nothing is allocated per request, except when a head first arrives in pieces on a
-//! connection. Start at [`ResponseReader`].
+//! whether its connection can be reused. Neither type knows about time, sockets or the purpose of a
+//! request. Nothing is allocated per request, except when a connection receives a head in pieces
+//! for the first time. Start at [`ResponseReader`].
 
 mod head;
 mod request;
@@ -18,8 +18,9 @@ pub use response::{FeedProgress, HeadLimits, ResponsePhase, ResponseReader};
 
 use std::fmt;
 
-// The summary of a finished response: plain numbers, or the defect in its bytes. A load test counts
-// each kind of error separately; [`ResponsePhase`] is the part of the response where it occurred.
+// The types below describe a finished response by plain numbers, or by the defect in its bytes. A
+// load test counts each kind of error separately. [`ResponsePhase`] tells in which part of the
+// response an error occurred.
 
 /// A finished response, or the part of it that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,10 +39,10 @@ pub struct ResponseSummary {
     pub interim_status: u16,
     /// Whether the connection can carry another request (RFC 9112, section 9.3).
     pub reusable: bool,
-    /// Whether the end of the body is the end of the connection.
+    /// Whether only the end of the connection marks the end of the body.
     pub until_eof: bool,
-    /// Whether both Transfer-Encoding and Content-Length were present. The former was obeyed; RFC
-    /// 9112 (section 6.1) considers this a sign of tampering.
+    /// Whether both Transfer-Encoding and Content-Length were present. Transfer-Encoding was
+    /// obeyed. RFC 9112 (section 6.1) considers the combination a sign of tampering.
     pub doubtful_framing: bool,
 }
 
@@ -109,8 +110,9 @@ impl fmt::Display for ResponseError {
 
 impl std::error::Error for ResponseError {}
 
-// The parts of a response that a check inspects: the beginning of its body and some header fields.
-// Measurements do without: a [`ResponseReader`] that is fed without a watch copies nothing.
+// The types below keep the parts of a response that a check inspects: the beginning of its body and
+// some header fields. Measurements do not need these parts: a [`ResponseReader`] that is fed
+// without a [`ResponseWatch`] copies nothing.
 
 /// Keeps the first bytes of a body and the values of the requested fields. Its memory is reused for
 /// later responses.
@@ -148,8 +150,8 @@ impl ResponseWatch {
         &self.body
     }
 
-    /// Value of a field without surrounding blanks; the first if repeated. `None` if absent or not
-    /// requested.
+    /// Value of a field without surrounding blanks; the first value if the field is repeated.
+    /// `None` if the field is absent or was not requested.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         let field = self
             .fields
@@ -177,7 +179,7 @@ impl ResponseWatch {
         }
     }
 
-    /// Takes over the already kept beginning of a body.
+    /// Takes over the beginning of a body that was kept elsewhere.
     #[cfg(feature = "http3")]
     pub(crate) fn set_body(&mut self, mut body: Vec<u8>) {
         body.truncate(self.max_body_bytes);

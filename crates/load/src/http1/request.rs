@@ -1,7 +1,8 @@
-//! Encodes a request that is checked once and sent any number of times.
+//! Checks and encodes a request once, so that it can be sent any number of times.
 //!
-//! Decides the bytes on the wire and their order, not where they go. Rejects requests that could
-//! not be framed or would smuggle a second request. Start at [`Http1Request::new`].
+//! This module decides which bytes are sent and in which order, not where they are sent. It rejects
+//! requests that could not be framed or would smuggle a second request. Start at
+//! [`Http1Request::new`].
 
 use super::MethodKind;
 use super::head::is_token;
@@ -10,20 +11,20 @@ use std::fmt;
 /// HTTP version of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Http1Version {
-    /// HTTP/1.0: the connection ends with the response unless asked to persist.
+    /// HTTP/1.0: the connection ends with the response unless the request asks to keep it.
     Http10,
-    /// HTTP/1.1: the connection persists unless asked to close.
+    /// HTTP/1.1: the connection persists unless the request asks to close it.
     #[default]
     Http11,
 }
 
-/// What to request for the connection after the response.
+/// What a request asks the server to do with the connection after the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ConnectionOption {
-    /// Keep it for the next request.
+    /// Keep the connection for the next request.
     #[default]
     KeepAlive,
-    /// Close it.
+    /// Close the connection.
     Close,
 }
 
@@ -197,8 +198,8 @@ impl RequestParts<'_> {
             .map(|(_, value)| *value)
     }
 
-    /// Content-Length to send. A method that is expected to have a body announces an empty one (RFC
-    /// 9110, section 8.6).
+    /// Value of Content-Length to send. Without a body, a method that is expected to have one
+    /// announces a length of 0 (RFC 9110, section 8.6).
     pub(crate) fn content_length(&self) -> Option<usize> {
         match (self.body, self.method) {
             (Some(body), _) => Some(body.len()),
@@ -265,8 +266,8 @@ pub(crate) fn validate_parts(parts: &RequestParts) -> Result<(), InvalidRequest>
     Ok(())
 }
 
-/// Accepts the four forms of RFC 9112, section 3.2. Fragments are never sent (RFC 9110, section
-/// 7.1).
+/// Whether the target has one of the four forms of RFC 9112, section 3.2, and suits the method.
+/// Fragments are never sent (RFC 9110, section 7.1).
 fn is_target(method: &str, target: &str) -> bool {
     let is_text = target
         .bytes()

@@ -1,8 +1,8 @@
-//! Reads responses from received data in any pieces.
+//! Reads responses from received data, which may arrive in any pieces.
 //!
-//! Decides where a response ends and how large it was. Does not know who sent the request, when, or
-//! what happens to the connection. A response in one piece is read in place; only a split head is
-//! buffered until the rest arrives. Start at [`ResponseReader::feed`].
+//! This module decides where a response ends and how large it was. It does not know who sent the
+//! request, when, or what happens to the connection. A response in one piece is read in place; only
+//! a split head is buffered until the rest arrives. Start at [`ResponseReader::feed`].
 
 use super::head::{BodyFraming, HeadScanner, is_token_byte};
 use super::{MethodKind, ResponseEnd, ResponseError, ResponseSummary, ResponseWatch};
@@ -41,7 +41,8 @@ pub enum ResponsePhase {
 /// Result of feeding data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedProgress {
-    /// Bytes that belonged to the response: all of them unless it ended.
+    /// Number of bytes that belonged to the response. If the response has not ended, these are all
+    /// bytes.
     pub consumed: usize,
     /// Summary of the response, if it ended.
     pub ended: Option<ResponseSummary>,
@@ -59,9 +60,9 @@ enum ReaderState {
 
 /// Reads the responses of one connection in sequence.
 ///
-/// [`ResponseReader::expect_response`] announces a response, [`ResponseReader::feed`] processes
-/// received data. When pipelining, begin the next response after one has ended and feed the bytes
-/// that were not consumed.
+/// [`ResponseReader::expect_response`] announces a response, and [`ResponseReader::feed`] processes
+/// received data. With pipelining, announce the next response when one has ended, and then feed the
+/// bytes that were not consumed.
 ///
 /// ```
 /// use speedwell_load::http1::{MethodKind, ResponseReader};
@@ -117,7 +118,7 @@ impl ResponseReader {
         };
     }
 
-    /// Announces the response to a request that was sent. Has no effect while another one is
+    /// Announces the response to a request that was sent. Has no effect while another response is
     /// awaited or after an error.
     pub fn expect_response(&mut self, method: MethodKind) {
         if let ReaderState::Idle = self.state {
@@ -137,8 +138,8 @@ impl ResponseReader {
         self.feed_parts(bytes, None)
     }
 
-    /// Same as [`ResponseReader::feed`], and passes the response to a watch, which must be the same
-    /// one until the response has ended.
+    /// Same as [`ResponseReader::feed`], but also passes the response to `watch`. Pass the same
+    /// watch until the response has ended.
     ///
     /// # Errors
     /// See [`ResponseReader::feed`].
@@ -228,7 +229,8 @@ impl ResponseReader {
         }
     }
 
-    /// Reads the available part of the head and processes it once complete.
+    /// Reads the available part of the head, and processes the head once it is complete. Returns
+    /// the number of bytes read.
     fn read_head(
         &mut self,
         bytes: &[u8],
@@ -267,8 +269,8 @@ impl ResponseReader {
         Ok(read)
     }
 
-    /// Scans the head in place if it starts in these bytes, else after appending them to the
-    /// buffered part.
+    /// Scans the head in place if it starts in these bytes; otherwise, appends them to the buffered
+    /// part first. Returns the number of bytes read and whether the head is complete.
     fn scan_lines(
         &mut self,
         bytes: &[u8],
@@ -285,7 +287,7 @@ impl ResponseReader {
         }
         let mut read = 0;
         while read < bytes.len() && self.carry.len() < head_bytes {
-            // Line by line, so that no body bytes are copied.
+            // Append line by line, so that no bytes of the body are copied.
             let rest = &bytes[read..];
             let line = rest
                 .iter()
@@ -311,8 +313,8 @@ impl ResponseReader {
         }
     }
 
-    /// Reads the available part of the body. A complete body leaves [`ReaderState::Length`] at
-    /// zero.
+    /// Reads the available part of the body. When the body is complete, the state is
+    /// [`ReaderState::Length`] with 0.
     fn read_body(
         &mut self,
         bytes: &[u8],
@@ -341,7 +343,7 @@ impl ResponseReader {
                 }
                 (read, payload)
             }
-            // Only `UntilEof` is left: everything belongs to the body.
+            // The only other state is `UntilEof`, in which all bytes belong to the body.
             _ => {
                 if let Some(watch) = watch {
                     watch.add_data(bytes);
@@ -355,12 +357,12 @@ impl ResponseReader {
     }
 }
 
-// The chunked transfer coding (RFC 9112, section 7.1), byte by byte except for data. Like curl, it
-// accepts a bare LF as line end and blanks after a chunk size. Extensions are skipped; trailer
-// fields are checked for syntax and otherwise ignored.
+// The code below reads the chunked transfer coding (RFC 9112, section 7.1), byte by byte except for
+// data. Like curl, it accepts a bare LF as line end and blanks after a chunk size. Extensions are
+// skipped; trailer fields are checked for syntax and otherwise ignored.
 
 /// Limit for a chunk-size line with its extensions, and for all trailers together. RFC 9112 demands
-/// a limit without naming one; no known server comes near it.
+/// a limit but gives no number. No known server comes near this limit.
 const MAX_LINE_BYTES: u32 = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -408,8 +410,8 @@ impl ChunkedReader {
         self.state == ChunkState::Done
     }
 
-    /// Reads until the body or the data ends and returns the number of bytes read. Passes on chunk
-    /// data.
+    /// Reads until the body ends or `bytes` are used up, and returns the number of bytes read.
+    /// Passes the contents of chunks to `data`.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],

@@ -1,4 +1,5 @@
-//! Handles DATA frames: parts of bodies, flow-control windows, and the end of a response.
+//! Handles DATA frames: received parts of bodies, flow-control windows, the end of a response, and
+//! request bodies to send.
 
 use super::connection::IncomingFrame;
 use super::frame::{
@@ -12,7 +13,7 @@ use super::{
 use crate::http1::ResponsePhase;
 
 impl Http2Connection {
-    /// Handles the head of a DATA or unknown frame.
+    /// Handles the head of a DATA frame or of a frame of unknown type.
     #[inline]
     pub(super) fn begin_payload(
         &mut self,
@@ -43,8 +44,9 @@ impl Http2Connection {
         Ok(())
     }
 
-    /// Handles an unpadded DATA frame in one piece, as nearly all small ones are:
-    /// [`Http2Connection::begin_payload`] and [`Http2Connection::read_payload`] in one step.
+    /// Handles an unpadded DATA frame that arrived in one piece, as nearly all small frames do.
+    /// This combines [`Http2Connection::begin_payload`] and [`Http2Connection::read_payload`] in
+    /// one step.
     #[inline]
     pub(super) fn complete_data(
         &mut self,
@@ -62,9 +64,10 @@ impl Http2Connection {
         Ok(())
     }
 
-    /// Charges a frame, including padding, to both windows (section 6.9.1) and enlarges them again
-    /// when half used up, since data is consumed immediately. Frames of cancelled streams count,
-    /// too. Returns the slot of the stream if it is open and may have a body.
+    /// Charges a frame, including its padding, to the windows of its stream and of the connection
+    /// (RFC 9113, section 6.9.1). Data is consumed immediately, so a window is enlarged again when
+    /// half of it is used up. Frames of cancelled streams also count for the connection. Returns
+    /// the slot of the stream if the stream is open and may have a body.
     #[inline]
     fn charge_windows(
         &mut self,
@@ -93,7 +96,7 @@ impl Http2Connection {
         stream.summary.framing_bytes += HEAD_BYTES as u64;
         stream.uncredited += head.length;
         let window = self.settings.stream_window;
-        // Until the peer has acknowledged our settings it may use its previous window.
+        // Until the peer has acknowledged our settings, it may still use the initial window.
         let limit = if self.is_acknowledged {
             window
         } else {
@@ -110,7 +113,7 @@ impl Http2Connection {
         Ok(Some(slot))
     }
 
-    /// Processes the available part of the frame; returns the remaining bytes.
+    /// Processes the available part of the frame; returns the bytes that follow the frame.
     #[inline]
     pub(super) fn read_payload<'a>(
         &mut self,
@@ -144,7 +147,7 @@ impl Http2Connection {
         if data > 0
             && let Some(slot) = slot
         {
-            // Later data of a failed stream is skipped.
+            // If the stream fails here, its later data is skipped.
             let _ = self.deliver_data(slot, &rest[..data], on_event);
         }
         let taken = rest.len().min(incoming.remaining as usize);
@@ -160,7 +163,8 @@ impl Http2Connection {
         Ok(&rest[taken..])
     }
 
-    /// Passes on a part of a body; returns false if that made the stream fail.
+    /// Reports a part of a body as an event. Returns false if the body is too long, which makes the
+    /// stream fail.
     #[inline]
     fn deliver_data(
         &mut self,
@@ -179,7 +183,7 @@ impl Http2Connection {
         true
     }
 
-    /// Handles the end of a stream from the peer.
+    /// Handles the end of a stream after the peer has announced it.
     #[inline]
     pub(super) fn end_stream(&mut self, slot: u32, on_event: &mut impl FnMut(Http2Event)) {
         let reusable = !self.is_draining();
@@ -202,7 +206,7 @@ impl Http2Connection {
         on_event(Http2Event::Ended { token, summary });
     }
 
-    /// Fails a stream and resets it, unless the peer has done so.
+    /// Fails a stream, and resets it unless the peer has already ended it.
     pub(super) fn fail_stream(
         &mut self,
         slot: u32,
@@ -219,11 +223,12 @@ impl Http2Connection {
     }
 }
 
-// Request bodies: sent within the windows of stream and connection, in frames that the peer
+// Request bodies are sent within the windows of stream and connection, in frames that the peer
 // accepts, and no faster than the output is drained (RFC 9113, section 6.9).
 
-/// Bodies are appended to the output while it holds fewer bytes than this: enough for any send
-/// buffer, and little compared to the bodies themselves, which are not copied before.
+/// Parts of bodies are appended to the output only while the output holds fewer bytes than this.
+/// The limit is enough for any send buffer, but small compared to large bodies, which are therefore
+/// never copied as a whole.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
 impl Http2Connection {

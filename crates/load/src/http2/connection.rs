@@ -1,7 +1,7 @@
-//! An HTTP/2 connection as seen by its owner: opens streams, produces output, consumes input.
+//! Manages an HTTP/2 connection for its owner: opens streams, produces output and consumes input.
 //!
-//! Knows neither sockets nor the time nor what a token means. Input is parsed in `head`, `body` and
-//! `control`; bodies that wait for a window are in `body`, too. Start at
+//! This module knows neither sockets nor the time nor what a token means. The frames of the input
+//! are handled in `head`, `body` and `control`. The bodies of requests are sent in `body`. Start at
 //! [`Http2Connection::feed`].
 
 use super::frame::{
@@ -21,7 +21,7 @@ pub enum CloseMeaning {
     Idle,
     /// The peer never identified itself as HTTP/2.
     BeforeSettings,
-    /// The peer had announced it with GOAWAY: open streams count as `h2.goaway`.
+    /// The peer had announced the end with GOAWAY: open streams count as `h2.goaway`.
     Announced(Http2ErrorCode),
     /// The connection had already failed, and the peer was informed.
     Broken(Http2ConnectionError),
@@ -58,14 +58,14 @@ pub struct Http2Connection {
     pub(super) peer: PeerSettings,
     pub(super) streams: StreamTable,
     pub(super) output: OutputQueue,
-    /// Bytes of output provoked by the peer since it last accepted some.
+    /// Bytes of output provoked by the peer since the peer last accepted any output.
     pub(super) provoked_bytes: usize,
     pub(super) next_id: u32,
     /// Bytes that the peer accepts over all streams.
     pub(super) send_window: i64,
     /// DATA bytes received since the last WINDOW_UPDATE.
     pub(super) uncredited: u32,
-    /// Slots of streams whose bodies could proceed as far as their own windows are concerned.
+    /// Slots of streams whose own windows permit sending more of their request bodies.
     pub(super) uploads: VecDeque<u32>,
     /// The last stream that the peer will process, and the error code of its GOAWAY.
     pub(super) go_away: Option<(u32, Http2ErrorCode)>,
@@ -73,16 +73,17 @@ pub struct Http2Connection {
     pub(super) has_peer_settings: bool,
     /// Whether the peer has acknowledged our settings.
     pub(super) is_acknowledged: bool,
-    /// Whether the next header block must announce that we do not use a table.
+    /// Whether the next header block must announce that we use no compression table.
     pub(super) resets_table: bool,
-    /// A frame that arrived in pieces, from its first byte.
+    /// The beginning of a frame that arrives in pieces: the bytes received so far.
     pub(super) carry: Vec<u8>,
     /// A DATA or unknown frame whose payload is incomplete.
     pub(super) incoming: Option<IncomingFrame>,
-    /// An incomplete header block, and the part that has arrived.
+    /// An incomplete header block. The next field holds the part of the block that has arrived.
     pub(super) pending: Option<PendingHeaderBlock>,
     pub(super) block: Vec<u8>,
-    /// Decoder for the peer's header compression; `None` if it must not use a table.
+    /// Decoder for the peer's header compression; `None` if the peer must not use a compression
+    /// table.
     pub(super) decoder: Option<HpackDecoder>,
     pub(super) fields: FieldList,
     pub(super) walked: HeadCache,
@@ -145,10 +146,10 @@ impl Http2Connection {
         }
     }
 
-    /// Number of streams that can be opened now: the peer's limit (100 until announced, as
-    /// recommended by RFC 9113, section 6.5.2) minus the open ones; 0 when
-    /// [`Http2Connection::is_draining`]. A server may refuse some of those opened before
-    /// [`Http2Connection::is_ready`].
+    /// Number of streams that can be opened now: the peer's limit minus the number of open streams,
+    /// or 0 when [`Http2Connection::is_draining`]. Until the peer announces its limit, 100 is
+    /// assumed, the minimum that RFC 9113 (section 6.5.2) recommends. The peer may refuse some of
+    /// the streams that are opened before [`Http2Connection::is_ready`].
     pub fn capacity(&self) -> usize {
         if self.is_draining() {
             return 0;
@@ -169,9 +170,9 @@ impl Http2Connection {
         self.go_away.is_some() || self.broken.is_some() || self.next_id > MAX_31_BITS
     }
 
-    /// Opens a stream for a request. The token is the caller's name for it and must not be in use
-    /// on this connection. Parts of the body that exceed the windows are sent later automatically.
-    /// Returns false without doing anything if [`Http2Connection::capacity`] is 0.
+    /// Opens a stream for a request. The token is the caller's name for the stream and must not be
+    /// in use on this connection. Parts of the body that exceed the windows are sent later
+    /// automatically. Returns false without doing anything if [`Http2Connection::capacity`] is 0.
     pub fn open_stream(&mut self, request: &Http2Request, token: u32) -> bool {
         if self.capacity() == 0 {
             return false;
@@ -190,8 +191,8 @@ impl Http2Connection {
         true
     }
 
-    /// Cancels a stream: resets it and ignores whatever arrives on it later. Has no effect if the
-    /// token is not open.
+    /// Cancels a stream: resets it and ignores whatever arrives on it later. Has no effect if no
+    /// open stream has this token.
     pub fn cancel_stream(&mut self, token: u32) {
         if let Some((slot, stream)) = self.streams.find_token(token) {
             frame::push_reset(
@@ -217,7 +218,7 @@ impl Http2Connection {
         }
     }
 
-    /// Processes all of the received data, in any pieces, and reports events.
+    /// Processes all of the received data, however it is split, and reports events.
     ///
     /// # Errors
     /// Fails if the peer violates the protocol. A GOAWAY frame is then appended to the output, and
@@ -238,7 +239,8 @@ impl Http2Connection {
     fn fail_connection(&mut self, error: Http2ConnectionError) {
         self.broken = Some(error);
         self.uploads.clear();
-        // The peer opened no streams, so the last one processed is 0 (section 6.8).
+        // The peer opened no streams, so the ID of the last processed stream is 0 (RFC 9113,
+        // section 6.8).
         let mut payload = [0; 8];
         payload[4..].copy_from_slice(&error.code().0.to_be_bytes());
         frame::push_frame(
@@ -251,7 +253,7 @@ impl Http2Connection {
     }
 
     /// Progress of a stream's response, i.e. where a lost connection or a timeout interrupts it.
-    /// [`ResponsePhase::Idle`] if the token is not open.
+    /// [`ResponsePhase::Idle`] if no open stream has this token.
     pub fn phase(&self, token: u32) -> ResponsePhase {
         let found = self.streams.find_token(token);
         found.map_or(ResponsePhase::Idle, |(_, stream)| stream.phase)
@@ -295,8 +297,8 @@ impl Http2Connection {
     }
 }
 
-// Input is split into frames. A frame in one piece is read in place; a split one is buffered until
-// the rest arrives, except for DATA, which is passed on in pieces.
+// Input is split into frames. A frame in one piece is read in place; a split frame is buffered
+// until the rest arrives. DATA frames are the exception: they are passed on in pieces.
 
 impl Http2Connection {
     pub(super) fn read_frames(
@@ -355,7 +357,7 @@ impl Http2Connection {
         }
     }
 
-    /// Completes the buffered frame as far as the bytes permit; returns the remaining ones.
+    /// Completes the buffered frame as far as the bytes permit; returns the remaining bytes.
     fn read_rest_of_frame<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -387,7 +389,8 @@ impl Http2Connection {
         Ok(bytes)
     }
 
-    /// Extends the buffer to this length if there are enough bytes; returns the remaining ones.
+    /// Extends the buffer to this length, or as far as the bytes permit; returns the remaining
+    /// bytes.
     fn fill_carry<'a>(&mut self, length: usize, bytes: &'a [u8]) -> &'a [u8] {
         let missing = length.saturating_sub(self.carry.len()).min(bytes.len());
         let (piece, behind) = bytes.split_at(missing);
@@ -395,7 +398,7 @@ impl Http2Connection {
         behind
     }
 
-    /// Checks requirements on a frame that its head alone can violate.
+    /// Checks the requirements on a frame that can be verified from its head alone.
     #[inline]
     fn check_frame_head(
         &self,
@@ -437,7 +440,8 @@ impl Http2Connection {
     }
 
     /// Checks that we have opened the stream before. Frames on idle streams are errors (RFC 9113,
-    /// section 5.1), as are those on streams of the peer, which cannot open any.
+    /// section 5.1). Frames on streams with even IDs are errors, too, because only the peer could
+    /// open such streams, and it is not allowed to.
     pub(super) fn check_opened(&self, stream: u32) -> Result<(), Http2ConnectionError> {
         if stream % 2 == 1 && stream < self.next_id {
             Ok(())
@@ -447,7 +451,8 @@ impl Http2Connection {
     }
 }
 
-/// Whether the payload of a frame is not buffered: DATA and unknown types (section 4.1).
+/// Whether the payload of a frame is processed as it arrives instead of being buffered. This
+/// applies to DATA frames and to unknown types, which are skipped (RFC 9113, section 4.1).
 fn is_streamed(kind: u8) -> bool {
     kind == kind::DATA || kind > kind::CONTINUATION
 }

@@ -6,9 +6,9 @@ use super::{
     Http2StreamError,
 };
 
-/// Limit of the output that a peer may provoke before accepting any of it: nearly four thousand
-/// PING responses. Otherwise a peer that keeps sending but never reads would exhaust memory on each
-/// of its connections.
+/// Limit in bytes of the output that a peer may provoke before it accepts any output. The limit
+/// permits nearly four thousand PING responses. Without a limit, a peer that keeps sending but
+/// never reads would exhaust memory on each of its connections.
 const MAX_PROVOKED_BYTES: usize = 1 << 16;
 
 impl Http2Connection {
@@ -18,8 +18,8 @@ impl Http2Connection {
         payload: &[u8],
         on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
-        // SETTINGS, PING and GOAWAY apply to the connection, the others to a stream, and
-        // WINDOW_UPDATE to either (sections 6.3 to 6.9).
+        // SETTINGS, PING and GOAWAY apply to the connection, WINDOW_UPDATE to the connection or a
+        // stream, and all other frames to a stream (RFC 9113, sections 6.3 to 6.9).
         let is_connection_frame = matches!(head.kind, kind::SETTINGS | kind::PING | kind::GOAWAY);
         let applies_to_both = head.kind == kind::WINDOW_UPDATE;
         if !applies_to_both && is_connection_frame != (head.stream == 0) {
@@ -43,7 +43,7 @@ impl Http2Connection {
         }
     }
 
-    /// Accounts for output provoked by the peer.
+    /// Counts output that the peer has provoked, and fails if it exceeds the limit.
     pub(super) fn count_provoked(&mut self, bytes: usize) -> Result<(), Http2ConnectionError> {
         self.provoked_bytes += bytes;
         if self.provoked_bytes > MAX_PROVOKED_BYTES {
@@ -62,13 +62,14 @@ impl Http2Connection {
         self.peer = old.apply_changes(payload, !self.has_peer_settings)?;
         self.has_peer_settings = true;
         // Acknowledge before any frame that relies on the new values: many servers apply the old
-        // ones until then.
+        // values until they receive the acknowledgement.
         Http2Settings::push_ack(self.output.append_buffer());
-        // A table size reduction must be announced in the next block (RFC 7541, section 4.2). Our
-        // table is always empty, which takes one byte to announce.
+        // If the peer reduces the size of our compression table, our next header block must
+        // announce the new size (RFC 7541, section 4.2). Our table is always empty, so one byte is
+        // enough to announce size 0.
         self.resets_table |= self.peer.table_size < old.table_size.min(4096);
-        // The windows of open streams change by the difference and may become negative (section
-        // 6.9.2).
+        // The windows of open streams change by the difference between the new and the old initial
+        // window, and may become negative (section 6.9.2).
         let change = i64::from(self.peer.stream_window) - i64::from(old.stream_window);
         if change != 0 {
             let mut resumed = Vec::new();
@@ -119,7 +120,7 @@ impl Http2Connection {
         let [a, b, c, d, e, f, g, h] = *start;
         let announced = u32::from_be_bytes([a, b, c, d]) & MAX_31_BITS;
         let code = Http2ErrorCode(u32::from_be_bytes([e, f, g, h]));
-        // A later frame may lower the last stream, but not raise it (section 6.8).
+        // A later GOAWAY frame may lower the ID of the last stream, but not raise it (section 6.8).
         let last_stream = self
             .go_away
             .map_or(announced, |(previous, _)| previous.min(announced));
@@ -194,7 +195,7 @@ impl Http2Connection {
     }
 }
 
-/// Requires a payload of this length.
+/// Returns the payload as an array, or an error if it does not have this length.
 fn sized_payload<const N: usize>(payload: &[u8]) -> Result<&[u8; N], Http2ConnectionError> {
     payload
         .try_into()

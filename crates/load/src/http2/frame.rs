@@ -1,11 +1,12 @@
-//! Frame heads (RFC 9113, section 4.1), frame encoding, and the settings of both sides.
+//! Reads and writes frame heads (RFC 9113, section 4.1), encodes frames, and defines the settings
+//! of both sides.
 
 use super::{Http2ConnectionError, Http2ErrorCode};
 
 /// Size of a frame head.
 pub(super) const HEAD_BYTES: usize = 9;
 
-/// The maximum payload that every peer accepts (section 6.5.2).
+/// Size of the largest payload that every peer accepts (section 6.5.2).
 pub(super) const MIN_MAX_FRAME_BYTES: u32 = 16_384;
 /// The largest payload limit that a peer may announce.
 pub(super) const MAX_MAX_FRAME_BYTES: u32 = 16_777_215;
@@ -88,11 +89,11 @@ pub(super) fn push_window_update(out: &mut Vec<u8>, stream: u32, bytes: u32) {
 
 // Our settings and the peer's (RFC 9113, section 6.5).
 
-/// Initial window, before any announcement (section 6.9.2).
+/// Size of every window before another size is announced (section 6.9.2).
 pub(super) const INITIAL_WINDOW_BYTES: u32 = 65_535;
-/// Assumed stream limit until the peer announces one. There is formally no limit then, but a server
-/// that allows fewer would refuse the excess; RFC 9113 (section 6.5.2) recommends that servers
-/// allow at least this many.
+/// Stream limit that is assumed until the peer announces its own. Formally, there is no limit until
+/// then, but a server with a lower limit would refuse the excess streams. RFC 9113 (section 6.5.2)
+/// recommends that servers allow at least this many.
 const STREAMS_BEFORE_SETTINGS: u32 = 100;
 
 const HEADER_TABLE_SIZE: u16 = 1;
@@ -115,8 +116,8 @@ pub struct Http2Settings {
     pub stream_window: u32,
     /// Window of the whole connection; at least its initial size of 65535.
     pub connection_window: u32,
-    /// Maximum size of a header block as sent, and of its fields as RFC 9113 counts them (32 bytes
-    /// extra per field).
+    /// Maximum size in bytes of a compressed header block, and also of its decoded fields, which
+    /// RFC 9113 counts with 32 extra bytes per field.
     pub max_header_bytes: u32,
 }
 
@@ -125,7 +126,8 @@ impl Default for Http2Settings {
         Http2Settings {
             table_size: 0,
             max_frame_bytes: MIN_MAX_FRAME_BYTES,
-            // Data is consumed immediately, so windows protect nothing; large ones save frames.
+            // Data is consumed immediately, so windows protect nothing. Large windows save
+            // WINDOW_UPDATE frames.
             stream_window: (1 << 30) - 1,
             connection_window: (1 << 30) - 1,
             max_header_bytes: 64 * 1024,
@@ -148,7 +150,8 @@ impl Http2Settings {
         }
     }
 
-    /// Appends the connection preface and settings (section 3.4), and enlarges the window.
+    /// Appends the connection preface and settings (section 3.4), and enlarges the window of the
+    /// connection.
     pub(super) fn push_greeting(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         let pairs = [
@@ -176,7 +179,7 @@ impl Http2Settings {
     }
 }
 
-/// Settings of the peer, or the assumed ones until it announces them.
+/// Settings of the peer. Until the peer announces them, these are assumed values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerSettings {
     pub(super) table_size: u32,
@@ -196,7 +199,7 @@ impl PeerSettings {
     }
 
     /// Applies a SETTINGS frame; the last of repeated settings wins. If the first frame of a
-    /// connection does not mention a stream limit, there is none.
+    /// connection does not mention a stream limit, there is no limit.
     pub(super) fn apply_changes(
         mut self,
         payload: &[u8],

@@ -1,5 +1,5 @@
-//! Header blocks: assembles them from HEADERS and CONTINUATION frames (RFC 9113, sections 6.2 and
-//! 6.10) and applies them to the stream (section 8.1).
+//! Assembles header blocks from HEADERS and CONTINUATION frames (RFC 9113, sections 6.2 and 6.10)
+//! and applies them to the stream (section 8.1).
 
 use super::connection::PendingHeaderBlock;
 use super::frame::{FrameHead, HEAD_BYTES, flag};
@@ -9,7 +9,8 @@ use super::{Http2Connection, Http2ConnectionError, Http2Event, Http2Fault, Http2
 use crate::http1::ResponsePhase;
 
 /// Maximum number of CONTINUATION frames per block. A block within our limits needs only five
-/// frames of the smallest maximum size; this stops floods of empty ones.
+/// frames, even at the smallest frame size limit of the protocol; the maximum stops floods of empty
+/// frames.
 const MAX_CONTINUATIONS: u32 = 64;
 
 impl Http2Connection {
@@ -93,7 +94,7 @@ impl Http2Connection {
         if block.len() > max_bytes {
             return Err(Http2ConnectionError::Flood);
         }
-        // Blocks of cancelled streams change the table, too.
+        // Decode the blocks of cancelled streams, too, because they change the compression table.
         if let Some(decoder) = &mut self.decoder {
             match decoder.decode(block, &mut self.fields, max_bytes) {
                 DecodeResult::Whole => {}

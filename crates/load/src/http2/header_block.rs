@@ -1,10 +1,10 @@
-//! The header block of a response: extracts the status and the content length immediately, other
-//! fields on demand.
+//! Reads the header block of a response: extracts the status and the content length immediately,
+//! and other fields on demand.
 //!
-//! As long as no table is used, a block is only scanned: all names are checked, but only the values
-//! of `:status` and `content-length` are read, since RFC 7541 permits skipping a string by its
-//! length. The scan decides the fate of the response. Values are checked by
-//! [`HeaderBlock::decode_fields`].
+//! Without a compression table, a block is only scanned. The scan checks all names, but reads only
+//! the values of `:status` and `content-length`; it skips other values by their length, which RFC
+//! 7541 permits. The scan alone decides whether the response is valid. Other values are checked
+//! only by [`HeaderBlock::decode_fields`].
 
 use super::hpack::{
     BlockReader, CodedText, DecodeResult, FieldList, FieldName, FieldRepresentation, HpackDecoder,
@@ -14,12 +14,14 @@ use super::{Http2ConnectionError, Http2Fault, Http2StreamError};
 use crate::http1::{is_token_byte, parse_number};
 use std::fmt;
 
-/// Indices into the static table: request-only entries, `:status`, and two more of interest.
+/// Indices into the static table: the first and last entries for `:status`, and two more entries of
+/// interest. The entries before `:status` occur only in requests.
 const FIRST_STATUS: u32 = 8;
 const LAST_STATUS: u32 = 14;
 const CONTENT_LENGTH: u32 = 28;
 const TRANSFER_ENCODING: u32 = 57;
-/// Bit set of static table indices whose names are allowed and irrelevant to the scan.
+/// Bit set of the static table indices whose names are allowed in responses but do not matter to
+/// the scan.
 const IRRELEVANT_INDICES: u64 = (1 << (STATIC_ENTRIES + 1))
     - (1 << (LAST_STATUS + 1))
     - (1 << CONTENT_LENGTH)
@@ -27,7 +29,8 @@ const IRRELEVANT_INDICES: u64 = (1 << (STATIC_ENTRIES + 1))
 
 /// The fields of a head, decoded or not.
 ///
-/// Without a table, values are not checked before they are read here.
+/// Without a compression table, values are checked only when they are read with
+/// [`HeaderBlock::decode_fields`].
 #[derive(Debug, Clone, Copy)]
 pub struct HeaderBlock<'a> {
     source: BlockSource<'a>,
@@ -83,7 +86,8 @@ impl<'a> HeaderBlock<'a> {
     /// already.
     ///
     /// # Errors
-    /// Fails if a value is malformed, which was not checked before.
+    /// Fails if a value is malformed or the fields are too large; the scan of a block does not
+    /// check that.
     pub fn decode_fields<'b>(
         &self,
         memory: &'b mut FieldList,
@@ -161,7 +165,7 @@ impl FieldMeaning {
         if !name.is_huffman {
             return Some(FieldMeaning::from_name(name.coded));
         }
-        // Relevant names are short; longer ones only need valid characters.
+        // Relevant names are short; longer names only need valid characters.
         let (mut buffer, mut length, mut is_name) = ([0; 32], 0, true);
         name.decode_huffman(|byte| {
             is_name &= is_name_byte(byte);
@@ -192,7 +196,7 @@ pub(super) enum BlockPart {
 /// The information in a block that affects the response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BlockFacts {
-    /// 0 in trailers.
+    /// Status code; 0 in trailers.
     pub(super) status: u16,
     pub(super) content_length: Option<u64>,
     /// Whether a regular field has been seen.
@@ -200,7 +204,7 @@ pub(super) struct BlockFacts {
 }
 
 impl BlockFacts {
-    /// Scans a block from a peer that may not use a table.
+    /// Scans a block from a peer that must not use a compression table.
     pub(super) fn scan_block(block: &[u8], part: BlockPart) -> Result<BlockFacts, Http2Fault> {
         let compression = Http2Fault::Connection(Http2ConnectionError::Compression);
         let mut facts = BlockFacts::default();
@@ -215,13 +219,15 @@ impl BlockFacts {
                 break;
             }
             match reader.next_representation().ok_or(compression)? {
-                // The table cannot exceed our limit, and only the start of a block may resize it.
+                // Our limit for the size of the table is 0, and only the start of a block may
+                // resize the table.
                 FieldRepresentation::SizeUpdate(0) if is_at_start => continue,
                 FieldRepresentation::SizeUpdate(_) => return Err(compression),
                 FieldRepresentation::Indexed(index) => {
                     match FieldMeaning::from_index(index).ok_or(compression)? {
                         FieldMeaning::Status => facts.set_status(indexed_status(index), part)?,
-                        // The value of this entry is empty, i.e. not a number.
+                        // The static entry for `content-length` has an empty value, which is not a
+                        // number.
                         FieldMeaning::ContentLength if part == BlockPart::Head => {
                             return Err(Http2StreamError::Header.into());
                         }
@@ -237,7 +243,7 @@ impl BlockFacts {
                     match meaning.ok_or(compression)? {
                         FieldMeaning::Other => facts.is_past_pseudo = true,
                         meaning => {
-                            // 2^64 has 20 digits.
+                            // The largest content length, 2^64 - 1, has 20 digits.
                             let mut buffer = [0; 20];
                             let decoded = value.decode_into(&mut buffer).unwrap_or(b"");
                             facts.add_field(meaning, decoded, part)?;
@@ -320,7 +326,8 @@ impl HeadCache {
     /// Same as [`BlockFacts::scan_block`] for a head.
     #[inline]
     pub(super) fn cached_facts(&mut self, block: &[u8]) -> Result<BlockFacts, Http2Fault> {
-        // A valid head is never empty, so a cached one that equals the block has been scanned.
+        // A valid head is never empty, so a cached block that is equal to this one has been
+        // scanned.
         if self.block != block || block.is_empty() {
             self.block.clear();
             self.facts = BlockFacts::scan_block(block, BlockPart::Head)?;

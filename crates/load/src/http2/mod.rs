@@ -1,11 +1,12 @@
-//! An HTTP/2 client for load generation, without sockets: RFC 9113 and RFC 7541 over byte slices.
+//! Implements an HTTP/2 client for load generation, without sockets. It works on byte slices (RFC
+//! 9113 and RFC 7541).
 //!
 //! [`Http2Request`] encodes a request once, to be sent on many streams. [`Http2Connection`] opens
-//! streams with such requests, is fed with received data, and reports the outcome of each. It
-//! announces a header table of size zero, so that the fields of a response need not be decoded
-//! until requested. Neither knows about time or sockets. Nothing is allocated per request once a
-//! connection has reached its peak activity. Start at [`Http2Connection`], which reports
-//! [`Http2Event`]s; stream lookup is in `streams`.
+//! streams with such requests, is fed with received data, and reports the outcome of each stream.
+//! By default, it announces a compression table of size zero, so that the fields of a response need
+//! not be decoded until they are requested. Neither type knows about time or sockets. Nothing is
+//! allocated per request once a connection has reached its peak activity. Start at
+//! [`Http2Connection`], which reports [`Http2Event`]s; stream lookup is in `streams`.
 
 mod body;
 mod connection;
@@ -29,8 +30,8 @@ use std::fmt;
 
 /// An event of a stream, identified by the caller's token, or of the connection.
 ///
-/// For every opened stream there is exactly one `Ended` or `Failed`, and no later event, unless it
-/// is cancelled or the connection fails first.
+/// The last event of every opened stream is exactly one `Ended` or `Failed`, unless the stream is
+/// cancelled or the connection fails first.
 #[derive(Debug)]
 pub enum Http2Event<'a> {
     /// The response has started.
@@ -79,8 +80,8 @@ pub enum Http2Event<'a> {
     },
     /// The peer announced its settings; [`Http2Connection::capacity`] may have changed.
     Settings,
-    /// The peer accepts no further streams and will close the connection. Streams that it will not
-    /// process fail next.
+    /// The peer accepts no further streams and will close the connection. The streams that the peer
+    /// will not process fail next.
     GoAway {
         /// The last stream that may be processed.
         last_stream: u32,
@@ -154,7 +155,8 @@ pub enum Http2ConnectionError {
     NoSettings,
     /// A frame exceeds our limit, or its length is invalid for its type.
     FrameSize,
-    /// A frame arrived on a stream that is invalid for its type or was never opened.
+    /// A frame arrived on a stream that was never opened or that the type of the frame does not
+    /// allow.
     Stream,
     /// The frames of a header block are not consecutive (section 6.10).
     Continuation,
@@ -222,9 +224,10 @@ pub enum Http2StreamError {
     Reset(Http2ErrorCode),
     /// The peer reset the stream and did not process the request (REFUSED_STREAM).
     Refused,
-    /// The peer closed the connection with this code and did not process the request: its stream is
-    /// beyond the last one that will be processed. Distinct from `Refused`, because a server that
-    /// goes away and one that is overloaded are different findings.
+    /// The peer closed the connection with this code and did not process the request: the ID of its
+    /// stream is higher than the ID of the last stream that the peer will process. This is distinct
+    /// from `Refused`, because a server that goes away and a server that is overloaded are
+    /// different findings.
     GoAway(Http2ErrorCode),
     /// The body does not match Content-Length, or exists where none is allowed.
     Length,
@@ -232,16 +235,16 @@ pub enum Http2StreamError {
     LengthConflict,
     /// `:status` is missing, repeated, or not a number from 100 to 999.
     Status,
-    /// A field is malformed: an uppercase name, a pseudo-header field after others or from
-    /// requests, a connection-specific field of HTTP/1, or an unreadable Content-Length (RFC 9113,
-    /// section 8.2).
+    /// A field is malformed: an uppercase name, a pseudo-header field after regular fields, a
+    /// pseudo-header field of requests, a connection-specific field of HTTP/1, or an unreadable
+    /// Content-Length (RFC 9113, section 8.2).
     Header,
     /// The order of frames is invalid: a body before the head, trailers that do not end the stream,
-    /// an interim response that does, or 101 (RFC 9113, sections 8.1 and 8.6).
+    /// an interim response that ends it, or status 101 (RFC 9113, sections 8.1 and 8.6).
     Order,
-    /// WINDOW_UPDATE beyond the maximum window (RFC 9113, section 6.9.1).
+    /// A WINDOW_UPDATE frame enlarged the window beyond the maximum (RFC 9113, section 6.9.1).
     Window,
-    /// WINDOW_UPDATE by zero (RFC 9113, section 6.9).
+    /// A WINDOW_UPDATE frame enlarged the window by zero (RFC 9113, section 6.9).
     NoIncrement,
 }
 

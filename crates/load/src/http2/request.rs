@@ -1,8 +1,8 @@
-//! A request, encoded once and sent on any number of streams; only the stream ID is written into
-//! each copy.
+//! Encodes a request once, so that it can be sent on any number of streams. Only the stream ID is
+//! written into each copy.
 //!
-//! Decides the bytes on the wire; the rules of [`crate::http1`] decide which requests are valid.
-//! Start at [`Http2Request::new`].
+//! This module decides which bytes are sent; the rules of [`crate::http1`] decide which requests
+//! are valid. Start at [`Http2Request::new`].
 
 use super::frame::{FrameHead, HEAD_BYTES, MIN_MAX_FRAME_BYTES, flag, kind};
 use super::hpack::{SIZE_UPDATE_ZERO, encode_field};
@@ -10,8 +10,8 @@ use crate::http1::{InvalidRequest, MethodKind, RequestParts, validate_parts};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Size of a block fragment: what every peer accepts, minus one byte, which in the first fragment
-/// is reserved for a size update.
+/// Maximum size of a fragment of a header block: the payload that every peer accepts, minus one
+/// byte. The first fragment needs this byte if it announces a new size of the compression table.
 const MAX_FRAGMENT_BYTES: usize = MIN_MAX_FRAME_BYTES as usize - 1;
 
 /// Scheme of the requested URL.
@@ -64,9 +64,9 @@ impl Http2Request {
     /// Checks and encodes the parts. Ignores the version and the connection option of
     /// [`RequestParts`].
     ///
-    /// Host becomes `:authority`, wherever it is given. Connection-specific fields of HTTP/1 (RFC
-    /// 9113, section 8.2.2) are omitted: Connection, Keep-Alive, Proxy-Connection, Upgrade,
-    /// HTTP2-Settings, and TE unless its value is `trailers`.
+    /// Host becomes `:authority`, whether `host` or `headers` gives it. Connection-specific fields
+    /// of HTTP/1 (RFC 9113, section 8.2.2) are omitted: Connection, Keep-Alive, Proxy-Connection,
+    /// Upgrade, HTTP2-Settings, and TE unless its value is `trailers`.
     ///
     /// # Errors
     /// Fails if a part is invalid or the request is for a proxy.
@@ -76,8 +76,8 @@ impl Http2Request {
         Ok(request)
     }
 
-    /// Same as [`Http2Request::new`], but replaces this request and reuses its memory, unless a
-    /// stream is still sending its body.
+    /// Same as [`Http2Request::new`], but replaces this request and reuses its memory. If a stream
+    /// is still sending the old body, the memory of the body is not reused.
     ///
     /// # Errors
     /// See [`Http2Request::new`]; on failure, this request is unchanged.
@@ -144,7 +144,7 @@ impl Http2Request {
         &self.body
     }
 
-    /// Kind of method, which determines how the response is framed.
+    /// Kind of the method. It determines how the response is framed.
     pub fn method(&self) -> MethodKind {
         self.method
     }
@@ -154,7 +154,7 @@ impl Http2Request {
     }
 
     /// Appends the head's frames for a stream. With `resets_table`, the block starts by announcing
-    /// that no table is used (RFC 7541, section 4.2).
+    /// that no compression table is used (RFC 7541, section 4.2).
     #[inline]
     pub(super) fn push_head(&self, out: &mut Vec<u8>, stream: u32, resets_table: bool) {
         let mut at = out.len();
@@ -200,15 +200,15 @@ fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: UrlScheme) {
     {
         let mut digits = [0; 20];
         let mut rest = &mut digits[..];
-        // A usize has at most 20 digits, and writing to a slice cannot fail otherwise.
+        // Writing fails only if the slice is too short, and a usize has at most 20 digits.
         let _ = write!(rest, "{length}");
         let left = rest.len();
         encode_field(out, b"content-length", &digits[..20 - left]);
     }
 }
 
-/// Whether a field is omitted: it is specific to HTTP/1 connections, or a pseudo-header field
-/// replaces it.
+/// Whether a field is omitted, because it is specific to HTTP/1 connections or because a
+/// pseudo-header field replaces it.
 pub(crate) fn is_omitted(name: &str, value: &[u8]) -> bool {
     const NAMES: [&str; 6] = [
         "connection",

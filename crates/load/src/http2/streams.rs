@@ -1,9 +1,10 @@
-//! The open streams of a connection.
+//! Stores the open streams of a connection.
 //!
-//! Streams are stored in reusable slots. A slot is found from the stream ID by open addressing with
-//! linear probing (Robin Hood hashing; Celis, Larson and Munro 1985): IDs increase by two, so half
-//! an ID is as good as a hash value, and most entries are at their home position. One stream that
-//! stays open while millions of others open and close costs an occasional probe and no memory.
+//! Streams are stored in reusable slots. A hash table with open addressing and linear probing finds
+//! the slot of a stream ID (Robin Hood hashing; Celis, Larson and Munro 1985). IDs increase by two,
+//! so half of the ID serves as hash value, and most entries are at the position that their hash
+//! value gives, their home position. One stream that stays open while millions of others open and
+//! close costs an occasional extra probe and no memory.
 
 use crate::http1::{MethodKind, ResponsePhase, ResponseSummary};
 use std::sync::Arc;
@@ -19,7 +20,8 @@ struct TableEntry {
 pub(super) struct StreamTable {
     slots: Vec<StreamState>,
     free_slots: Vec<u32>,
-    /// The length is a power of two; at most half are in use.
+    /// Hash table from stream IDs to slots. Its length is a power of two; at most half of the
+    /// entries are in use.
     entries: Vec<TableEntry>,
     open: usize,
 }
@@ -73,9 +75,10 @@ impl StreamTable {
         index.wrapping_sub(self.home_index(self.entries[index].id)) & (self.entries.len() - 1)
     }
 
-    /// Inserts an entry; the one farther from home keeps its position. A lookup may therefore stop
-    /// at an entry nearer to its home than the wanted one would be, and closing a gap may stop at
-    /// an entry that is at home.
+    /// Inserts an entry. If two entries compete for a position, it goes to the entry that is
+    /// farther from its home position. A lookup may therefore stop at an entry that is nearer to
+    /// its home position than the wanted entry would be. Closing a gap may stop at an entry at its
+    /// home position.
     fn insert_entry(&mut self, mut entry: TableEntry) {
         let mut index = self.home_index(entry.id);
         let mut distance = 0;
@@ -129,8 +132,8 @@ impl StreamTable {
         &mut self.slots[slot as usize]
     }
 
-    /// Finds an open stream by its token, in time linear in the number of open streams: used after
-    /// a timeout or a lost connection, not for every response.
+    /// Finds an open stream by its token, in time proportional to the number of slots. Callers need
+    /// this after a timeout or a lost connection, but not for every response.
     pub(super) fn find_token(&self, token: u32) -> Option<(u32, &StreamState)> {
         self.iter().find(|(_, stream)| stream.token == token)
     }
@@ -158,7 +161,7 @@ impl StreamTable {
         }
     }
 
-    /// Frees an entry and moves those after it nearer to their homes.
+    /// Frees an entry and moves the entries after it nearer to their home positions.
     fn close_gap(&mut self, mut gap: usize) {
         loop {
             let next = self.next_index(gap);
@@ -193,15 +196,16 @@ pub(super) struct StreamState {
     pub(super) phase: ResponsePhase,
     /// Required body length, if announced and meaningful.
     pub(super) content_length: Option<u64>,
-    /// Whether the response has no body whatever its fields say (RFC 9110, section 6.4.1).
+    /// Whether the response has no body, whatever its header fields say (RFC 9110, section 6.4.1).
     pub(super) is_bodiless: bool,
     pub(super) summary: ResponseSummary,
     /// DATA bytes received since the last WINDOW_UPDATE.
     pub(super) uncredited: u32,
-    /// Bytes that the peer accepts; negative after it reduced its window.
+    /// Bytes that the peer accepts on this stream; can be negative after the peer reduced its
+    /// window.
     pub(super) send_window: i64,
     pub(super) upload: Option<BodyUpload>,
-    /// Whether it is in the queue of uploads.
+    /// Whether the stream is in the queue of uploads.
     pub(super) is_queued: bool,
 }
 
@@ -222,7 +226,7 @@ impl StreamState {
         }
     }
 
-    /// Handles the completed final head.
+    /// Handles the complete head of the final response.
     pub(super) fn begin_body(&mut self, status: u16, content_length: Option<u64>) {
         self.phase = ResponsePhase::Body;
         self.summary.status = status;
@@ -231,7 +235,7 @@ impl StreamState {
         self.content_length = if self.is_bodiless {
             Some(0)
         } else if is_tunnel {
-            // The field is meaningless there (RFC 9110, section 9.3.6).
+            // Content-Length has no meaning for a tunnel (RFC 9110, section 9.3.6).
             None
         } else {
             content_length

@@ -1,5 +1,5 @@
-//! Recorded times of one quantity, typed so that quantities cannot be mixed, and the statistics
-//! read from them. Start at [`TimeDistribution`]; [`TimeValues`] holds the data.
+//! Stores recorded times and computes statistics from them. Each quantity has its own type, so that
+//! quantities cannot be mixed. Start at [`TimeDistribution`]; [`TimeValues`] holds the data.
 
 use hdrhistogram::Histogram;
 use std::borrow::Cow;
@@ -74,7 +74,8 @@ impl<K: TimeQuantity> TimeDistribution<K> {
         self.values.merge(&other.values);
     }
 
-    /// Clears the values but keeps the allocated memory, for snapshots that swap two distributions.
+    /// Clears the values but keeps the allocated memory, because snapshots alternate between two
+    /// distributions.
     pub fn clear(&mut self) {
         self.values.clear();
     }
@@ -107,7 +108,7 @@ kinds! {
     /// model only.
     ResponseTime = "response";
     /// [`ResponseTime`] minus the generator's own lag, i.e. the response time of a request sent on
-    /// time. The delay that a user would have experienced is between the two.
+    /// time. The delay that a user would have experienced is between these two times.
     PunctualTime = "punctual";
     /// From the intended start to sending.
     SendLag = "lag";
@@ -130,16 +131,16 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 /// millions.
 const MAX_INDIVIDUAL: usize = 2048;
 
-/// If unfinished requests could shift a quantile by less than this factor, it is not marked as a
-/// lower bound.
+/// If unfinished requests could shift a quantile by less than this factor, the quantile is not
+/// marked as a lower bound.
 const LOWER_BOUND_TOLERANCE: f64 = 1.01;
 
 /// Recorded times in nanoseconds, regardless of the quantity. Takes up to 16 kB for a small number
 /// of values, and 270 kB beyond that.
 #[derive(Debug, Clone)]
 pub struct TimeValues {
-    /// The individual values within range, until there are too many. Until then, the histogram is
-    /// empty.
+    /// The individual values within range, until there are too many and all move to the histogram.
+    /// Until then, the histogram is empty.
     early: Vec<u64>,
     /// Created on demand, then kept.
     histogram: Option<Histogram<u64>>,
@@ -149,7 +150,7 @@ pub struct TimeValues {
     min_lower_bound_ns: u64,
 }
 
-/// Integer sums, independent of the order of addition.
+/// Sums of integers, which do not depend on the order of addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ExactSums {
     min_ns: u64,
@@ -315,8 +316,8 @@ impl TimeValues {
         }
     }
 
-    /// Iterates over the non-empty histogram bins in ascending order: the largest value of each and
-    /// its count.
+    /// Iterates over the non-empty histogram bins in ascending order. Yields the largest value of
+    /// each bin and the number of values in it.
     pub(super) fn recorded_bins(&self) -> Box<dyn Iterator<Item = (u64, u64)> + '_> {
         if let Some(histogram) = self.histogram.as_ref().filter(|all| !all.is_empty()) {
             let bins = histogram.iter_recorded();
@@ -357,7 +358,8 @@ impl TimeValues {
         self.min_lower_bound_ns = self.min_lower_bound_ns.min(other.min_lower_bound_ns);
     }
 
-    /// Clears the values but keeps the allocated memory, for snapshots that swap two of them.
+    /// Clears the values but keeps the allocated memory, because snapshots alternate between two
+    /// sets of values.
     pub(super) fn clear(&mut self) {
         if self.count() == 0 {
             return;
@@ -372,7 +374,7 @@ impl TimeValues {
         self.min_lower_bound_ns = u64::MAX;
     }
 
-    /// Number of values, including those beyond the range.
+    /// Number of values, including values beyond the range.
     pub fn count(&self) -> u64 {
         self.recorded_in_histogram() + self.early.len() as u64 + self.beyond
     }
@@ -419,8 +421,8 @@ impl TimeValues {
             sum_of_squares: squares,
             ..
         } = self.moments;
-        // n * squares - sum^2 suffers from cancellation in floating point, so use integers while
-        // they fit: up to ten million values of ten seconds.
+        // In floating point, n * squares - sum^2 loses precision by cancellation. Use integers as
+        // long as they do not overflow, i.e. for up to ten million values of ten seconds.
         let exact = squares
             .checked_mul(u128::from(self.count()))
             .zip(sum.checked_mul(sum));
@@ -432,7 +434,7 @@ impl TimeValues {
     }
 
     /// The quantile at `ppm` parts per million: 990 000 is the 99th percentile. It is the value of
-    /// rank ceil(share * count), at most 0.1 % too large.
+    /// rank ceil(ppm / 1 000 000 * count), and is at most 0.1 % too large.
     pub fn quantile(&self, ppm: u32) -> Option<TimeQuantile> {
         self.quantiles(&[ppm]).into_iter().next().flatten()
     }
@@ -441,8 +443,8 @@ impl TimeValues {
     pub fn quantiles(&self, ppm: &[u32]) -> Vec<Option<TimeQuantile>> {
         let ranks: Vec<Option<u64>> = ppm.iter().map(|share| self.rank_of_share(*share)).collect();
         let values = self.values_at(ranks.iter().flatten().copied());
-        // Worst case: all unfinished requests would have taken longer than all others, so the
-        // quantile lies that many ranks higher.
+        // In the worst case, all unfinished requests would have taken longer than all finished
+        // ones. The quantile then lies higher by as many ranks as there are unfinished requests.
         let moved = |rank: &u64| (rank + self.lower_bounds).min(self.count());
         let moved = match self.lower_bounds {
             0 => values.clone(),
@@ -458,7 +460,7 @@ impl TimeValues {
             .collect()
     }
 
-    /// Returns the values of ascending ranks; `None` for those beyond the range.
+    /// Returns the values of ascending ranks; `None` for values beyond the range.
     fn values_at(&self, ranks: impl Iterator<Item = u64>) -> Vec<Option<u64>> {
         let mut bins = self.recorded_bins();
         let (mut passed, mut value_ns) = (0, 0);
@@ -476,7 +478,7 @@ impl TimeValues {
             .collect()
     }
 
-    /// Converts a share to a rank between 1 and the number of values.
+    /// Converts a fraction, in parts per million, to a rank between 1 and the number of values.
     fn rank_of_share(&self, ppm: u32) -> Option<u64> {
         let product = u128::from(self.count()) * u128::from(ppm.min(1_000_000));
         let rank = product.div_ceil(1_000_000) as u64;
@@ -493,8 +495,8 @@ impl TimeValues {
             None => MAX_RECORDABLE_NS,
         };
         let has_no_place = value_ns.is_none() && !is_last;
-        // Unfinished requests above this value do not change it, and neither do a few below it if
-        // many values are similar.
+        // Unfinished requests with times above this quantile do not change it. A few unfinished
+        // requests with times below it do not change it either, if many values are similar.
         let is_beyond = rank + self.lower_bounds > self.count();
         let moves = is_beyond
             || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * LOWER_BOUND_TOLERANCE);
@@ -505,9 +507,10 @@ impl TimeValues {
     }
 }
 
-// Quantiles, the percentage table of ab, and bins for charts and other programs.
+// The code below provides quantiles, the percentage table of ApacheBench (`ab`), and bins for
+// charts and other programs.
 
-/// A time that a given share of the values does not exceed.
+/// A time that a given fraction of the values does not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeQuantile {
     /// In nanoseconds.
@@ -525,12 +528,12 @@ pub const AB_PERCENTS: [u32; 9] = [50, 66, 75, 80, 90, 95, 98, 99, 100];
 pub struct PercentRow {
     /// Percentage of all requests.
     pub percent: u32,
-    /// Time within which they finished.
+    /// Time within which this percentage of the requests finished.
     pub within: TimeQuantile,
 }
 
-/// Returns the table for ascending percentages; empty without values. Unlike ab's rows, which are
-/// one rank too high, these are the quantiles of [`TimeValues::quantile`].
+/// Returns the table for ascending percentages; empty without values. The rows are the quantiles of
+/// [`TimeValues::quantile`], whereas the rows of `ab` are one rank too high.
 pub fn percent_rows_of(times: &TimeValues, percents: &[u32]) -> Vec<PercentRow> {
     let ppm: Vec<u32> = percents.iter().map(|percent| percent * 10_000).collect();
     percents
@@ -551,7 +554,7 @@ pub fn percent_rows(times: &TimeValues) -> Vec<PercentRow> {
     percent_rows_of(times, &percents)
 }
 
-/// Values that the histogram cannot distinguish.
+/// A bin: a range of values that the histogram cannot distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistogramBin {
     /// The smallest time of the bin, in nanoseconds.
@@ -587,7 +590,8 @@ mod tests {
         let bins: Vec<HistogramBin> = times.bins().collect();
         assert_eq!(bins.iter().map(|bin| bin.count).collect::<Vec<_>>(), [2, 1]);
         assert_eq!((bins[0].from_ns, bins[0].to_ns), (5, 5));
-        // Three digits: a bin near a million nanoseconds is narrower than a thousandth of that.
+        // With three significant digits, a bin near a million nanoseconds is narrower than a
+        // thousand nanoseconds.
         assert!((bins[1].from_ns..=bins[1].to_ns).contains(&1_000_000));
         assert!(bins[1].to_ns - bins[1].from_ns < 1_000);
     }

@@ -1,6 +1,6 @@
-//! Writes and reads recorded times: histograms as HdrHistogram interval logs (format 1.3: V2
-//! payload, deflate, base64), which other programs can read and write, and complete sets of times
-//! through serde.
+//! Writes and reads recorded times in two forms. Histograms are written as HdrHistogram interval
+//! logs (format 1.3: V2 payload, deflate, base64), which other programs can also read and write.
+//! Complete sets of times are stored through serde.
 
 use super::distribution::StoredTimes;
 use super::{ByOutcome, OutcomeSet, RequestOutcome, TimeDistribution, TimeQuantity, TimeValues};
@@ -18,7 +18,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Readers divide the maximum of a line by this: nanoseconds become milliseconds.
+/// The maximum in each line of a log is divided by this number, which converts nanoseconds to
+/// milliseconds.
 const MAX_DIVISOR: f64 = 1e6;
 
 /// Why a log cannot be written or read.
@@ -126,7 +127,8 @@ pub fn write_log(epoch_ms: u64, rows: &[HistogramLogRow]) -> Result<String, Hist
 pub struct LoggedHistogram {
     /// Tag, if any.
     pub tag: Option<String>,
-    /// Start as written in the log: relative to the base time, or to the Unix epoch without one.
+    /// Start as written in the log: relative to the base time, or to the Unix epoch if the log has
+    /// no base time.
     pub start: Duration,
     /// Length of the interval.
     pub length: Duration,
@@ -134,8 +136,9 @@ pub struct LoggedHistogram {
 }
 
 impl LoggedHistogram {
-    /// Returns the values at the resolution of their bins, which also limits that of the mean. The
-    /// caller must know the quantity. Values above an hour are counted as beyond the range.
+    /// Returns the values at the resolution of their bins, so that even the mean is not exact. The
+    /// caller must know which quantity was logged. Values above an hour are counted as beyond the
+    /// range.
     pub fn to_distribution<K: TimeQuantity>(&self) -> TimeDistribution<K> {
         let mut times = TimeDistribution::new();
         for bin in self.histogram.iter_recorded() {
@@ -186,9 +189,11 @@ fn decode_histogram(payload: &str) -> Result<Histogram<u64>, String> {
         .map_err(|error| error.to_string())
 }
 
-// Lossless serde: the histogram as a V2 payload, the sums as text.
+// The code below stores times through serde without loss: the histogram as a V2 payload, and the
+// sums as text.
 
-/// The stored form. The sums exceed the number range of most formats.
+/// The form in which times are stored. The sums are text, because they exceed the range of numbers
+/// in most formats.
 #[derive(Serialize, Deserialize)]
 struct SerializedTimes {
     histogram: String,

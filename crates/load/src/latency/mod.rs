@@ -1,7 +1,7 @@
-//! Latency of requests, and how far it can be trusted.
+//! Records the latency of requests, and judges how far it can be trusted.
 //!
-//! Each quantity has its own type: the time since a request was sent and the time since it was due
-//! cannot end up in one histogram, and a closed load has no response time to ask for. Values that a
+//! Each quantity has its own type, so that the time since a request was sent and the time since it
+//! was due cannot end up in one histogram. A closed load has no response time at all. Values that a
 //! histogram cannot hold are counted separately. Start at [`TimeDistribution`], then
 //! [`ClosedLatency`] and [`OpenLatency`], which record, and [`OpenVerdict`], which judges.
 
@@ -91,8 +91,8 @@ pub trait OutcomeSet: Default {
     fn clear(&mut self);
 }
 
-/// One set per outcome. The set of successful responses always exists; any other is allocated when
-/// its outcome first occurs, at most once per load.
+/// One set per outcome. The set of successful responses always exists; every other set is allocated
+/// when its outcome first occurs, at most once per load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ByOutcome<T> {
     sets: [Option<Box<T>>; OUTCOME_COUNT],
@@ -160,12 +160,12 @@ pub struct RequestTimes {
     pub end_ns: u64,
 }
 
-/// Times since sending.
+/// Times since a request was sent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ServiceTimes {
-    /// To the last byte.
+    /// Time to the last byte of the response.
     pub service: TimeDistribution<ServiceTime>,
-    /// To the first byte.
+    /// Time to the first byte of the response.
     pub first_byte: TimeDistribution<FirstByteTime>,
 }
 
@@ -204,7 +204,7 @@ fn record_time<K: TimeQuantity>(times: &mut TimeDistribution<K>, outcome: Reques
     }
 }
 
-/// Latency of a closed load. Without an intended start there is no response time.
+/// Latency of a closed load. Its requests have no intended start, so there is no response time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ClosedLatency {
     /// Request times by outcome.
@@ -237,11 +237,11 @@ impl ClosedLatency {
 /// Times since sending and since the intended start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OpenTimes {
-    /// Times since sending; not corrected.
+    /// Times since sending, without correction for lag.
     pub sent: ServiceTimes,
     /// From the intended start to the last byte.
     pub response: TimeDistribution<ResponseTime>,
-    /// The same minus each request's own lag; empty in older files.
+    /// The response time minus the generator's own lag for each request; empty in older files.
     #[serde(default)]
     pub punctual: TimeDistribution<PunctualTime>,
 }
@@ -293,8 +293,8 @@ pub struct OpenLatency {
 }
 
 impl OpenLatency {
-    /// Records that a request intended for `intended_ns` is sent on a connection. Returns its own
-    /// lag, which the connection keeps for its next request.
+    /// Records that a request intended for `intended_ns` is sent on a connection. Returns the
+    /// request's own lag, which the connection keeps for its next request.
     ///
     /// Waiting for a busy connection is the server's lag; any further delay is our own. If the
     /// connection is busy because its previous request was sent late, the wait counts as our own
@@ -361,11 +361,12 @@ impl OpenLatency {
 /// Bounds that differ by at most this factor are reported as one figure.
 const AGREEMENT_FACTOR: f64 = 1.05;
 
-/// A range wider than this factor is not informative ...
+/// A range whose bounds differ by more than this factor is not informative, unless it is narrower
+/// than [`MIN_WIDE_RANGE_NS`].
 const MAX_RANGE_FACTOR: f64 = 2.0;
 
-/// ... unless it is narrower than this, which a timer with a resolution of one millisecond and one
-/// missed time slice can cause.
+/// A range that is narrower than this is always reported, because a timer with a resolution of one
+/// millisecond and one missed time slice can cause it.
 const MIN_WIDE_RANGE_NS: f64 = 1e6;
 
 /// Whether two bounds in nanoseconds can be reported as one figure.
@@ -379,14 +380,14 @@ pub fn is_range_too_wide(low_ns: f64, high_ns: f64) -> bool {
 }
 
 impl OpenTimes {
-    /// The lower bounds; `None` if lag was not recorded for every request.
+    /// The lower bounds of the response times; `None` if lag was not recorded for every request.
     pub fn lower_bounds(&self) -> Option<&TimeDistribution<PunctualTime>> {
         let is_kept = self.punctual.count() == self.response.count();
         is_kept.then_some(&self.punctual)
     }
 
-    /// Whether the bounds of these quantiles are too far apart, for ascending shares in parts per
-    /// million. `None` if lag was not recorded.
+    /// For each quantile, whether its bounds are too far apart to report either. `ppm` contains the
+    /// ascending quantiles in parts per million. `None` if lag was not recorded.
     pub fn are_too_wide(&self, ppm: &[u32]) -> Option<Vec<bool>> {
         let lows = self.lower_bounds()?.quantiles(ppm);
         let both = lows.into_iter().zip(self.response.quantiles(ppm));
@@ -407,24 +408,28 @@ impl OpenTimes {
 
 // Whether the load was delivered as requested and the generator kept up.
 
-/// Below this share of the requested concurrency, a closed load causes a warning.
+/// If a closed load reaches less than this fraction of the requested concurrency, there is a
+/// warning.
 pub const MIN_CONCURRENCY_SHARE: f64 = 0.95;
 
-/// Below this share of the offered rate, the tail is not reported.
+/// If less than this fraction of the due requests was sent, the tail of the response time is not
+/// reported.
 pub const MIN_ACHIEVED_SHARE: f64 = 0.98;
 
-/// Own lag that is always tolerated: a timer with a resolution of one millisecond and one missed
-/// time slice can cause it.
+/// The generator's own lag that is always tolerated: a timer with a resolution of one millisecond
+/// and one missed time slice can cause it.
 const TOLERATED_LAG_NS: u64 = 1_000_000;
 
-/// Above [`TOLERATED_LAG_NS`], own lag may be at most this share of the response time.
+/// Above [`TOLERATED_LAG_NS`], the generator's own lag may be at most this fraction of the response
+/// time.
 const MAX_LAG_SHARE: f64 = 0.1;
 
 /// The percentile, in parts per million, at which lag and response time are compared.
 const TAIL_PPM: u32 = 990_000;
 
-/// Mean number of requests in flight, by Little's law (Little 1961): rate times mean service time,
-/// which is the sum of the service times over the duration. `None` if the duration is zero.
+/// Mean number of requests in flight. By Little's law (Little 1961), it is the rate times the mean
+/// service time, i.e. the sum of the service times divided by the duration. `None` if the duration
+/// is zero.
 pub fn effective_concurrency(
     service: &TimeDistribution<ServiceTime>,
     elapsed_ns: u64,
@@ -432,12 +437,12 @@ pub fn effective_concurrency(
     (elapsed_ns > 0).then(|| service.sum_ns() as f64 / elapsed_ns as f64)
 }
 
-/// Whether fewer requests were in flight than requested.
+/// Whether too few requests were in flight, compared with the requested concurrency.
 pub fn is_concurrency_short(effective: f64, requested: u32) -> bool {
     effective < MIN_CONCURRENCY_SHARE * f64::from(requested)
 }
 
-/// Number of requests that were due, and sent, until the end of the schedule.
+/// How many requests were due, and how many were sent, until the end of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AchievedCounts {
     /// Due according to the schedule.
@@ -447,7 +452,7 @@ pub struct AchievedCounts {
 }
 
 impl AchievedCounts {
-    /// The share that was sent; 1 if none was due.
+    /// The fraction of the due requests that was sent; 1 if none was due.
     pub fn sent_share(self) -> f64 {
         match self.due {
             0 => 1.0,
@@ -459,11 +464,11 @@ impl AchievedCounts {
 /// Assessment of an open load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpenVerdict {
-    /// Share of the due requests that was sent.
+    /// Fraction of the due requests that was sent.
     pub achieved: f64,
     /// 99th percentile of the generator's own lag, in nanoseconds.
     pub own_lag_p99_ns: u64,
-    /// Upper limit for the own lag.
+    /// Upper limit for [`OpenVerdict::own_lag_p99_ns`].
     pub own_lag_limit_ns: u64,
 }
 

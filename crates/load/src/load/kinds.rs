@@ -1,5 +1,5 @@
-//! Request templates: one kind of request, or several in fixed proportions, optionally filled from
-//! a data table.
+//! Defines the requests of a load by templates: one kind of request, or several in fixed
+//! proportions, optionally filled from a data table.
 
 use crate::http1::{ConnectionOption, Http1Version, InvalidRequest, RequestParts};
 
@@ -35,7 +35,7 @@ pub enum KindsError {
         /// The reason.
         why: InvalidRequest,
     },
-    /// A placeholder without a matching column.
+    /// A placeholder has no matching column in the table.
     #[error("'{name}' has the placeholder '{{{{{blank}}}}}', but the table has no such column")]
     Blank {
         /// Name of the kind.
@@ -72,8 +72,8 @@ impl RequestKinds {
     /// Maximum length of the cycle of kinds, in requests.
     pub const LONGEST_CYCLE: u64 = 10_000;
 
-    /// Validates the kinds. With rows, placeholders in braces are filled in; without, braces are
-    /// ordinary text.
+    /// Validates the kinds. If the table has rows, placeholders in braces are filled in; otherwise,
+    /// braces are ordinary text.
     ///
     /// # Errors
     /// Fails if a kind cannot be sent as specified.
@@ -159,7 +159,7 @@ fn check_kind(kind: &RequestKind, rows: &DataTable) -> Result<(), KindsError> {
     if !kind.has_placeholders() {
         return request(kind).map_err(request_error);
     }
-    // Try every row now, so that a bad one does not fail in the middle of the load.
+    // Try every row now, so that a bad row does not cause a failure in the middle of the load.
     (0..rows.values.len() as u64)
         .try_for_each(|row| {
             request(&kind.fill_placeholders(|name| rows.cell_text(row, name).map(str::to_owned)))
@@ -167,8 +167,8 @@ fn check_kind(kind: &RequestKind, rows: &DataTable) -> Result<(), KindsError> {
         .map_err(request_error)
 }
 
-/// Orders the kinds within a cycle: picks the one furthest behind its share each time, so that no
-/// kind comes in bursts and every cycle has the exact proportions.
+/// Orders the kinds within a cycle. Each slot gets the kind that is furthest behind its share, so
+/// that no kind comes in bursts and every cycle has the exact proportions.
 fn interleave_kinds(weights: &[u32]) -> Result<Vec<CycleSlot>, KindsError> {
     let divisor = weights.iter().fold(0, |a, b| common_divisor(a, *b));
     if divisor == 0 || weights.len() > usize::from(u16::MAX) {
@@ -287,7 +287,8 @@ impl RequestKind {
             })
     }
 
-    /// Returns this kind with its placeholders filled from `fill`; unknown names stay as they are.
+    /// Returns this kind with its placeholders filled from `fill`; placeholders with unknown names
+    /// stay as they are.
     pub fn fill_placeholders(&self, fill: impl Fn(&str) -> Option<String>) -> RequestKind {
         let bytes = |text: &[u8]| -> Vec<u8> {
             let mut out = Vec::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! Describes a load: target, requests, pacing and stop conditions. Plain data.
+//! Describes a load by plain data: target, requests, pacing and stop conditions.
 //!
 //! Nothing here opens a connection. A [`LoadConfig`] contains everything that
 //! [`crate::generator::run`] needs, so a described load can be repeated. Start at [`LoadConfig`].
@@ -23,10 +23,11 @@ pub enum HttpVersion {
     /// HTTP/1.0 or 1.1, as each request specifies.
     #[default]
     One,
-    /// HTTP/2: negotiated by ALPN with TLS, by prior knowledge without.
+    /// HTTP/2. With TLS, the protocol is negotiated by ALPN; without TLS, the server must be known
+    /// to speak HTTP/2.
     Two {
         /// Size in bytes of the header compression table that the server may use. With 0, every
-        /// response is self-contained, which is the cheapest to decode.
+        /// response is self-contained and therefore cheapest to decode.
         table_bytes: u32,
     },
     /// HTTP/3 over QUIC, always with TLS. Requires the crate feature `http3`.
@@ -202,7 +203,7 @@ impl LoadTarget {
 /// Timeouts; `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestTimeouts {
-    /// Until a connection is usable, including TLS, in nanoseconds.
+    /// From the start of connecting until the connection is usable, including TLS, in nanoseconds.
     pub connect_ns: Option<u64>,
     /// From sending a request to the first byte of its response, in nanoseconds.
     pub first_byte_ns: Option<u64>,
@@ -213,14 +214,14 @@ pub struct RequestTimeouts {
 /// Whether to delay reading so that several responses are read at once.
 ///
 /// A generator that wakes up for each response breaks up the bursts in which a busy server works,
-/// and both sides then pay for one wake-up per response. A delay may make response timestamps late
-/// by its length; the result reports how long it was.
+/// and both sides then pay for one wake-up per response. A delay may make the timestamps of
+/// responses late by up to its length; the result reports the longest delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchingMode {
     /// Reads each response as soon as the operating system reports it.
     Off,
-    /// A closed load that keeps its server busy delays reading by at most this long, in
-    /// nanoseconds, and at most by an eighth of the median service time.
+    /// A closed load that keeps its server busy delays reading by at most `max_delay_ns`, and by at
+    /// most an eighth of the median service time.
     Adaptive {
         /// Maximum delay in nanoseconds.
         max_delay_ns: u64,
@@ -231,14 +232,16 @@ pub enum BatchingMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionRules {
     /// Requests after which a connection is closed; `None` for no limit. The generator adds no
-    /// header field for this: only the request as configured can ask the server to close.
+    /// header field for this, so the server is asked to close the connection only if the configured
+    /// request asks for it.
     pub max_requests: Option<u64>,
     /// Age in nanoseconds after which a connection is closed once its responses are complete.
     pub lifetime_ns: Option<u64>,
     /// Timeouts.
     pub timeouts: RequestTimeouts,
     /// Retries a request once if its reused connection was closed before the first byte of the
-    /// response: the server probably closed an idle connection at that moment. Counted as a retry.
+    /// response: the server probably closed an idle connection at that moment. The second attempt
+    /// is counted as a retry.
     pub retries_stale: bool,
     /// Whether to delay reading.
     pub batching: BatchingMode,
@@ -263,11 +266,11 @@ impl Default for ConnectionRules {
 
 // Whether a load has become steady and can end early.
 
-/// Number of intervals per compared period.
+/// Number of intervals in each of the two periods that are compared.
 const PERIOD_INTERVALS: usize = 10;
 
-/// A load is steady when its last second resembles the one before in successful responses and in
-/// the median service time.
+/// A load is steady when its last second resembles the second before, both in the number of
+/// successful responses and in the median service time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadinessRule {
     /// Maximum relative difference between the two seconds: 0.05 is 5 %.

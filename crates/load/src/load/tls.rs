@@ -1,4 +1,5 @@
-//! TLS options: trusted certificates, client identity and offered protocols.
+//! Describes the TLS options of a load and builds the TLS configuration: trusted certificates,
+//! client identity and offered protocols.
 
 use super::trust::{KnownCertVerifier, LastRefusal};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -12,10 +13,10 @@ use std::sync::Arc;
 /// Which server certificates are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TrustSource {
-    /// Those trusted by the operating system.
+    /// Certificates that the operating system trusts.
     #[default]
     System,
-    /// Only those signed by an authority in this file (PEM).
+    /// Only certificates in this file (PEM) and certificates signed by an authority in it.
     Authority(PathBuf),
     /// Any certificate.
     Anyone,
@@ -26,7 +27,7 @@ pub enum TrustSource {
 pub struct ClientIdentity {
     /// Certificate chain (PEM).
     pub certificates: PathBuf,
-    /// Its private key (PEM).
+    /// Private key of the certificate (PEM).
     pub key: PathBuf,
 }
 
@@ -55,7 +56,7 @@ pub enum TlsError {
     /// The operating system's list of authorities is unavailable.
     #[error("cannot load the system's trusted certificates: {0}")]
     System(String),
-    /// A name that cannot be used in a handshake.
+    /// The server name cannot be used in a handshake.
     #[error("invalid TLS server name '{0}': expected a DNS name or an IP address")]
     Name(String),
     /// An error of the TLS library.
@@ -67,7 +68,7 @@ impl TlsOptions {
     /// Returns the server name for handshakes with `host`.
     ///
     /// # Errors
-    /// Fails if it is neither a DNS name nor an IP address.
+    /// Fails if the name is neither a DNS name nor an IP address.
     pub fn name_for(&self, host: &str) -> Result<ServerName<'static>, TlsError> {
         let name = self.server_name.as_deref().unwrap_or(host);
         ServerName::try_from(name.trim_matches(['[', ']']).to_owned())

@@ -19,20 +19,20 @@ use std::time::Duration;
 /// Why a certificate was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CertificateRefusal {
-    /// It expired this long ago.
+    /// The certificate expired this long ago.
     Expired(Duration),
-    /// It becomes valid after this time.
+    /// The certificate becomes valid only after this much time.
     NotYetValid(Duration),
-    /// It was issued for other names.
+    /// The certificate was issued for other names.
     Name {
         /// Name of the server.
         wanted: String,
         /// Names in the certificate.
         presented: Vec<String>,
     },
-    /// It is self-signed and not trusted; with its common name.
+    /// The certificate, with this common name, is self-signed and not trusted.
     SelfSigned(String),
-    /// Its issuer is not trusted; with the issuer's common name.
+    /// The issuer of the certificate, with this common name, is not trusted.
     Issuer(String),
     /// Another reason, as reported by the TLS library.
     Other(String),
@@ -77,7 +77,8 @@ fn format_duration(time: Duration) -> String {
     format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The most recently rejected certificate. Needed because QUIC preserves only an alert.
+/// The reason for the latest rejection of a certificate. It is stored because QUIC preserves only
+/// an alert.
 #[derive(Debug, Default)]
 pub struct LastRefusal(Mutex<Option<CertificateRefusal>>);
 
@@ -156,8 +157,9 @@ impl KnownCertVerifier {
             return Err(error);
         };
         // The library checks validity dates before the issuer, and the name last (verify_cert.rs of
-        // rustls-webpki 0.103). A certificate that fails because of its issuer is thus within its
-        // validity period; one that fails because of its name is trusted.
+        // rustls-webpki 0.103). Therefore, a certificate that fails because of its issuer is within
+        // its validity period, and a certificate that fails because of its name has a trusted
+        // issuer.
         let is_accepted = || {
             self.accepted
                 .iter()
@@ -175,8 +177,8 @@ impl KnownCertVerifier {
         self.check_common_name(certificate, name, reason.clone())
     }
 
-    /// Accepts a matching common name if there are no alternative names and the user named the
-    /// authority, as curl does.
+    /// Accepts a matching common name if the certificate has no alternative names and the user
+    /// named a file of trusted certificates. curl does the same.
     fn check_common_name(
         &self,
         certificate: &CertificateDer<'_>,
@@ -218,7 +220,7 @@ fn is_authority(reason: &CertificateError) -> bool {
     matches!(webpki_error(reason), Some(webpki::Error::CaUsedAsEndEntity))
 }
 
-/// Returns the error of the underlying webpki library, which distinguishes more cases.
+/// Returns the error of the underlying webpki library. Its errors distinguish more cases.
 fn webpki_error(reason: &CertificateError) -> Option<&webpki::Error> {
     match reason {
         CertificateError::Other(other) => other.0.downcast_ref(),
@@ -278,8 +280,8 @@ fn explain_refusal(error: &rustls::Error, certificate: &CertificateDer<'_>) -> C
     }
 }
 
-/// Returns the names in a certificate (the library formats them as `DnsName("a.test")`), else its
-/// common name.
+/// Returns the names in a certificate, or its common name if there are none. The library formats
+/// names as `DnsName("a.test")`; the result contains only `a.test`.
 fn certificate_names(presented: &[String], certificate: &CertificateDer<'_>) -> Vec<String> {
     let strip_type = |name: &String| {
         let inside = name

@@ -8,7 +8,7 @@ const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const OBJECT: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
-/// The optional version field.
+/// Tag of the optional version field.
 const VERSION: u8 = 0xa0;
 
 const SET: u8 = 0x31;
@@ -65,7 +65,7 @@ fn parse_fields(certificate: &[u8]) -> Option<CertificateFields<'_>> {
     if let (VERSION, _, behind) = parse_element(rest)? {
         rest = behind;
     }
-    // Serial number, signature, issuer, validity, subject, key.
+    // The next fields are serial number, signature, issuer, validity, subject and key.
     let mut next = || {
         let (_, content, behind) = parse_element(rest)?;
         rest = behind;
@@ -80,8 +80,8 @@ fn parse_fields(certificate: &[u8]) -> Option<CertificateFields<'_>> {
     })
 }
 
-/// Returns the common name in a list of sets of pairs (RFC 5280, section 4.1.2.4). The last one is
-/// the most specific.
+/// Returns the common name in a subject or issuer. Both are lists of sets of pairs (RFC 5280,
+/// section 4.1.2.4). Of several common names, the last is the most specific.
 fn common_name_of(mut name: &[u8]) -> Option<String> {
     let mut found = None;
     while let Some((SET, mut pairs, behind)) = parse_element(name) {
@@ -118,7 +118,7 @@ fn fixed_key_bits(mut algorithm: &[u8]) -> Option<u32> {
 
 /// Returns the size of an RSA modulus, the first integer of the key (RFC 8017, appendix A.1.1).
 fn modulus_bits(bits: &[u8]) -> Option<u32> {
-    // A bit string starts with the number of unused bits in its last byte, here none.
+    // A bit string starts with the number of unused bits in its last byte. Here, this number is 0.
     let (SEQUENCE, key, _) = parse_element(bits.strip_prefix(&[0])?)? else {
         return None;
     };

@@ -1,9 +1,10 @@
-//! Exact counts of status codes and of stream reset codes.
+//! Counts responses by status code, and reset streams by reset code.
 
-/// Status codes counted individually; HTTP has three digits (RFC 9110, section 15).
+/// Status codes that have a count of their own. An HTTP status code has three digits (RFC 9110,
+/// section 15).
 const COUNTED_STATUSES: std::ops::Range<u16> = 100..1000;
 
-/// Size of a reset code table: the maximum over the protocols.
+/// Number of counters in [`ResetCodes`]: enough for HTTP/3, the protocol with the most codes.
 const RESET_CODE_COUNT: usize = 17;
 
 /// Number of responses by status code.
@@ -46,7 +47,7 @@ impl StatusCounts {
         }
     }
 
-    /// Number of responses in a status class: 2 for 200 to 299.
+    /// Number of responses in the status class with this first digit: 2 means 200 to 299.
     pub fn class_count(&self, hundred: u16) -> u64 {
         let first = hundred.saturating_mul(100);
         (first..first.saturating_add(100))
@@ -59,7 +60,7 @@ impl StatusCounts {
         self.outside
     }
 
-    /// Iterates over the statuses that occurred and their counts, in order.
+    /// Iterates over the statuses that occurred, each with its count, in ascending order.
     pub fn nonzero_counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         COUNTED_STATUSES
             .zip(self.counts.iter().copied())
@@ -83,7 +84,8 @@ impl StatusCounts {
     }
 }
 
-/// Number of stream resets by code. HTTP/2 defines the codes 0x0 to 0xd (RFC 9113, section 7).
+/// Number of stream resets by code, in a protocol that defines the codes `FIRST` to `LAST`. The
+/// default is HTTP/2, with the codes 0x0 to 0xd (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResetCodes<const FIRST: u32 = 0x0, const LAST: u32 = 0xd> {
     counts: [u64; RESET_CODE_COUNT],
@@ -94,12 +96,12 @@ pub struct ResetCodes<const FIRST: u32 = 0x0, const LAST: u32 = 0xd> {
 pub type Http3ResetCodes = ResetCodes<0x100, 0x110>;
 
 impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
-    /// Counts one stream.
+    /// Counts one reset stream.
     pub fn count_reset(&mut self, code: u32) {
         self.add_resets(code, 1);
     }
 
-    /// Counts several streams; a code that the protocol does not define counts as unknown.
+    /// Counts several reset streams; a code that the protocol does not define counts as unknown.
     pub(super) fn add_resets(&mut self, code: u32, count: u64) {
         let counter = (FIRST..=LAST)
             .contains(&code)
@@ -111,7 +113,7 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
         }
     }
 
-    /// Iterates over the codes that occurred and their counts, in order.
+    /// Iterates over the codes that occurred, each with its count, in ascending order.
     pub fn nonzero_counts(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         (FIRST..=LAST)
             .zip(self.counts)
@@ -123,7 +125,7 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
         self.unknown
     }
 
-    /// Total number of streams.
+    /// Total number of reset streams.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum::<u64>() + self.unknown
     }

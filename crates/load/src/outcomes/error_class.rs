@@ -1,14 +1,14 @@
-//! Failure classes of requests, with stable names.
+//! Defines why a request can fail: the classes of failures and their stable names.
 
-/// Why a request failed. The part of the name before the dot is the phase, the rest is the event in
-/// it.
+/// Why a request failed. In the name of a class, for example `connect.timeout`, the part before the
+/// dot is the phase of the request, and the part after the dot is what happened in that phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorClass {
     /// The server name could not be resolved.
     Dns,
     /// The server refused the connection.
     ConnectRefused,
-    /// The operating system timed out connecting.
+    /// The operating system gave up connecting.
     ConnectTimeout,
     /// There is no route to the server's address.
     ConnectUnreachable,
@@ -55,9 +55,9 @@ pub enum ErrorClass {
     ProtocolEarly,
     /// Connecting exceeded the timeout.
     TimeoutConnect,
-    /// The first byte of the response exceeded the timeout.
+    /// The first byte of the response did not arrive within the timeout.
     TimeoutFirstByte,
-    /// The complete response exceeded the timeout.
+    /// The response was not complete within the timeout.
     TimeoutTotal,
     /// The server closed the HTTP/2 connection.
     H2GoAway,
@@ -341,7 +341,7 @@ impl ErrorClass {
         ErrorClass::all_classes().find(|class| class.name() == name)
     }
 
-    /// Whether the response was complete when the request failed.
+    /// Whether a request that fails with this class has received a complete response.
     pub fn has_response(self) -> bool {
         matches!(self, ErrorClass::Status | ErrorClass::Assertion)
     }

@@ -1,9 +1,9 @@
 //! Counts the outcome of every request.
 //!
 //! A request is counted once when it is attempted and once when it ends with one of the outcomes.
-//! Both are counted independently and [`OutcomeCounts::check_balance`] compares them, so that a
-//! request lost by the client is detected. Counting does not allocate. Start at [`OutcomeCounts`],
-//! then [`ErrorClass`], which names the failures.
+//! Attempts and outcomes are counted independently, and [`OutcomeCounts::check_balance`] compares
+//! the two sums, so that a request lost by the client is detected. Counting does not allocate.
+//! Start at [`OutcomeCounts`], then [`ErrorClass`], which names the failures.
 
 mod codes;
 mod error_class;
@@ -17,15 +17,15 @@ use std::collections::BTreeMap;
 /// Bytes on the wire, as counted at the client's socket calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WireBytes {
-    /// Written, heads and bodies.
+    /// Bytes written, in heads and bodies.
     pub sent: u64,
-    /// Read, heads and bodies.
+    /// Bytes read, in heads and bodies.
     pub received: u64,
-    /// Response bodies among the bytes read.
+    /// Bytes of response bodies, which are a part of `received`.
     pub body: u64,
 }
 
-/// Counts of one thread, one generator or a whole load.
+/// Number of requests by outcome, for one thread, one generator or a whole load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "StoredOutcomes", try_from = "StoredOutcomes")]
 pub struct OutcomeCounts {
@@ -40,7 +40,7 @@ pub struct OutcomeCounts {
     interim: StatusCounts,
     resets: ResetCodes,
     resets_of_http3: Http3ResetCodes,
-    /// Counts of connections, and of requests by new or reused connection.
+    /// Counts of connections, and of the requests sent on new and on reused connections.
     pub connections: ConnectionCounts,
     /// Bytes on the wire.
     pub bytes: WireBytes,
@@ -62,7 +62,7 @@ impl OutcomeCounts {
         OutcomeCounts::default()
     }
 
-    /// Counts a request that is due. It must end with one of the outcomes below.
+    /// Counts a request that is due. Later, one of the methods below must count its outcome.
     pub fn count_attempt(&mut self) {
         self.attempted += 1;
     }
@@ -94,14 +94,15 @@ impl OutcomeCounts {
     /// Counts an HTTP/3 stream that the server reset with this code (RFC 9114, section 8.1).
     pub fn count_reset_http3_stream(&mut self, code: u64) {
         self.errors.0[ErrorClass::H3Reset.index()] += 1;
-        // Codes have up to 62 bits; those beyond the table count as unknown.
+        // HTTP/3 codes have up to 62 bits. A code that exceeds 32 bits counts as unknown.
         self.resets_of_http3
             .count_reset(u32::try_from(code).unwrap_or(u32::MAX));
     }
 
-    /// Counts a request that failed without a complete response. Statuses, assertions and reset
-    /// streams have their own methods, which also count their codes;
-    /// [`OutcomeCounts::check_balance`] detects requests that are counted here by mistake.
+    /// Counts a request that failed without a complete response. The classes `Status`, `Assertion`,
+    /// `H2Reset` and `H3Reset` have methods of their own, which also count the status or the reset
+    /// code. If this method counts such a failure by mistake, [`OutcomeCounts::check_balance`]
+    /// detects it.
     pub fn count_failed(&mut self, class: ErrorClass) {
         self.errors.0[class.index()] += 1;
     }
@@ -116,7 +117,7 @@ impl OutcomeCounts {
         self.unsent += 1;
     }
 
-    /// Counts a retry. A retry is not another attempt.
+    /// Counts a retry, which does not count as another attempt.
     pub fn count_retry(&mut self) {
         self.retries += 1;
     }
@@ -256,9 +257,10 @@ impl ConnectionCounts {
     }
 }
 
-// Whether the counts add up; if not, which sum is wrong and by how much.
+// The code below checks whether the counts add up. If not, it says which two counts differ and by
+// how much.
 
-/// One row of the counts.
+/// Number of requests with one outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutcomeCount {
     /// `ok`, the name of an [`ErrorClass`], `in-flight`, `cancelled` or `unsent`.
@@ -298,7 +300,7 @@ impl OutcomeCounts {
             .chain(last)
     }
 
-    /// Pairs of counts that must be equal, each with its name.
+    /// Pairs of counts that must be equal. Each count has its name before it.
     fn balanced_pairs(&self) -> [(&'static str, u64, &'static str, u64); 8] {
         let ended: u64 = self.rows().map(|row| row.count).sum();
         let answered: u64 = ErrorClass::all_classes()
@@ -359,10 +361,11 @@ impl OutcomeCounts {
         ]
     }
 
-    /// Verifies all sums that must hold once the counts are complete.
+    /// Verifies that the counts add up. Call [`OutcomeCounts::close_counts`] first, because
+    /// incomplete counts do not add up.
     ///
     /// # Errors
-    /// Returns the sums that do not hold.
+    /// Returns the pairs of counts that differ.
     pub fn check_balance(&self) -> Result<(), Vec<CountImbalance>> {
         let imbalances: Vec<CountImbalance> = self
             .balanced_pairs()
@@ -383,7 +386,8 @@ impl OutcomeCounts {
     }
 }
 
-// Counts in files: only nonzero ones, by name.
+// The form of the counts in files. Error classes and codes are stored by name, and only if they
+// occurred.
 
 /// Why stored counts cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -406,7 +410,7 @@ struct StoredOutcomes {
     interim: StoredStatuses,
     h2_reset: BTreeMap<u32, u64>,
     h2_reset_unknown: u64,
-    /// Absent unless the load used HTTP/3.
+    /// Absent from the file if no HTTP/3 stream was reset.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     h3_reset: BTreeMap<u32, u64>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -415,7 +419,8 @@ struct StoredOutcomes {
     bytes: WireBytes,
 }
 
-/// Counts by status code, and of statuses without three digits.
+/// Number of responses by status code; `outside` counts those whose status does not have three
+/// digits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct StoredStatuses {
     codes: BTreeMap<u16, u64>,

@@ -1,9 +1,9 @@
 //! Decides when the next request is due.
 //!
-//! A pace is data: closed (a number of clients, each waiting for its response) or open (a schedule
-//! that is independent of responses). Nothing here sleeps or reads a clock. Start at
-//! [`RateSchedule`], the arithmetic of the open model, then [`ThreadSchedule`], a thread's part of
-//! it.
+//! A pace is plain data. A closed pace is a number of clients, each of which waits for a response
+//! before it sends its next request. An open pace is a schedule that does not depend on responses.
+//! Nothing here sleeps or reads a clock. Start at [`RateSchedule`], which computes when requests of
+//! an open pace are due, then [`ThreadSchedule`], the part of a schedule that one thread sends.
 
 mod schedule;
 
@@ -17,7 +17,8 @@ use schedule::ExponentialDraws;
 /// How requests are paced.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PacingModel {
-    /// Each client sends its next request after its response. Only service times are meaningful.
+    /// Each client sends its next request when it has received the response to its previous one.
+    /// Only service times are meaningful, since no request has an intended start.
     Closed(ClosedPace),
     /// Requests are sent on schedule, whatever the server does.
     Open(RateSchedule),
@@ -63,9 +64,9 @@ impl ClosedPace {
         }
     }
 
-    /// Number of clients of one of `threads` threads.
+    /// Number of clients that belong to thread number `thread` of `threads`.
     pub fn thread_clients(&self, thread: u32, threads: u32) -> u32 {
-        // At most `concurrency`, so it fits.
+        // The part is at most `concurrency`, so it fits into 32 bits.
         thread_part(u64::from(self.concurrency), thread, threads) as u32
     }
 }
@@ -78,8 +79,8 @@ pub struct ThinkTimer {
 }
 
 impl ThinkTimer {
-    /// Creates the pauses of client number `client`; clients with the same seed think
-    /// independently.
+    /// Creates the generator for client number `client`. Clients with the same seed have
+    /// independent pauses.
     pub fn new(think: ThinkTime, client: u32) -> ThinkTimer {
         match think {
             ThinkTime::None => ThinkTimer {
@@ -92,8 +93,8 @@ impl ThinkTimer {
             },
             ThinkTime::Exponential { mean_ns, seed } => ThinkTimer {
                 mean_ns,
-                // Multiplying by the bits of the golden ratio spreads consecutive numbers over the
-                // whole range (SplitMix; Steele, Lea and Flood 2014).
+                // Multiplying by the bits of the golden ratio spreads consecutive client numbers
+                // over the whole range (SplitMix; Steele, Lea and Flood 2014).
                 random: Some(ExponentialDraws::new(
                     seed ^ u64::from(client).wrapping_mul(0x9e37_79b9_7f4a_7c15),
                 )),
@@ -139,7 +140,8 @@ mod tests {
         };
         let first = pauses(0);
         let mean = first.iter().sum::<u64>() as f64 / 1e5;
-        // The standard error is 2 ms / sqrt(100 000) = 6325 ns; tolerate four of them.
+        // The standard error is 2 ms / sqrt(100 000) = 6325 ns; the test allows four standard
+        // errors.
         assert!((mean - 2e6).abs() < 4.0 * 6325.0, "mean {mean}");
         assert_ne!(first[..10], pauses(1)[..10]);
         assert_eq!(ThinkTimer::new(ThinkTime::Fixed(5), 3).next_ns(), 5);

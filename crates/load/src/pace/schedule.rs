@@ -1,9 +1,11 @@
-//! The open model: the time of every request, known before the first is sent.
+//! Computes the schedule of the open model, in which the time of every request is known before the
+//! first request is sent.
 //!
 //! Each time is computed from the request's number and never from the previous time, so errors do
-//! not accumulate: the last request of an hour is as exact as the first. Random arrivals are the
-//! same schedule on a stretched clock: mapping the arrivals of a Poisson process of rate 1 through
-//! the integral of the rate gives a Poisson process of that rate (Lewis and Shedler 1979).
+//! not accumulate: the last request of an hour is as exact as the first. Random arrivals use the
+//! same arithmetic: if the arrivals of a Poisson process of rate 1 are mapped through the inverse
+//! of the integral of the scheduled rate, the result is a Poisson process with the scheduled rate
+//! (Lewis and Shedler 1979).
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -20,14 +22,14 @@ pub enum ArrivalSpacing {
     },
 }
 
-/// Consecutive stages. After the last one no request is due.
+/// A schedule of consecutive stages. After the last stage, no request is due.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateSchedule {
     stages: Vec<ScheduleStage>,
     spacing: ArrivalSpacing,
 }
 
-/// Start of a stage, in time and in units of requests.
+/// Start of a stage: its index, its time, and the units of the integral that precede it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct StagePosition {
     pub stage: usize,
@@ -39,8 +41,8 @@ impl RateSchedule {
     /// Creates a schedule from stages.
     ///
     /// # Errors
-    /// Fails if no stage has a rate above zero, or a ramp is too long for exact arithmetic (hours
-    /// at a million requests per second).
+    /// Fails if no stage has a rate above zero, or if a ramp is too long for exact arithmetic. For
+    /// a ramp to a million requests per second, the limit is about 2.5 hours.
     pub fn new(
         stages: Vec<ScheduleStage>,
         spacing: ArrivalSpacing,
@@ -62,7 +64,8 @@ impl RateSchedule {
         self.spacing
     }
 
-    /// One thread's share: the requests whose number modulo `threads` is `thread`.
+    /// Returns the part of the schedule that one thread sends: the requests whose number modulo
+    /// `threads` is `thread`.
     pub fn thread_schedule(
         &self,
         thread: u32,
@@ -73,7 +76,7 @@ impl RateSchedule {
     }
 
     /// When request `index` (from 0) is due, in nanoseconds since the start; `None` after the end.
-    /// Random arrivals are redrawn from the beginning on each call; threads use
+    /// Each call draws random arrivals anew from the beginning, so threads use
     /// [`RateSchedule::thread_schedule`] instead.
     pub fn due_ns(&self, index: u64) -> Option<u64> {
         match self.spacing {
@@ -112,8 +115,8 @@ impl RateSchedule {
             .fold(0, |sum: u64, stage| sum.saturating_add(stage.duration_ns))
     }
 
-    /// Number of requests for which [`RateSchedule::due_ns`] is at most `at_ns`, by binary search:
-    /// the times increase with the request number.
+    /// Counts the requests for which [`RateSchedule::due_ns`] is at most `at_ns`. A binary search
+    /// finds the count, because the times increase with the request number.
     fn even_due_by(&self, at_ns: u64) -> u64 {
         let is_due = |index| self.due_ns(index).is_some_and(|due| due <= at_ns);
         let (mut low, mut high) = (0, 1);
@@ -132,15 +135,16 @@ impl RateSchedule {
         low
     }
 
-    /// Returns the time at which `units` have accumulated, starting from a position that is not
-    /// after it. Advances the position, so that a walk through the schedule visits each stage once.
+    /// Returns the time in nanoseconds at which `units` have accumulated. The search begins at
+    /// `position`, which must not lie after that time, and advances `position`, so that a walk
+    /// through the schedule visits each stage once.
     pub(super) fn time_at_units(&self, units: u128, position: &mut StagePosition) -> Option<u64> {
         loop {
             let stage = self.stages.get(position.stage)?;
             let units_in_stage = units - position.begins_units;
-            // A request that falls exactly on the end belongs to the next stage with a rate above
-            // zero: it is due when the integral exceeds its number, which it does not during a
-            // pause.
+            // A request that falls exactly on the end of a stage belongs to the next stage with a
+            // rate above zero. The request is due when the integral exceeds its number, and during
+            // a pause the integral does not grow.
             if units_in_stage < stage.total_units() {
                 return position
                     .begins_ns
@@ -154,9 +158,9 @@ impl RateSchedule {
 }
 
 // A stage: a linearly changing rate and its exact integral, counted in units of
-// 1/[`UNITS_PER_REQUEST`] request. Rates are integers of millionths per second and times are
-// integers of nanoseconds, so their product is an integer of 1e-15 requests; the factor of 2
-// absorbs the half in the area of a ramp.
+// 1/[`UNITS_PER_REQUEST`] request. Rates are whole millionths of a request per second and times are
+// whole nanoseconds, so their product is a whole number of 1e-15 requests. The area of a ramp has a
+// factor of 1/2, so the unit is half of that, 5e-16 requests.
 
 /// Units of the integral per request.
 pub(super) const UNITS_PER_REQUEST: u128 = 2_000_000_000_000_000;
@@ -209,7 +213,7 @@ impl ScheduleStage {
     pub(super) fn check_overflow(&self) -> Result<(), PaceError> {
         let duration = u128::from(self.duration_ns);
         let fastest = u128::from(self.from.max(self.to).micro_per_s());
-        // The largest term of the arithmetic below is 2 * rate * duration squared.
+        // The largest term in `reaches_at_most` is 2 * rate * duration squared.
         let fits = self.from == self.to
             || (2 * fastest)
                 .checked_mul(duration)
@@ -223,7 +227,7 @@ impl ScheduleStage {
         })
     }
 
-    /// Units in the whole stage: twice the area of the trapezoid.
+    /// Units in the whole stage: twice the area of the trapezoid under the rate.
     pub(super) fn total_units(&self) -> u128 {
         let rate_sum = u128::from(self.from.micro_per_s()) + u128::from(self.to.micro_per_s());
         rate_sum * u128::from(self.duration_ns)
@@ -253,8 +257,9 @@ impl ScheduleStage {
         self.refine_ns(guess, units)
     }
 
-    /// Estimates the root of the integral in floating point, in the form that does not suffer from
-    /// cancellation near a rate of zero: t = 2u / (2a + sqrt(4a^2 + 4u(b - a) / T)).
+    /// Estimates in floating point the time t at which u = `units` have accumulated: t = 2u / (2a +
+    /// sqrt(4a^2 + 4u(b - a) / T)), with a, b and T as in [`ScheduleStage::reaches_at_most`]. This
+    /// form of the quadratic formula does not suffer from cancellation near a rate of zero.
     fn estimate_ns(&self, units: u128) -> u64 {
         let from = self.from.micro_per_s() as f64;
         let slope = (self.to.micro_per_s() as f64 - from) / self.duration_ns as f64;
@@ -266,7 +271,8 @@ impl ScheduleStage {
         ((units as f64 / denominator) as u64).min(self.duration_ns)
     }
 
-    /// Corrects the guess with exact arithmetic: widens a bracket around it, then bisects.
+    /// Corrects the guess with exact arithmetic: widens a bracket around the guess, then bisects
+    /// the bracket.
     fn refine_ns(&self, guess_ns: u64, units: u128) -> u64 {
         let mut width = 2;
         let mut low = guess_ns.saturating_sub(1);
@@ -292,14 +298,14 @@ impl ScheduleStage {
     }
 }
 
-/// Requests per second, in millionths: 0.000001/s to 100 million/s.
+/// Requests per second, stored in millionths: zero, or 0.000001/s to 100 million/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestRate {
     micro_per_s: u64,
 }
 
 impl RequestRate {
-    /// No requests: a pause, or the foot of a ramp.
+    /// The rate of a pause, or of the start or end of a ramp.
     pub const ZERO: RequestRate = RequestRate { micro_per_s: 0 };
 
     /// The maximum rate. It keeps the sums of [`super::RateSchedule`] well within 128 bits.
@@ -332,9 +338,9 @@ impl RequestRate {
     }
 }
 
-// One thread's share of a schedule. Of N threads, thread i sends the requests i, i + N, i + 2N and
-// so on. Together they send the same requests at the same nanoseconds as a single thread, and no
-// thread sends in bursts.
+// The part of a schedule that one thread sends. Of N threads, thread i sends the requests i, i + N,
+// i + 2N and so on. Together they send the same requests at the same nanoseconds as a single
+// thread, and no thread sends in bursts.
 
 /// A request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -356,8 +362,8 @@ pub struct ThreadSchedule<'a> {
     random: Option<ArrivalWalk>,
 }
 
-/// State of random arrivals. They can only be drawn in sequence, so every thread draws all of them
-/// and uses its own.
+/// State of random arrivals. Arrivals can only be drawn in sequence, so every thread draws the
+/// arrivals of all threads and uses only its own.
 #[derive(Debug, Clone)]
 struct ArrivalWalk {
     draws: ExponentialDraws,
@@ -366,8 +372,8 @@ struct ArrivalWalk {
 }
 
 impl ArrivalWalk {
-    /// Units up to arrival `index`: the sum of index + 1 intervals. Integers, so that the sum does
-    /// not depend on the thread that computes it.
+    /// Units up to arrival `index`: the sum of index + 1 intervals. The intervals are integers, so
+    /// that every thread computes the same sum.
     fn units_at(&mut self, index: u64) -> u128 {
         while self.drawn <= index {
             self.units += (self.draws.next_draw() * UNITS_PER_REQUEST as f64) as u128;
@@ -443,8 +449,8 @@ impl ExponentialDraws {
         }
     }
 
-    /// Draws by inversion: -ln(u) with u uniform in (0, 1]. libm's logarithm is implemented in
-    /// software and therefore independent of the platform.
+    /// Draws a number by inversion: -ln(u) with u uniform in (0, 1]. The logarithm of libm is
+    /// implemented in software, so the numbers do not depend on the platform.
     pub fn next_draw(&mut self) -> f64 {
         let bits = self.generator.next_u64() >> 11;
         let uniform = (bits + 1) as f64 / (1_u64 << 53) as f64;
@@ -452,7 +458,8 @@ impl ExponentialDraws {
     }
 }
 
-/// When a load ends: at the first condition that is met; without any, when it is stopped.
+/// When a load ends: as soon as one of the conditions is met. A load without conditions runs until
+/// it is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StopCondition {
     /// Total number of requests over all threads.

@@ -1,5 +1,5 @@
-//! Snippets: decides which become variants of one case and which become separate cases. Start at
-//! [`plan_snippets`].
+//! Creates plans that measure snippets of code. This module decides which snippets become variants
+//! of one case and which become separate cases. Start at [`plan_snippets`].
 
 pub mod parameters;
 mod search;
@@ -14,9 +14,9 @@ use speedwell_model::{
     Case, ParameterValue, SampleDivision, SampleLength, Snippet, SnippetLanguage, Variant,
 };
 
-/// One run of a command: as many executions as fit into the time, at least one. No warm-up: a new
-/// process is not warmed up by earlier executions, and slow commands should not be executed for
-/// nothing.
+/// How one run of a command is divided into samples. There is a single sample. It consists of as
+/// many executions as fit into the time, but at least one. There is no warm-up, because earlier
+/// executions do not warm up a new process, and slow commands should not be executed for nothing.
 const COMMAND_SAMPLES: SampleDivision = SampleDivision {
     count: 1,
     length: SampleLength::TimeNs(300_000_000),
@@ -43,7 +43,8 @@ pub struct EvalRequest {
     pub parameters: Vec<(String, Vec<ParameterValue>)>,
     /// Cases to measure, by ID.
     pub selection: BenchmarkSelection,
-    /// Numbers of workers; empty if not requested, because concurrency is then not a parameter.
+    /// Numbers of workers to measure with. Empty if the user gave none; concurrency is then not a
+    /// parameter of the cases.
     pub levels: Vec<u32>,
     /// Programs to compare.
     pub variants: VariantRequest,
@@ -51,12 +52,12 @@ pub struct EvalRequest {
     pub plan: PlanRequest,
     /// Whether all snippets run in one process.
     pub shares_process: bool,
-    /// Whether to only try the snippets.
+    /// Whether the snippets are only tried, not measured.
     pub is_trial: bool,
 }
 
-/// Plans to measure snippets. Several snippets become variants of one case, so that they are
-/// compared. If programs are compared, each snippet becomes a case instead.
+/// Creates a plan that measures snippets. Several snippets become variants of one case, so that
+/// they are compared. If programs are compared, each snippet becomes a case instead.
 ///
 /// # Errors
 /// Fails if variants contradict each other or other options.
@@ -109,12 +110,12 @@ fn snippets_as_variants(snippets: &[NamedSnippet]) -> Vec<Variant> {
     snippets.iter().map(variant).collect()
 }
 
-/// Builds the cases: every snippet, or all compared ones together, with every combination of values
-/// and every number of workers.
+/// Builds the cases. Snippets that are compared share their cases. Otherwise, every snippet has
+/// cases of its own. There is one case for every combination of values and every number of workers.
 ///
 /// # Errors
 /// Fails if the current folder is gone, there are too many combinations, or the selection matches
-/// none.
+/// no case.
 fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<Vec<BenchmarkJob>> {
     let levels: Vec<Option<u32>> = match request.levels.as_slice() {
         [] => vec![None],
@@ -143,8 +144,8 @@ fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<
     Ok(jobs)
 }
 
-/// Builds the case of a snippet, or of all compared ones together, with these values and
-/// concurrency.
+/// Builds the case of a snippet with these values and this concurrency. If `snippet` is `None`, all
+/// snippets share the case, because they are compared.
 ///
 /// # Errors
 /// Fails if the current folder is gone.

@@ -1,4 +1,4 @@
-//! Parses parameter values as typed: ranges of decimal numbers, and lists.
+//! Parses the parameter values that a user types: ranges of decimal numbers, and lists.
 //!
 //! Ranges are exact: numbers are integer multiples of a power of ten, so three steps of 0.1 give
 //! 0.3. Start at [`parse_range`] and [`parse_list`].
@@ -41,7 +41,7 @@ impl DecimalNumber {
         })
     }
 
-    /// The units of the same number with more places; `None` on overflow.
+    /// Returns the units of the same number written with more decimal places; `None` on overflow.
     fn with_places(self, places: u32) -> Option<i128> {
         self.units
             .checked_mul(10i128.checked_pow(places.checked_sub(self.places)?)?)
@@ -60,8 +60,9 @@ impl DecimalNumber {
     }
 }
 
-/// Numbers from `first` to `last`, inclusive, in steps of `step`, by default 1. The first number
-/// keeps its decimal places; the others have as many as `first` or `step`, whichever has more.
+/// Returns the numbers from `first` to `last`, both included, in steps of `step`. The default step
+/// is 1. The first number keeps its decimal places. The other numbers have as many decimal places
+/// as `first` or `step`, whichever has more.
 ///
 /// # Errors
 /// Fails if a word is not a number, the range is empty, the step is not positive, or there are more
@@ -124,8 +125,8 @@ pub fn parse_list(text: &str) -> Vec<String> {
     values
 }
 
-/// Converts strings to parameter values: numbers or booleans if all have the same type and print as
-/// typed, strings otherwise.
+/// Converts strings to parameter values: numbers or booleans if all have the same type and each
+/// prints exactly as the user typed it; strings otherwise.
 pub fn infer_values(strings: &[String]) -> Vec<ParameterValue> {
     let inferred: Vec<ParameterValue> = strings
         .iter()

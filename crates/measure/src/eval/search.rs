@@ -1,4 +1,4 @@
-//! Adds workers until throughput stops growing.
+//! Adds workers to a snippet until throughput stops growing.
 //!
 //! A level is a number of workers. Each snippet has its own process for the whole search; its
 //! workers persist from level to level. `analysis` picks the next level; this module measures,
@@ -58,7 +58,7 @@ pub fn plan_search(
     Ok(plans)
 }
 
-/// Searches snippet after snippet; returns the session and how the search ended.
+/// Runs the search for one snippet after the other. Returns the session and how the search ended.
 ///
 /// # Errors
 /// Fails if the store cannot be written.
@@ -129,8 +129,8 @@ struct ConcurrencySearch<'a, 'l> {
 }
 
 impl ConcurrencySearch<'_, '_> {
-    /// Searches with one snippet; returns whether that succeeded. Measurements before a failure are
-    /// kept.
+    /// Runs the search for one snippet; returns whether the search succeeded. Measurements before a
+    /// failure are kept.
     fn search_snippet(
         &mut self,
         job: &BenchmarkJob,

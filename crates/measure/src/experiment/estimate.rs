@@ -1,4 +1,4 @@
-//! Estimates the duration of an experiment, as far as a trial of everything reveals it.
+//! Estimates how long an experiment takes, based on its plan or on a trial of all its cases.
 
 use speedwell_harness::plan::SessionPlan;
 use speedwell_harness::{BenchmarkJob, SourceKind};
@@ -10,15 +10,16 @@ use std::time::Duration;
 /// Estimated total of all runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExperimentEstimate {
-    /// Time, as far as known.
+    /// Time of the runs, as far as it is known. Excludes the time of `requests`.
     pub time: Duration,
-    /// Requests, whose duration is unknown.
+    /// Requests of loads that end after a number of requests. Their duration is unknown.
     pub requests: u64,
 }
 
-/// Measuring time of benchmark files and snippets, if options and files determine it before
-/// anything runs. Excludes starting programs and servers. `None` if a benchmark or framework
-/// determines the time, and for experiments, about which [`estimate_loads`] knows more.
+/// Returns the measuring time of benchmark files and snippets, if options and files determine this
+/// time before anything runs. The result excludes the time to start programs and servers. `None` if
+/// a benchmark or a framework determines the time. Also `None` for experiments, for which
+/// [`estimate_loads`] gives an estimate.
 pub fn measuring_time(plan: &SessionPlan) -> Option<Duration> {
     let is_sequential = plan.design.order != RunOrder::Paired && !plan.shared;
     if !is_sequential || plan.is_search || plan.design.counting.is_some() {
@@ -58,7 +59,7 @@ fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Opt
     }
 }
 
-/// Estimates the loads of all runs, without a trial; `None` if there are none.
+/// Estimates how long the loads of all runs take, without a trial; `None` if there are no loads.
 ///
 /// # Errors
 /// Fails if the definition was stored by another version, whose grammar differs.
@@ -84,8 +85,8 @@ pub fn estimate_from_trial(
     Ok(Some(estimate).filter(|estimate| *estimate != ExperimentEstimate::default()))
 }
 
-/// `lived_ns` is the time that each run takes in addition to its load, or `None` for runs that do
-/// not count.
+/// Estimates all runs. `lived_ns` has one entry for each job and variant: the time that a run takes
+/// in addition to its load, or `None` if the run does not count.
 fn estimate_runs(
     plan: &SessionPlan,
     experiment: &Experiment,

@@ -1,6 +1,7 @@
-//! Experiments: turns a definition file into a plan after checking its requirements.
+//! Turns the definition file of an experiment into a plan, after checking the requirements of the
+//! experiment.
 //!
-//! Decides which options of a request override the file. Start at [`plan_experiment`].
+//! This module decides which options of a request override the file. Start at [`plan_experiment`].
 
 mod estimate;
 mod record;
@@ -69,7 +70,8 @@ pub fn plan_experiment(
         .extend(shared_processors_warning(&experiment));
     let mut plan = request.plan.build_plan(variants, &suite);
     plan.design.experiment = Some(definition);
-    // In an experiment, the processor counts instructions as a separate metric.
+    // In an experiment, the processor counts instructions as one metric among others, so no
+    // separate tool counts them.
     plan.design.counting = None;
     apply_file_plan(&experiment, &request.plan, &mut plan);
     Ok(PreparedPlan {

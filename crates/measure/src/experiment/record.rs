@@ -1,8 +1,9 @@
 //! Records the profiles of an experiment in extra runs after measuring, one per requested case and
 //! variant.
 //!
-//! Decides what to record if the user requests more profiles than the file does. The analysis
-//! selects the cases; `runner/experiment` records a run. Start at [`record_profiles`].
+//! This module decides what to record if the user requests more profiles than the definition file
+//! does. The analysis selects the cases, and `runner/experiment` records a run. Start at
+//! [`record_profiles`].
 
 use crate::{EventListener, emit_warning};
 use anyhow::Context;
@@ -23,8 +24,8 @@ use speedwell_suite::experiment::{
 };
 use std::time::Duration;
 
-/// Records the profiles that the file requests, or all possible ones if `is_requested`, and stores
-/// them with the session. For a profile that cannot be recorded, the reason is stored.
+/// Records the profiles that the definition file requests, or all possible ones if `is_requested`,
+/// and stores them with the session. For a profile that cannot be recorded, the reason is stored.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.
@@ -141,15 +142,15 @@ fn files_warning(experiment: &Experiment) -> Option<String> {
     ))
 }
 
-/// Both sides of every requested profile.
+/// Returns the two variants of every requested profile.
 fn profile_sides(wanted: &[WantedProfile]) -> impl Iterator<Item = (&WantedProfile, &String)> {
     wanted
         .iter()
         .flat_map(|profile| [(profile, &profile.pair.0), (profile, &profile.pair.1)])
 }
 
-/// Returns the variant whose timed runs determine how much work to record for a case. It is the
-/// same for all pairs of the case, because a variant in two pairs is recorded once.
+/// Returns the variant whose timed runs determine how much work to record for a case. All pairs of
+/// the case share this variant, because a variant that is in two pairs is recorded once.
 fn work_baseline<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
     let first = wanted.iter().find(|profile| profile.case == *case);
     first.map_or("", |profile| &profile.pair.0)

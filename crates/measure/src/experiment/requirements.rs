@@ -1,5 +1,5 @@
-//! Checks the requirements of an experiment before anything starts, all at once, so that one
-//! message names everything that is missing.
+//! Checks the requirements of an experiment before anything starts. All of them are checked before
+//! an error is returned, so that one message names everything that is missing.
 
 use crate::EventListener;
 use anyhow::bail;
@@ -101,15 +101,15 @@ fn compare_versions(installed: &str, required: &str) -> Ordering {
     };
     let (installed, required) = (numbers(installed), numbers(required));
     let part = |version: &[u64], index: usize| version.get(index).copied().unwrap_or(0);
-    // Only the required parts count: 20.20.2 satisfies 20.
+    // Only as many parts are compared as the requirement has: 20.20.2 satisfies 20.
     (0..required.len())
         .map(|index| part(&installed, index).cmp(&part(&required, index)))
         .find(|order| order.is_ne())
         .unwrap_or(Ordering::Equal)
 }
 
-/// Installs missing packages exactly as locked. Does not run scripts of packages: results must not
-/// depend on what a package does to the machine.
+/// Installs missing packages, in exactly the versions of the lockfile if there is one. Does not run
+/// scripts of packages: results must not depend on what a package does to the machine.
 fn install_packages(
     directory: &Path,
     lockfile: bool,

@@ -1,8 +1,9 @@
 //! Runs the loop that measures a session on other machines: submits work, collects and merges the
 //! results, and [recovers from losses](super::reassign).
 //!
-//! A shard is a part of the plan for one machine; it is done when one of its attempts completes.
-//! Only complete blocks are merged. Spools are authoritative; the engine's status is only a hint.
+//! A shard is a part of the plan for one machine; it is done when one of its attempts completes. An
+//! attempt writes its results to a spool, which is a file or a stream. Only complete blocks are
+//! merged. Spools are authoritative; the status that the engine reports for a job is only a hint.
 //! Start at [`FleetCoordinator::run`].
 
 use super::polling::{PollBackoff, WaitingReport};
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Poll interval of the spools while waiting for their end.
+/// Interval between checks of the spools while waiting for the spools to end.
 const SPOOL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long idle jobs may take to exit before they are canceled.
 const JOB_EXIT_GRACE: Duration = Duration::from_secs(2);
@@ -61,27 +62,28 @@ pub(super) struct FleetCoordinator<'a, 's, 'l> {
 /// How workers are attached to their coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attachment {
-    /// They end with the coordinator, if the engine supports it.
+    /// The workers end with the coordinator, if the engine supports that.
     Attached,
-    /// They are independent; the coordinator exits once it has handed out the work.
+    /// The workers are independent of the coordinator, which exits once it has handed out the work.
     Detached,
-    /// They are independent, but the coordinator follows their progress.
+    /// The workers are independent of the coordinator, but it follows their progress.
     Watching,
 }
 
-/// A machine of the session, stored at its index in the session.
+/// A machine of the session. Its index in [`FleetCoordinator::machines`] is also its index in the
+/// stored session.
 pub(super) struct WorkerMachine {
     pub fleet_machine: FleetMachine,
-    /// Folders of the session and of the bundle on the machine.
+    /// Folder of the session on the machine; `bundle` is the folder of the bundle.
     pub folder: PathBuf,
     pub bundle: PathBuf,
-    /// Whether its folder is directly accessible from this machine.
+    /// Whether the coordinator can access the folder directly.
     pub is_shared: bool,
     /// Consecutive attempts that ended without a block.
     pub failures: u32,
 }
 
-/// An attempt that has not been settled.
+/// An attempt to measure a shard. It stays in [`FleetCoordinator::attempts`] until it is settled.
 pub(super) struct ShardAttempt {
     pub shard: u32,
     pub origin: BlockOrigin,
@@ -89,15 +91,16 @@ pub(super) struct ShardAttempt {
     pub reader: SpoolReader,
     pub source: SpoolSource,
     pub has_begun: bool,
-    /// Whether an earlier coordinator started it; then its end says nothing about the machine.
+    /// Whether an earlier coordinator started this attempt. The end of such an attempt says nothing
+    /// about the machine.
     pub is_resumed: bool,
     pub blocks: u32,
     /// Early-stopping decisions based on blocks that another attempt delivered. They count only if
     /// this attempt completes its shard.
     pub decisions: Vec<(u32, usize)>,
-    /// How it ended, once it has.
+    /// How the attempt ended; `None` before its end.
     pub end: Option<AttemptOutcome>,
-    /// Whether its spool contains the end record.
+    /// Whether the spool of the attempt contains the end record.
     pub has_ended: bool,
 }
 
@@ -143,8 +146,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Waits briefly for the jobs to exit and cancels the rest. Jobs exit by themselves unless
-    /// their supervisor has died; they would then hold their machines until someone else canceled
-    /// them.
+    /// their supervisor has died. Such a job would hold its machine until it was canceled.
     fn free_machines(&mut self) {
         let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
         let begin = Instant::now();
@@ -163,7 +165,7 @@ impl FleetCoordinator<'_, '_, '_> {
         }
     }
 
-    /// Hands out the waiting shards; returns whether there were any.
+    /// Hands out the waiting shards; returns whether any shard was waiting.
     pub fn submit(&mut self) -> anyhow::Result<bool> {
         let mut has_submitted = false;
         for machine in 0..self.machines.len() {
@@ -464,8 +466,9 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Records that a case needs no more runs; returns whether the block behind this decision came
-    /// from the attempt.
+    /// Records that an attempt has decided that a case needs no more runs. Returns whether the
+    /// decision was recorded; this requires that the attempt delivered the block on which the
+    /// decision is based.
     fn record_decision(
         &mut self,
         origin: BlockOrigin,
@@ -597,7 +600,7 @@ impl FleetCoordinator<'_, '_, '_> {
         self.release_shards()
     }
 
-    /// Marks in-flight work as unassigned, so that a resumed session retries it.
+    /// Marks the shards of unfinished attempts as waiting, so that a resumed session retries them.
     fn release_shards(&mut self) -> anyhow::Result<()> {
         for attempt in std::mem::take(&mut self.attempts) {
             let is_complete = matches!(attempt.end, Some(AttemptOutcome::Complete));

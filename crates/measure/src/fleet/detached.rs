@@ -37,21 +37,21 @@ pub enum DetachedAction {
 /// Progress of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardStatus {
-    /// Name of its machine.
+    /// Name of the machine that measures the shard.
     pub machine: String,
-    /// Its record in the store.
+    /// The record of the shard in the store.
     pub shard: StoredShard,
-    /// Number of its blocks in the store.
+    /// Number of blocks of the shard in the store.
     pub blocks: usize,
-    /// The engine's state of its job, or why the latest attempt ended early.
+    /// What the engine says about the job of the shard, or why the latest attempt ended early.
     pub engine_status: Option<String>,
 }
 
-/// Collects the results of a session's workers, then waits for, reports on or cancels them.
+/// Collects the results of a session's workers, and does what `action` says.
 ///
 /// # Errors
-/// Fails if the session was not distributed, another process attends to it, or the engine or the
-/// store cannot be accessed.
+/// Fails if the session was not distributed, another process manages it, or the engine or the store
+/// cannot be accessed.
 pub fn reattach_session(
     store: &mut Store,
     number: i64,
@@ -170,8 +170,8 @@ fn shard_statuses(
 }
 
 /// Removes what a session left on its machines, or everything older than two weeks on all machines.
-/// Returns a summary per machine. A shared folder is listed once, under the first machine that uses
-/// it.
+/// Returns a summary per machine. A folder that machines share is listed once, under the first of
+/// these machines.
 ///
 /// # Errors
 /// Fails if the session is still being measured or a machine cannot be reached.
@@ -198,7 +198,7 @@ pub fn clean_up(
     clean_machines(&mut engine, machines, id.as_deref(), file)
 }
 
-/// Removes a session's files from these machines, or all old files.
+/// Removes the files of a session from these machines or, without a session, all old files.
 pub(crate) fn clean_machines(
     engine: &mut FleetEngine,
     machines: impl IntoIterator<Item = FleetMachine>,
@@ -255,7 +255,7 @@ fn clean_there(
         .with_context(|| last_line.unwrap_or("connection lost").to_owned())
 }
 
-/// Remote side of cleaning; returns the summary as JSON.
+/// Cleans a folder on the machine where this process runs; returns the summary as JSON.
 ///
 /// # Errors
 /// Fails if the folder cannot be cleaned.

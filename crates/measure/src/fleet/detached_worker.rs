@@ -1,5 +1,5 @@
-//! Remote side of a detached session: starts a worker for the requests it receives, streams the
-//! worker's spools on reconnect, and ends the worker.
+//! Runs on a machine that measures for a detached session: starts a worker for the received
+//! requests, streams the worker's spools when a coordinator reconnects, and ends the worker.
 
 use super::shard_request::{request_path, stop_marker};
 use super::worker::perform_tasks;
@@ -33,7 +33,8 @@ pub fn launch_worker(folder: &Path) -> anyhow::Result<String> {
         tasks.push(task);
     }
     ensure!(!tasks.is_empty(), "no requests");
-    // This coordinator replaces the previous one, whose connection may have broken.
+    // The coordinator that sent these requests replaces an earlier one, whose connection may have
+    // broken. So the worker of the earlier coordinator has to end first.
     let name_file = folder.join("worker");
     if let Ok(earlier) = fs::read_to_string(&name_file) {
         detached::end_worker(&JobId(earlier), WORKER_EXIT_GRACE)?;
@@ -55,8 +56,9 @@ pub fn perform_detached(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     perform_tasks(folder, tasks)
 }
 
-/// Copies the spools of a worker to stdout, in the given order: what exists now or, with `follows`,
-/// until the worker has ended. Returns whether it has ended.
+/// Copies the spools of a worker to stdout, in the given order. Without `follows`, copies what
+/// exists now. With `follows`, continues to copy until the worker has ended. Returns whether the
+/// worker has ended.
 ///
 /// # Errors
 /// Fails if a spool cannot be read or nothing reads the output.
@@ -79,7 +81,8 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
         }
         let mut file: Option<File> = None;
         loop {
-            // Check this first, so that everything written before the end is read below.
+            // This check comes before the copy, so that the last copy reads everything that was
+            // written before the end.
             let is_last_pass = !follows
                 || detached::has_ended(&job)
                 || spools[index + 1..].iter().any(|next| path(next).exists());
@@ -102,8 +105,8 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
     Ok(detached::has_ended(&job))
 }
 
-/// Stops following when stdin ends, since the reader is gone. Used only with `follows`: a plain
-/// read runs to its end.
+/// Interrupts this process when stdin ends, because nothing reads its output any longer. This is
+/// necessary only with `follows`; otherwise, the process ends by itself.
 fn stop_at_stdin_end() {
     thread::spawn(|| {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
@@ -114,7 +117,7 @@ fn stop_at_stdin_end() {
 /// Ends a worker: asks it to stop and kills it after a grace period.
 ///
 /// # Errors
-/// Fails if it belongs to another user.
+/// Fails if the worker belongs to another user.
 pub fn end_worker(folder: &Path, arguments: &[String]) -> anyhow::Result<()> {
     let name = arguments.first().context("no worker is named")?;
     let _ = fs::write(stop_marker(folder), "");

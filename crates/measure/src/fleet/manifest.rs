@@ -1,5 +1,5 @@
-//! Collects what a machine needs for a plan: benchmark files, programs outside the system folders,
-//! this program, and the plan with its paths rewritten for the bundle.
+//! Collects what a machine needs to measure its part of a plan: benchmark files, programs outside
+//! the system folders, this program, and the plan with its paths rewritten for the bundle.
 
 use super::shard_request::{BUNDLE_PLACEHOLDER, PLAN_PATH, PROGRAM_PATH};
 use anyhow::{Context, ensure};
@@ -124,14 +124,15 @@ fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<F
 struct PlanFolders {
     /// Folders to send: projects, and folders of files outside any project.
     sent: BTreeSet<PathBuf>,
-    /// All folders named in the plan. Some, like the folder that groups are named after, contain
-    /// files that are not sent; only their paths in the plan are rewritten.
+    /// All folders named in the plan. Their paths in the plan are rewritten for the machine. Some
+    /// of these folders, for example the folder that gives groups their names, also contain files
+    /// that are not sent.
     named: BTreeSet<PathBuf>,
 }
 
 impl PlanFolders {
-    /// Adds the folders of a benchmark file: its project, or else its own folder. `named` are other
-    /// folders that may contain it.
+    /// Adds the folders of a benchmark file: the folder of its project or, outside any project, the
+    /// folder of the file. `named` are other folders of the plan that may contain the file.
     fn add_file(&mut self, file: &Path, named: [&Path; 2]) {
         if let Some(folder) = file.parent() {
             let root = project::project_root(folder).unwrap_or(folder);
@@ -151,7 +152,7 @@ impl PlanFolders {
     }
 }
 
-/// Folders with benchmark files and their dependencies.
+/// Returns the folders with benchmark files and their dependencies.
 fn plan_folders(plan: &SessionPlan) -> PlanFolders {
     let mut folders = PlanFolders::default();
     for job in &plan.jobs {
@@ -175,7 +176,7 @@ fn plan_folders(plan: &SessionPlan) -> PlanFolders {
     folders
 }
 
-/// Drops folders that lie inside another one.
+/// Drops each folder that lies inside another of the folders.
 fn outermost_folders(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mut outermost: Vec<PathBuf> = Vec::new();
     for folder in folders {
@@ -186,8 +187,8 @@ fn outermost_folders(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     outermost
 }
 
-/// Programs given by an absolute path outside the system folders. A bare name refers to the
-/// machine's own program.
+/// Returns the programs that the plan names by an absolute path outside the system folders. A bare
+/// name refers to a program that is installed on the machine.
 fn plan_programs(plan: &SessionPlan) -> BTreeSet<PathBuf> {
     let is_user_program = |path: &PathBuf| {
         path.is_absolute()
@@ -230,13 +231,13 @@ pub fn link_program(session: &Path, bundle: &Path) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    /// Returns what is sent for `file`, and where it lies on a machine.
+    /// Returns the folders that are sent for `file`, each with its place on the machine.
     fn sent_paths(folder: &Path, file: &str, root: &str, directory: &str) -> Vec<(String, String)> {
         let mut folders = PlanFolders::default();
         let (root, directory) = (folder.join(root), folder.join(directory));
         folders.add_file(&folder.join(file), [&root, &directory]);
         let (wanted, prefixes) = map_folders(folders).unwrap();
-        // The file's path there lies inside what is sent.
+        // On the machine, the path of the file lies inside a folder that is sent.
         let moved = RelocationMap::new(prefixes).map_path(&folder.join(file));
         assert!(
             moved.starts_with(Path::new(BUNDLE_PLACEHOLDER).join("files/0")),

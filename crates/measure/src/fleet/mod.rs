@@ -1,9 +1,9 @@
 //! Measures a session on other machines: divides the plan among them, sends the necessary files,
-//! and merges the results into one session, as a single machine would have written it.
+//! and merges the results into one session, in the form that a single machine would have written.
 //!
-//! A comparison never spans machines: all blocks of a case are measured on the same one or, with
-//! [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks. Start at
-//! [`measure_on_fleet`]; [`worker`] is the remote side.
+//! A comparison never spans machines: all blocks of a case are measured on the same machine or,
+//! with [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks.
+//! Start at [`measure_on_fleet`]; [`worker`] runs on the other machines.
 
 mod coordinator;
 pub(crate) mod detached;
@@ -39,9 +39,10 @@ use std::fs;
 pub use detached::{DetachedAction, ShardStatus, clean_here, clean_up, reattach_session};
 pub use upload::receive_bundle;
 
-/// With [`FleetRequest::on_each_machine`]: minimum runs per variant on one machine, and the target
-/// for all machines together.
+/// Minimum number of runs per variant on each machine, with [`FleetRequest::on_each_machine`].
 const MIN_RUNS_PER_MACHINE: u32 = 8;
+/// Target number of runs per variant on all machines together, with
+/// [`FleetRequest::on_each_machine`].
 const TARGET_RUNS: u32 = 32;
 
 /// Assumed overhead of a process, in seconds; accurate enough to divide the work.
@@ -52,7 +53,8 @@ const PROCESS_OVERHEAD_S: f64 = 0.1;
 pub struct FleetRequest {
     /// The fleet file.
     pub file: FleetFile,
-    /// Labels of the machines to use; a resumed session uses its own machines.
+    /// Labels of the machines to use. A resumed session ignores them and uses the machines with
+    /// which it was started.
     pub labels: Option<MachineSelector>,
     /// Number of machines to use; all if `None`.
     pub machines: Option<u32>,
@@ -190,8 +192,8 @@ fn assign_machines(
     Ok((machines, shards))
 }
 
-/// Follows the attempts that an earlier coordinator started, reading their spools from the
-/// beginning. With `follows`, withdraws earlier requests to stop, and connections stay open until
+/// Resumes reading the attempts that an earlier coordinator started, from the beginning of their
+/// spools. If `follows` is set, withdraws earlier requests to stop and keeps connections open until
 /// the workers have ended.
 fn resume_attempts(
     coordinator: &mut FleetCoordinator<'_, '_, '_>,
@@ -235,14 +237,15 @@ fn resume_attempts(
             coordinator.follow_spool(shard, job, SpoolSource::Stream, true)?;
             continue;
         }
-        // An attempt whose connection broke delivers nothing more and ends immediately.
+        // Without a connection, the spool is read from a file. If the attempt needed a connection
+        // and the connection broke, the attempt delivers nothing more and ends immediately.
         let file = attempt_spool_path(&folder, shard, stored.attempt);
         coordinator.follow_spool(shard, job, SpoolSource::from_file(file), true)?;
     }
     Ok(())
 }
 
-/// First task number that no request file uses.
+/// Returns the first task number that no request file uses on any machine.
 fn next_task(machines: &[WorkerMachine]) -> u32 {
     let first_free_task = |machine: &WorkerMachine| {
         (0..)
@@ -309,7 +312,7 @@ pub(crate) fn select_machines(
     Ok(usable)
 }
 
-/// The current state of a session's machines.
+/// Returns the current state of the machines of a session.
 fn current_machines(
     session: &[SessionMachine],
     fleet_machines: &[FleetMachine],
@@ -339,8 +342,8 @@ fn initial_record(machine: &FleetMachine) -> SessionMachine {
     }
 }
 
-/// Makes every machine measure all cases with a fixed number of runs: a sequential stopping rule
-/// would have to judge all machines together.
+/// Makes every machine measure all cases with a fixed number of runs, because a sequential stopping
+/// rule would have to judge all machines together.
 fn repeat_on_each(plan: &mut SessionPlan, machines: u32) {
     plan.strata = machines;
     if let StoppingDesign::Sequential { .. } = plan.design.stopping {

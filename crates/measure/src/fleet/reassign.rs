@@ -13,9 +13,10 @@ use speedwell_results::store::{BlockOrigin, ShardState};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Failed attempts on one machine after which a shard is lost.
+/// Number of failed attempts on one machine after which a shard is lost.
 const MAX_ATTEMPTS: u32 = 3;
-/// Consecutive attempts without a block after which a machine gets no more work.
+/// Number of consecutive attempts without a completed block after which a machine gets no more
+/// work.
 const MAX_MACHINE_FAILURES: u32 = 2;
 
 impl FleetCoordinator<'_, '_, '_> {
@@ -75,8 +76,9 @@ impl FleetCoordinator<'_, '_, '_> {
             .try_for_each(|shard| self.retry_shard(*shard, reason))
     }
 
-    /// Tells an attempt's worker to stop after its current block. The engine may have reported it
-    /// dead although it is alive; its results no longer count, but it still holds the machine.
+    /// Tells an attempt's worker to stop after its current block. The engine may have reported the
+    /// worker dead although it is alive. The results of such a worker no longer count, but it still
+    /// holds the machine.
     pub fn notify_replaced(&self, origin: BlockOrigin) {
         let machine = &self.machines[origin.machine as usize];
         if machine.is_shared {
@@ -88,7 +90,7 @@ impl FleetCoordinator<'_, '_, '_> {
         }
     }
 
-    /// Starts a new attempt at a shard, on another machine if its own keeps failing.
+    /// Starts a new attempt at a shard, on another machine if the present one keeps failing.
     fn retry_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
         let stored = self.shards[shard as usize].clone();
         let machine = stored.machine as usize;

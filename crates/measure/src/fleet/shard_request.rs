@@ -1,5 +1,5 @@
-//! The request for a worker: one line of JSON for one attempt at one shard. The plan itself is in
-//! the bundle.
+//! Defines the request that a coordinator sends to a worker: one line of JSON for one attempt at
+//! one shard. The plan itself is in the bundle.
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct ShardRequest {
     pub done: BTreeSet<u32>,
     /// Completed slots that failed.
     pub failed: BTreeSet<u32>,
-    /// Their runs, as lines of a spool.
+    /// Runs in the completed slots, as lines of a spool.
     pub earlier: Vec<String>,
     /// Settings that decide when a case needs no more runs.
     pub settings: AnalysisSettings,
@@ -65,13 +65,13 @@ impl ShardRequest {
             Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
         };
         let plan = read().with_context(|| format!("cannot read '{}'", file.display()))?;
-        // Benchmarks get the real path, not the symlink that leads there.
+        // Benchmarks get the real path of the bundle, not the path of the symlink to the bundle.
         let bundle = fs::canonicalize(&self.bundle)?;
         let relocation = RelocationMap::new([(PathBuf::from(BUNDLE_PLACEHOLDER), bundle)]);
         plan.relocated(&relocation).extract_shard(&self.shard)
     }
 
-    /// Path of its spool in the session's folder.
+    /// Path of this attempt's spool in the session's folder.
     pub fn spool_path(&self, folder: &Path) -> PathBuf {
         attempt_spool_path(folder, self.number, self.attempt)
     }
@@ -84,8 +84,8 @@ pub fn attempt_spool_path(folder: &Path, shard: u32, attempt: u32) -> PathBuf {
         .join(format!("{shard}.{attempt}.jsonl"))
 }
 
-/// Path of the file that tells an attempt's worker, should it be alive, that another attempt
-/// replaces it.
+/// Path of the file that tells the worker of an attempt, if it is still alive, that another attempt
+/// has replaced this one.
 pub fn replaced_marker(folder: &Path, shard: u32, attempt: u32) -> PathBuf {
     folder
         .join("spools")
@@ -102,7 +102,7 @@ pub fn stop_marker(folder: &Path) -> PathBuf {
     folder.join("stop")
 }
 
-/// The slots that a spool of this part may contain.
+/// Returns the slots that a spool of this part of the plan may contain.
 pub(super) fn expected_slots(part: &SessionPlan) -> ShardSlots {
     let expected = part.slots().into_iter().map(|slot| {
         let variant = part.variants[slot.variant].name.clone();

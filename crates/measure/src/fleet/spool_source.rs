@@ -1,5 +1,5 @@
-//! Sources of spool lines: growing files in a directly accessible folder, or the output of a remote
-//! worker, which sends one spool after the other.
+//! Reads the lines of spools, either from growing files in a directly accessible folder or from the
+//! output of a remote worker, which sends one spool after the other.
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use std::process::ChildStdout;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
-/// Maximum length of a piece; longer lines arrive in several pieces.
+/// Maximum number of bytes that are read at once. Longer lines arrive in several pieces.
 const MAX_PIECE_BYTES: u64 = 1 << 20;
 
 /// Source of an attempt's spool lines.
@@ -27,8 +27,8 @@ impl SpoolSource {
         SpoolSource::File { path, read: 0 }
     }
 
-    /// Reads the bytes appended to the file since the last read. A [`SpoolStream`] reads its lines
-    /// itself.
+    /// Reads the bytes appended to the file since the last read. Returns nothing for a
+    /// [`SpoolStream`], which reads its lines itself.
     ///
     /// # Errors
     /// Fails if the file exists but cannot be read.
@@ -49,7 +49,7 @@ impl SpoolSource {
     }
 }
 
-/// Output of a worker.
+/// The output of a remote worker, with one spool after the other.
 pub(super) struct SpoolStream {
     lines: Receiver<Vec<u8>>,
     /// Shard and attempt of the spool being received.

@@ -1,10 +1,12 @@
-//! Handles workers that the engine reports dead and whose shard has a new attempt. Such a worker
-//! may still be alive; it then finishes its current block before it notices.
+//! Handles workers that the engine has reported dead and whose shard has a new attempt. Such a
+//! worker may still be alive. It then finishes its current block before it notices that its attempt
+//! has been replaced.
 //!
-//! With a machine lock, the replacement starts after the presumed-dead worker exits and takes over
-//! its blocks: [`earlier_blocks`]. Without a lock both may run; blocks of the old attempt are then
-//! rejected and reported: [`StaleAttempts::take_rejected`]. Only spools in a directly accessible
-//! folder can be read further; a broken connection delivers nothing more.
+//! If both workers need the same machine lock, the new worker waits until the old one has exited,
+//! and takes over the blocks of the old one: [`earlier_blocks`]. Otherwise, both workers may run at
+//! the same time. Blocks of the old attempt are then rejected and reported:
+//! [`StaleAttempts::take_rejected`]. They can be reported only if the spool of the old attempt is
+//! in a directly accessible folder, because a broken connection delivers nothing more.
 
 use super::shard_request::{ShardRequest, attempt_spool_path, expected_slots};
 use super::spool_source::SpoolSource;
@@ -16,9 +18,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Returns the blocks in spools of earlier attempts in the session's folder that are unknown to the
-/// request, each with the index of its case in `plan`, the part of the session's plan that this
-/// attempt measures.
+/// Reads the spools that earlier attempts at the shard left in the session's folder. Returns the
+/// blocks in them that the request does not know, each with the index of its case in `plan`. `plan`
+/// is the part of the session's plan that this attempt measures.
 pub(super) fn earlier_blocks(
     folder: &Path,
     request: &ShardRequest,
@@ -27,7 +29,7 @@ pub(super) fn earlier_blocks(
     let mut known_slots = request.done.clone();
     let mut blocks = Vec::new();
     for attempt in 0..request.attempt {
-        // The file is missing if that attempt had another machine or never started.
+        // The file is missing if that attempt ran on another machine or never started.
         let Ok(bytes) = fs::read(attempt_spool_path(folder, request.number, attempt)) else {
             continue;
         };
@@ -76,7 +78,7 @@ impl StaleAttempt {
 #[derive(Default)]
 pub(super) struct StaleAttempts {
     running: Vec<StaleAttempt>,
-    /// Their blocks that no other attempt has delivered yet.
+    /// Blocks of stale attempts that no other attempt has delivered yet.
     undelivered: Vec<(BlockOrigin, SpoolBlock)>,
 }
 
@@ -85,9 +87,10 @@ impl StaleAttempts {
         self.running.push(stale);
     }
 
-    /// Returns the blocks of stale attempts that others have delivered since the last call, each
-    /// with its origin. `stored_runs` returns the stored runs of slots. A block that a successor
-    /// took over consists of the same runs and is not reported.
+    /// Returns each block of a stale attempt for which the store now has different runs, delivered
+    /// by another attempt. Each block comes with its origin and is returned once. `stored_runs`
+    /// returns the stored runs of slots. If a successor took over a block, the stored runs are the
+    /// same, and the block is not returned.
     ///
     /// # Errors
     /// Fails if `stored_runs` fails.

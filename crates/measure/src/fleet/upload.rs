@@ -1,6 +1,8 @@
-//! Puts what a session needs on a machine: into a directly accessible folder, or over a connection.
+//! Sends the files that a session needs to a machine, either by writing them to a directly
+//! accessible folder or over a connection.
 //!
-//! Over a connection, the program is sent first and then receives everything else.
+//! Over a connection, this program is sent first. It is then started on the machine and receives
+//! everything else.
 
 use super::manifest::link_program;
 use super::shard_request::PROGRAM_PATH;
@@ -25,7 +27,7 @@ pub(crate) fn is_shared(file: &FleetFile) -> bool {
 /// Maximum number of skipped files to name.
 const MAX_NAMED_FILES: usize = 5;
 
-/// Warns about files in the folders that cannot be sent.
+/// Warns about files that cannot be sent.
 ///
 /// # Errors
 /// Fails if the listener fails.
@@ -46,7 +48,7 @@ pub(crate) fn warn_of_left_out(
     Ok(())
 }
 
-/// Reports that the necessary files are sent to a machine, and their size.
+/// Reports that the necessary files are being sent to a machine, with their size.
 ///
 /// # Errors
 /// Fails if the listener fails.
@@ -83,7 +85,8 @@ pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
     let (input, output) = (io::stdin(), io::stdout());
     let program = std::env::current_exe().context("cannot find this program")?;
     let link_received = |session: &Path, bundle: &Path| {
-        // A program in our folder was sent; any other was configured for this machine.
+        // A program inside the fleet folder was sent by the coordinator. Any other program was
+        // configured for this machine.
         if program.starts_with(folder.canonicalize()?) {
             link_program(session, bundle)
         } else {
@@ -128,8 +131,8 @@ pub(crate) fn send_over_connection(
     connection.close(result)
 }
 
-/// Links the program that the machine starts in a session: the one configured for it, or the
-/// bundle's.
+/// Links the program that the machine starts in a session: the program configured for the machine
+/// or, without one, the program of the bundle.
 fn link_session_program(
     machine: &FleetMachine,
     folder: &Path,
@@ -179,7 +182,7 @@ impl WorkerConnection {
     }
 
     /// Closes the connection. An error gets the last line of the remote stderr as context, since
-    /// that is probably the cause.
+    /// that line probably names the cause.
     fn close<T>(self, result: anyhow::Result<T>) -> anyhow::Result<T> {
         let WorkerConnection { child, stdin, .. } = self;
         drop(stdin);

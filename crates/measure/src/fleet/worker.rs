@@ -1,7 +1,8 @@
-//! The remote side: measures shards on this machine and writes their spools.
+//! Runs on a machine of a fleet: measures shards there and writes their spools.
 //!
-//! Holds the machine lock while it measures, so that other measurements wait. Before every block it
-//! checks whether a later attempt has started, and stops if it has. Start at [`perform_tasks`].
+//! A worker holds the machine lock while it measures, so that other measurements wait. Before every
+//! block, it checks whether a later attempt has started, and if so, stops. Start at
+//! [`perform_tasks`].
 
 use super::shard_request::{
     ShardRequest, attempt_spool_path, replaced_marker, request_path, stop_marker,
@@ -25,11 +26,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Shorter waits are not reported: shards of one session follow each other.
+/// Shorter waits are not reported, because shards of one session often wait for each other.
 const MIN_REPORTED_WAIT: Duration = Duration::from_secs(60);
 
-/// Performs the tasks with these numbers. A single `-` reads requests from stdin instead, one per
-/// line, until it is closed.
+/// Performs the tasks with these numbers. If `tasks` is a single `-`, reads requests from stdin
+/// instead, one per line, until stdin is closed.
 ///
 /// # Errors
 /// Fails if a request cannot be read or a spool cannot be written. Failures while measuring are
@@ -62,7 +63,7 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes sessions from the fleet folder that have not been written to for two weeks.
+/// In the fleet folder, removes the sessions that have not been written to for two weeks.
 fn remove_old_sessions(session: &Path) {
     let fleet = session.ancestors().nth(2);
     if let Some(fleet) = fleet.filter(|_| {
@@ -70,13 +71,13 @@ fn remove_old_sessions(session: &Path) {
             .parent()
             .is_some_and(|parent| parent.ends_with("sessions"))
     }) {
-        // A failure is no reason not to measure; the next worker tries again.
+        // If the removal fails, this worker measures nevertheless, and the next worker tries again.
         let _ = clean::clean_folder(fleet, clean::CleanTarget::Older(clean::SESSION_MAX_AGE));
     }
 }
 
-/// Lines of stdin, read by a thread. When stdin ends, so does our lease, and the measurement is
-/// interrupted.
+/// Reads the lines of stdin in a thread. When stdin ends, the coordinator is gone, so the
+/// measurement is interrupted.
 fn read_requests() -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -118,7 +119,7 @@ fn run_attempt(
         reason: None,
     };
     let mut stopping_rule = AnalysisStoppingRule::new(&plan, &request.settings);
-    // Only sources of packages are sent, because builds depend on the machine.
+    // Packages are sent as sources and built here, because a build depends on the machine.
     let ready = guard
         .ensure_open()
         .and_then(|()| build_packages(&plan, &mut spool));
@@ -138,9 +139,9 @@ fn run_attempt(
     }
 }
 
-/// Builds the options for the execution, including everything that need not be measured again: what
-/// the coordinator has, and what earlier attempts left on this machine, which is copied to the
-/// spool.
+/// Builds the options for the execution. They contain everything that need not be measured again:
+/// the results that the coordinator has, and the blocks that earlier attempts left on this machine.
+/// Those blocks are copied to the spool.
 fn execution_options(
     folder: &Path,
     request: &ShardRequest,
@@ -239,7 +240,7 @@ struct BlockGuard<'a> {
 }
 
 impl BlockGuard<'_> {
-    /// The reason not to start another block, if there is one.
+    /// Returns the reason not to start another block, if there is a reason.
     fn stop_reason(&mut self) -> Option<String> {
         let mut offsets = 1..4;
         let ShardRequest {

@@ -1,7 +1,8 @@
-//! HTTP loads: rounds over all addresses, or a search over levels or rates.
+//! Sends HTTP loads, either in rounds over all addresses, or in a search over levels of concurrency
+//! or over rates.
 //!
-//! Decides the order of the loads. Knows nothing about how they are reported. Start at
-//! [`run_loads`].
+//! This module decides the order of the loads. It knows nothing about how they are reported. Start
+//! at [`run_loads`].
 
 pub mod machines;
 mod rounds;
@@ -26,11 +27,11 @@ use std::path::Path;
 pub struct LoadResults {
     /// The loads, in order.
     pub runs: Vec<LoadRun>,
-    /// Why there are no more, if one could not be started.
+    /// An error if a load could not be started. No other loads are sent after it.
     pub ended: anyhow::Result<()>,
 }
 
-/// Carries out loads until everything is known or the user interrupts.
+/// Carries out the requested loads, until they are complete or the user interrupts.
 pub fn run_loads(request: &LoadRequest, emit: &mut dyn FnMut(LoadEvent<'_>)) -> LoadResults {
     let mut runs = Vec::new();
     let generators = request.generators.as_ref();
@@ -44,7 +45,7 @@ pub fn run_loads(request: &LoadRequest, emit: &mut dyn FnMut(LoadEvent<'_>)) -> 
     LoadResults { runs, ended }
 }
 
-/// Builds the session of the loads.
+/// Builds a session from the loads.
 ///
 /// # Errors
 /// Fails if there are no loads.
@@ -53,9 +54,9 @@ pub fn build_session(
     runs: &[LoadRun],
     session_request: &SessionRequest,
 ) -> anyhow::Result<Session> {
-    // The report of the loads contains the warnings.
+    // The warnings are dropped here, because the report of the loads contains them.
     let mut session = load_session::load_session("load", runs, &mut Vec::new())?;
-    // Rounds are shuffled, but the first address given is the baseline.
+    // Rounds are shuffled, but the first address that the user gave is the baseline.
     let position = |name: &str| {
         request
             .specs
@@ -73,7 +74,8 @@ pub fn build_session(
         environment: session_request.capture_environment(&[]),
         origin: session_request.find_origin(),
         design: SessionDesign {
-            // Every round has each address once, shuffled: blocks with one run per variant.
+            // Every round has each address once, in random order, so rounds are blocks with one run
+            // per variant.
             order: RunOrder::Blocks,
             stopping: StoppingDesign::Fixed {
                 runs: rounds.unwrap_or(1),
@@ -89,7 +91,7 @@ pub fn build_session(
     })
 }
 
-/// Whether a load of this name was sent to that address.
+/// Whether `name` is the name of a load that is sent to the address `url`.
 fn is_load_of(url: &str, name: &str) -> bool {
     TargetUrl::parse(url).is_ok_and(|url| url.to_string() == name)
 }

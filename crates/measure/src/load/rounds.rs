@@ -17,24 +17,26 @@ use std::sync::atomic::AtomicBool;
 /// Options for HTTP loads.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
-    /// The load of every address; a visit of a level or rate replaces the one given here.
+    /// The load for every address. A search or a list of levels replaces the concurrency or rate
+    /// given here.
     pub specs: Vec<LoadSpec>,
     /// What to search for.
     pub mode: LoadMode,
-    /// Loads per address; with several levels, visits per level.
+    /// Number of loads per address or, with several levels, of visits per level.
     pub runs: Option<u32>,
-    /// Failure conditions; a rate search rejects a rate that meets one.
+    /// Conditions under which a load counts as failed. A search for a rate rejects each rate that
+    /// meets one of the conditions.
     pub conditions: Vec<LoadCondition>,
     /// Seed of every random choice.
     pub seed: u64,
-    /// Machines that send the loads; this one by default.
+    /// Machines that send the loads; this machine by default.
     pub generators: Option<FleetRequest>,
 }
 
 /// What to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadMode {
-    /// Nothing: send loads as the addresses specify.
+    /// Nothing: send the loads as they are given.
     AsSpecified,
     /// Nothing: visit the given levels.
     Levels(Vec<u32>),
@@ -53,7 +55,8 @@ pub enum LoadEvent<'a> {
     Notice(LoadNotice<'a>),
     /// The load has ended.
     Ended,
-    /// A level or rate was visited, with this many successful responses per second.
+    /// A level or rate was visited. The first value is this level or rate, and the second value is
+    /// the number of successful responses per second.
     Visited(f64, Option<f64>),
 }
 
@@ -122,7 +125,7 @@ pub struct LoadTurn {
 }
 
 /// Plans `rounds` rounds over all addresses, each shuffled independently, so that a slow drift of
-/// the machine affects all addresses alike. A single round keeps the order typed.
+/// the machine affects all addresses alike. A single round keeps the order that the user typed.
 pub fn plan_turns(urls: usize, rounds: u32, seed: u64) -> Vec<LoadTurn> {
     let mut shuffle = BlockShuffle::new(seed);
     let mut turns = Vec::new();

@@ -1,7 +1,7 @@
-//! Loads at several levels of concurrency or at several rates.
+//! Sends loads at several levels of concurrency or at several rates.
 //!
-//! Carries out one visit, a load at one level or rate, after the other. The levels come from a
-//! list, or `analysis` picks the next one. Start at [`run_visits`].
+//! A visit is a load at one level or rate. This module carries out one visit after the other. The
+//! levels come from a list, or `analysis` picks the next level or rate. Start at [`run_visits`].
 
 use super::machines::LoadGenerators;
 use super::rounds::{LoadEvent, LoadMode, LoadRequest, plan_turns, run_one_load};
@@ -15,13 +15,16 @@ use speedwell_process as process;
 use speedwell_runner::load::{LoadNotice, LoadRun, TargetUrl, stop_condition};
 use std::time::Duration;
 
-/// Default duration of a visit and of its warm-up. Many short visits are more informative than few
-/// long ones: the spread within a visit does not show how much visits differ.
+/// Default duration of a visit of a level of concurrency. Many short visits are more informative
+/// than few long ones: the spread within a visit does not show how much visits differ.
 const CONCURRENCY_TIME: Duration = Duration::from_secs(1);
+/// Default duration of a visit of a rate.
 const RATE_TIME: Duration = Duration::from_secs(2);
+/// Default duration of the warm-up of a visit.
 const DEFAULT_WARMUP: Duration = Duration::from_millis(500);
 
-/// The first and the highest rate, and the resolution of the answer.
+/// Rules for the search for a rate: the first and the highest rate, in requests per second, and the
+/// relative resolution of the answer.
 const RATE_RULES: RateRules = RateRules {
     first: 100.0,
     limit: 10e6,
@@ -67,8 +70,8 @@ fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
     }
 }
 
-/// Rules for which every level is divisible among threads and processes and fills the streams of a
-/// connection.
+/// Returns rules under which every level is divisible among threads and processes and fills the
+/// streams of a connection.
 fn concurrency_rules(request: &LoadRequest, search: &SearchRequest) -> SaturationRules {
     let parts = request.specs.first().map(|spec| {
         let streams = spec.streams.or(spec.pipeline);
@@ -116,7 +119,7 @@ impl LoadSearch<'_, '_> {
     }
 
     /// For each address, visits the level or rate that `next` derives from the earlier loads of the
-    /// address, until there is none.
+    /// address, until `next` returns `None`.
     fn visit_while(&mut self, next: impl Fn(&[LoadRun]) -> Option<f64>) -> anyhow::Result<()> {
         for index in 0..self.request.specs.len() {
             let begin = self.runs.len();
@@ -130,7 +133,8 @@ impl LoadSearch<'_, '_> {
         Ok(())
     }
 
-    /// A load that did not run to its end would be visited again.
+    /// Whether to end the search: after an interrupt, or after a load that did not run to its end,
+    /// because the search would only repeat that load.
     fn must_stop(&self) -> bool {
         process::is_interrupt_requested() || self.runs.last().is_some_and(|run| run.is_partial)
     }
@@ -149,8 +153,8 @@ impl LoadSearch<'_, '_> {
         Ok(())
     }
 
-    /// Carries out one load at a level or rate. Its round is the number of earlier loads at the
-    /// same level.
+    /// Carries out one load at a level or rate. The round of this load is the number of earlier
+    /// loads at the same level.
     fn run_visit(&mut self, index: usize, level: f64) -> anyhow::Result<()> {
         let is_rate = self.request.mode == LoadMode::Rate;
         let mut spec = visit_spec(&self.request.specs[index], level, is_rate);
@@ -169,7 +173,8 @@ impl LoadSearch<'_, '_> {
                 event => emit(event),
             },
         )?;
-        // Redirects change the address; identify the load by the typed one.
+        // Redirects change the address, so the load is identified by the address that the user
+        // typed.
         run.label = label;
         let is_same_level = |other: &&LoadRun| {
             other.label == run.label && other.requested.pace == run.requested.pace

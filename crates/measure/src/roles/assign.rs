@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use speedwell_fleet::{FleetMachine, LeaseComponent, MachineState};
 use speedwell_suite::experiment::PlacedRole;
 
-/// Longest list of names passed as one argument; the kernel allows 128 KiB.
+/// Maximum length of a list of names that is passed as one argument. The kernel allows 128 KiB.
 const MAX_LIST_BYTES: usize = 64 << 10;
 
 /// Returns the indexes of each role's machines; no machine has two roles.
@@ -36,8 +36,8 @@ pub(super) fn assign_machines(
             &machines[*index].name,
         )
     });
-    // A seat is one of the machines that a role needs. A seat gives up its machine to another seat
-    // if it can get a different machine.
+    // A seat is one of the machines that a role needs. A seat that can get a different machine
+    // gives up its machine to another seat.
     let seats: Vec<usize> = (0..roles.len())
         .flat_map(|role| (0..roles[role].machines).map(move |_| role))
         .collect();
@@ -68,8 +68,9 @@ pub(super) fn assign_machines(
 }
 
 /// Builds the components of a job that gives each role suitable machines. The scheduler chooses the
-/// machines of a role if its choice cannot take a machine that another role needs. Otherwise, or if
-/// the list of machines to avoid would be too long, the machines in `assignment` are named.
+/// machines of a role, provided that no choice can take a machine that another role needs.
+/// Otherwise, or if the list of machines to avoid would be too long, the machines in `assignment`
+/// are named.
 pub(super) fn lease_components(
     roles: &[PlacedRole],
     machines: &[FleetMachine],
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(asked(&apart), ["1 of  but b,c,d", "2 of  but a,d"]);
         let same = [role("target", "load", 1), role("load", "load", 2)];
         assert_eq!(asked(&same), ["1 of  but a", "2 of  but a"]);
-        // If the target got 'd', the load would have too few.
+        // If the target got 'd', the load would have too few machines.
         let crossed = [role("target", "server", 1), role("load", "load", 3)];
         assert_eq!(asked(&crossed), ["1 of a but ", "3 of b,c,d but "]);
     }

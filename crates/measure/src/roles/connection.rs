@@ -1,4 +1,5 @@
-//! A connection to one role of an experiment. Start at [`RoleConnection::open`].
+//! Connects this process to one role of an experiment, which runs on another machine. Start at
+//! [`RoleConnection::open`].
 
 use super::worker::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
 use crate::load::machines::connection::{GeneratorConnection, read_line};
@@ -19,9 +20,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time in which a role, with everything it started, must end.
 const END_GRACE: Duration = Duration::from_secs(30);
 
-/// A role of an experiment on its machine. It ends when this value is dropped.
+/// A role of an experiment on its machine. The role ends when this value is dropped.
 pub(super) struct RoleConnection {
-    /// Name in messages: `target`, `service 'db'`.
+    /// Name in messages, for example `target` or `service 'db'`.
     name: String,
     machine: String,
     connection: GeneratorConnection,
@@ -30,8 +31,8 @@ pub(super) struct RoleConnection {
 }
 
 impl RoleConnection {
-    /// Starts our program on a machine, given by its name and the program's path there, and sends
-    /// the request.
+    /// Starts this program on a machine and sends it the request. The machine is given by its name
+    /// and the path of this program on it.
     ///
     /// # Errors
     /// Fails if the machine cannot be reached.
@@ -50,7 +51,7 @@ impl RoleConnection {
             .map_err(connect_failure)?;
         let (connection, reader) = GeneratorConnection::new(child).map_err(connect_failure)?;
         let json = serde_json::to_string(request).map_err(|error| connect_failure(error.into()))?;
-        // Ignore errors: the end of a failed connection gives the reason.
+        // Ignore errors: if the connection has failed, the next read gives the reason.
         let _ = connection.send_line(&json);
         let alarm = Arc::new(AtomicBool::new(false));
         Ok(RoleConnection {
@@ -107,12 +108,13 @@ impl RoleConnection {
         )
     }
 
-    /// Set when a running load has to end: the role asks for it or has ended.
+    /// Returns a flag that is set when a running load has to end, because the role asks for that or
+    /// has itself ended.
     pub fn alarm(&self) -> &AtomicBool {
         &self.alarm
     }
 
-    /// Sends the outcome of the load that it requested.
+    /// Sends the role the outcome of the load that it requested.
     pub fn send_outcome(&self, reply: &LoadReply) {
         self.alarm.store(false, Ordering::Relaxed);
         if let Ok(json) = serde_json::to_string(reply) {
@@ -124,7 +126,7 @@ impl RoleConnection {
     /// Ends a service and appends the notes of its final report to `notes`.
     ///
     /// # Errors
-    /// Fails if it did not end cleanly.
+    /// Fails if the service did not end cleanly.
     pub fn end_service(self, notes: &mut Vec<String>) -> StageResult<()> {
         self.connection.close(END_GRACE);
         let final_report = self.events.iter().find_map(|event| match event {
@@ -151,7 +153,7 @@ impl RoleConnection {
 }
 
 impl Drop for RoleConnection {
-    /// Waits for everything that the role started to end.
+    /// Waits until everything that the role started has ended.
     fn drop(&mut self) {
         self.connection.close(END_GRACE);
     }

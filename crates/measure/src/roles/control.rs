@@ -27,9 +27,9 @@ pub enum MeasuringProcess {
     Here(i32),
     /// A process on another machine, as far as the store knows.
     Elsewhere,
-    /// None, and the plan is not finished.
+    /// No process, and the plan is not finished.
     Interrupted,
-    /// None: the session is complete.
+    /// No process, because the session is complete.
     Complete,
 }
 
@@ -38,9 +38,9 @@ pub enum MeasuringProcess {
 pub struct RoleStatus {
     /// `target`, `load`, or the name of a service.
     pub role: String,
-    /// Name of its machine.
+    /// Name of the machine on which the role runs.
     pub machine: String,
-    /// Address at which other machines reach it.
+    /// Address at which other machines reach this machine.
     pub address: String,
     /// The engine's status of the machine, if any.
     pub engine_status: Option<String>,
@@ -83,7 +83,7 @@ impl PlacedSession {
         }))
     }
 
-    /// Determines which process measures it now.
+    /// Determines which process measures the session now.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
@@ -154,8 +154,8 @@ impl PlacedSession {
     /// Ends the session as Ctrl-C would, and releases its machines.
     ///
     /// # Errors
-    /// Fails if it has ended already, if another machine measures it and it holds no allocation, or
-    /// if it does not end in time.
+    /// Fails if the session has already ended, if a process on another machine measures it and it
+    /// holds no allocation, or if it does not end in time.
     pub fn cancel(&self, store: &Store) -> Result<()> {
         let measuring = self.measuring_process(store)?;
         if let MeasuringProcess::Here(process) = measuring {
@@ -193,7 +193,7 @@ impl PlacedSession {
     /// Removes the session's files from its machines; returns a summary per machine.
     ///
     /// # Errors
-    /// Fails if it is still being measured or a machine cannot be reached.
+    /// Fails if the session is still being measured or a machine cannot be reached.
     pub fn clean(&self, store: &Store) -> Result<Vec<(String, CleanSummary)>> {
         let number = self.number;
         let measuring = self.measuring_process(store)?;

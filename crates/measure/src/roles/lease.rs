@@ -1,6 +1,7 @@
-//! What an experiment holds from its first run to its last: the scheduler's job, if there is one,
-//! and a lock on each machine. The lease lasts for the whole experiment, so that no run blocks
-//! halfway and exclusive users are not starved. Start at [`MachineLease`].
+//! Acquires what an experiment holds from its first run to its last: the scheduler's job, if there
+//! is one, and a lock on each machine. The lease lasts for the whole experiment, so that no run
+//! blocks halfway, and users who wait for exclusive use of a machine are not starved. Start at
+//! [`MachineLease`].
 
 use super::connection::RoleConnection;
 use super::resend_missing;
@@ -17,14 +18,15 @@ use speedwell_suite::fleet::FleetFile;
 
 /// The machines of an experiment, held until this value is dropped or the process ends.
 pub struct MachineLease {
-    /// Connections whose other end holds the machine's lock. They end before the lease does.
+    /// Connections whose other end holds the machine's lock. These connections end before the lease
+    /// does.
     _connections: Vec<RoleConnection>,
     _lease: Option<AllocationLease>,
 }
 
 impl MachineLease {
-    /// Acquires the locks of all machines in the order of their identities: two experiments that
-    /// used different orders could deadlock. Several names of one machine share a lock.
+    /// Acquires the locks of all machines in the order of their identities, because two experiments
+    /// that use different orders could deadlock. Several names of one machine share a lock.
     ///
     /// # Errors
     /// Fails if a machine cannot be reached or the user interrupts.
@@ -83,7 +85,7 @@ pub(super) fn job_name(session: &str) -> String {
 /// Waits until a scheduler allocates machines for all roles at once.
 ///
 /// # Errors
-/// Fails if it rejects the request or the user interrupts.
+/// Fails if the scheduler rejects the request or the user interrupts.
 pub(super) fn acquire_allocation(
     engine: &mut FleetEngine,
     name: &str,
@@ -109,7 +111,7 @@ pub(super) fn acquire_allocation(
 /// Reacquires the machines of an interrupted session.
 ///
 /// # Errors
-/// Fails if they are unavailable or the user interrupts.
+/// Fails if the machines are unavailable or the user interrupts.
 pub fn reacquire_machines(
     placement: &mut MachinePlacement,
     listener: &mut EventListener<'_>,
@@ -118,7 +120,8 @@ pub fn reacquire_machines(
     let mut engine = FleetEngine::from_file(&file);
     let mut lease = None;
     if let Some(earlier) = &placement.allocation {
-        // Waiting for machines that a leftover job holds would never end.
+        // If a job of the earlier process still held the machines, waiting for them would never
+        // end.
         engine.release_allocation(earlier)?;
         lease = acquire_allocation(
             &mut engine,
@@ -135,7 +138,7 @@ pub fn reacquire_machines(
     MachineLease::acquire(&mut engine, placement, lease, listener)
 }
 
-/// Components that request the machines of an earlier allocation.
+/// Returns components that request the machines of an earlier allocation.
 fn same_machines(earlier: &MachineAllocation) -> Vec<LeaseComponent> {
     let mut components: Vec<LeaseComponent> = Vec::new();
     for (name, component) in &earlier.components {

@@ -1,8 +1,9 @@
-//! Experiments whose roles run on different machines: selects the machines and sends each the
-//! necessary files.
+//! Prepares experiments whose roles run on different machines: selects the machines and sends the
+//! necessary files to each.
 //!
-//! The machines are selected once, all or none, and keep their roles for all runs. [`perform_run`]
-//! is one run, seen from here; [`worker`] is the remote side. Start at [`prepare_machines`].
+//! The machines are selected once, either for all roles or for none, and keep their roles in all
+//! runs. [`perform_run`] controls one run from this machine, and [`worker`] executes a role on
+//! another machine. Start at [`prepare_machines`].
 
 mod assign;
 mod connection;
@@ -38,7 +39,7 @@ const FILES_PATH: &str = "files/0";
 /// dropped.
 ///
 /// # Errors
-/// Fails if a role gets no machine, or if the files cannot be sent to one.
+/// Fails if a role gets no machine, or if the files cannot be sent to a machine.
 pub fn prepare_machines(
     role_placement: &RolePlacement,
     root: &Path,
@@ -94,7 +95,8 @@ pub fn prepare_machines(
     Ok((placement, machine_lease))
 }
 
-/// Sends files of an interrupted session to its machines again if they have been removed since.
+/// If the files of an interrupted session have been removed from some of its machines, sends the
+/// files to these machines again.
 fn resend_missing(
     engine: &mut FleetEngine,
     placement: &mut MachinePlacement,
@@ -223,8 +225,8 @@ fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Resu
     }
 }
 
-/// Address at which other machines reach a machine: the one in the fleet file, or else the one at
-/// which we reach it.
+/// Returns the address at which other machines reach a machine: the address in the fleet file, or
+/// else the address at which this process reaches the machine.
 fn machine_address(file: &FleetFile, name: &str, reached_at: Option<IpAddr>) -> Result<IpAddr> {
     let entry = file.machines.iter().find(|entry| entry.name == name);
     let configured = entry.and_then(|entry| entry.address);

@@ -1,5 +1,5 @@
-//! Rewrites paths in a role's assignment for its machine, where the folder of the definition file
-//! lies elsewhere.
+//! Rewrites the paths in a role's assignment for the machine of the role, because the folder of the
+//! definition file lies elsewhere on that machine.
 
 use speedwell_model::assignment::{BackingService, ProofSource, RunAssignment, TargetProgram};
 use std::path::{Path, PathBuf};

@@ -28,10 +28,11 @@ use std::time::{Duration, Instant};
 
 /// Poll interval for reasons to end a load.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// A failure may be noticed this long before the end of the service that caused it.
+/// How long to wait, after the target has failed, for the end of a service that may have caused the
+/// failure.
 const SERVICE_END_DELAY: Duration = Duration::from_millis(300);
 
-/// Performs a run, on this machine or on those where its roles are placed.
+/// Performs a run on this machine, or on the machines where its roles are placed.
 pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
     let Some(placement) = &assignment.placement else {
         return experiment::perform_run(assignment, seed);
@@ -88,7 +89,7 @@ fn run_placed(
 }
 
 /// Starts services, reports their addresses through `ready`, and keeps them alive until this
-/// process is interrupted or one is lost. Returns notes and any failure.
+/// process is interrupted or a service is lost. Returns notes and any failure.
 pub fn keep_services(
     keeping: &ScopedServices,
     ready: &mut dyn FnMut(&[PlaceholderValue]),
@@ -102,7 +103,7 @@ pub fn keep_services(
     report.performed
 }
 
-/// Like [`keep_services`], on the machines where the services are placed.
+/// Does the same as [`keep_services`], on the machines where the services are placed.
 fn keep_placed_services(
     keeping: &ScopedServices,
     placement: &MachinePlacement,
@@ -131,8 +132,8 @@ fn keep_placed_services(
     result.and(end_result)
 }
 
-/// Placeholders known before anything starts: the target's host, and services that outlive the
-/// target.
+/// Placeholders known before anything starts: the target's host, and the addresses of services that
+/// outlive the target.
 fn initial_placeholders(
     placement: &MachinePlacement,
     kept: &[PlaceholderValue],
@@ -143,8 +144,8 @@ fn initial_placeholders(
     placeholders
 }
 
-/// Starts services one after the other, each on its machine, since later ones may need earlier
-/// ones. Adds their addresses to `placeholders`.
+/// Starts services one after the other, each on its machine, because a service may need the
+/// services before it. Adds their addresses to `placeholders`.
 fn start_services(
     engine: &mut FleetEngine,
     placement: &MachinePlacement,
@@ -193,8 +194,8 @@ fn end_all(services: Vec<RoleConnection>, report: &mut RunReport) -> StageResult
     result
 }
 
-/// The service whose loss made the target fail. Its end may be noticed a little later than the
-/// failure.
+/// Returns the failure of the service whose loss made the target fail, if there is such a service.
+/// The end of the service may be noticed a little later than the failure of the target.
 fn find_lost_service(services: &[RoleConnection]) -> Option<StageFailure> {
     let begin = Instant::now();
     loop {
@@ -296,7 +297,8 @@ impl PlacedRun<'_> {
         names.join(", ")
     }
 
-    /// Sends a load from its machines. It ends early if the target or a service is lost.
+    /// Sends a load from the machines that have the role `load`. The load ends early if the target
+    /// or a service is lost.
     fn send_load(
         &self,
         load_request: &RequestedLoad,

@@ -1,9 +1,10 @@
-//! Runs one role of an experiment on this machine: the target or a service. Everything it starts
-//! ends with its connection.
+//! Runs one role of an experiment on this machine: the target or a service. Everything that the
+//! role starts ends when its connection ends.
 //!
-//! Messages are lines of JSON: first a [`WorkerRequest`], then [`WorkerEvent`] in reply, and a
-//! [`LoadReply`] to each load requested. The target's role covers the whole life of a server
-//! (`runner/experiment`) except for its loads, which other workers send. Start at [`perform_role`].
+//! The coordinating process sends one [`WorkerRequest`] on stdin, and the role answers with
+//! [`WorkerEvent`]s on stdout. The coordinator answers each [`WorkerEvent::Load`] with a
+//! [`LoadReply`]. Every message is a line of JSON. The role of the target starts, checks and stops
+//! the server (`runner/experiment`), but other workers send the loads. Start at [`perform_role`].
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
@@ -30,11 +31,11 @@ use std::time::{Duration, Instant};
 /// Subcommand of [`process::WORKER_COMMAND`] that runs [`perform_role`].
 pub const ROLE_SUBCOMMAND: &str = "role";
 
-/// Poll interval while something may happen.
+/// Poll interval of a role that runs the target or a service.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Poll interval while only a lock is held or awaited.
+/// Poll interval of the role that only holds the lock of the machine or waits for it.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Shorter waits are not reported.
+/// The shortest wait for the lock that is reported to the coordinator.
 const MIN_REPORTED_WAIT: Duration = Duration::from_secs(2);
 /// How long to wait for an exclusive measurement on the machine to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,7 +45,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) enum WorkerRequest {
     /// Report identity and environment.
     Probe,
-    /// Hold the lock of this machine, where this is the fleet folder.
+    /// Hold the lock of this machine, whose fleet folder is at this path.
     Lock(PathBuf),
     /// Start a service.
     RunService(Box<ServiceRequest>),
@@ -59,7 +60,7 @@ pub(super) struct ServiceRequest {
     /// Address at which other machines reach this one.
     pub address: IpAddr,
     pub ports: Option<(u16, u16)>,
-    /// The fleet folder here.
+    /// The fleet folder on this machine.
     pub folder: PathBuf,
 }
 
@@ -70,7 +71,7 @@ pub(super) struct TargetRequest {
     pub seed: u64,
     /// Address at which other machines reach this one.
     pub address: IpAddr,
-    /// The fleet folder here.
+    /// The fleet folder on this machine.
     pub folder: PathBuf,
 }
 
@@ -81,7 +82,7 @@ pub(super) enum WorkerEvent {
     Hello(Box<ProbeReport>),
     /// The machine's lock is held, shared with other experiments.
     Locked,
-    /// Someone measures exclusively on the machine; describes the holder of the lock.
+    /// An exclusive measurement is running on the machine; the string describes the lock's holder.
     Queued(String),
     /// The service is ready at this port.
     Ready(u16),
@@ -112,7 +113,7 @@ pub(super) struct RoleOutcome {
 pub(super) struct ProbeReport {
     pub identity: MachineIdentity,
     pub environment: Environment,
-    /// This end's address of the connection, if it is an ssh connection.
+    /// The address of this end of the connection, if it is an ssh connection.
     pub reached_at: Option<IpAddr>,
 }
 
@@ -238,7 +239,7 @@ fn run_target_request(
     run_target(&request.assignment, &site, request.seed, report)
 }
 
-/// Waits until nothing measures exclusively on this machine.
+/// Waits until no exclusive measurement is running on this machine.
 fn share_lock(folder: &Path) -> StageResult<MachineLock> {
     let lock_failure = |reason: String| stage_failure(RunStage::Start, reason);
     let begin = Instant::now();
@@ -286,7 +287,7 @@ fn receive_replies() -> Receiver<LoadReply> {
     replies
 }
 
-/// Delegates loads to the sender of the request.
+/// Asks the coordinator to have every load sent by other workers, and waits for the reply.
 struct DelegatedLoads(Mutex<Receiver<LoadReply>>);
 
 impl LoadSender for DelegatedLoads {

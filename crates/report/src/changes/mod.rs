@@ -1,6 +1,6 @@
-//! The report of `history changes`: what changed along a line of revisions.
+//! Builds the report of `history changes`: what changed along a line of revisions.
 //!
-//! Decides on columns; the wording for a change is in `changes/text.rs`. Start at
+//! This module decides on columns; `changes/text.rs` decides how a change is worded. Start at
 //! [`report_changes`].
 
 pub(crate) mod text;
@@ -24,10 +24,11 @@ use speedwell_model::{
 /// The machine-readable name of the tables.
 const CHANGES_TABLE: &str = "changes";
 
-/// Markdown collapses longer tables of changes.
+/// Maximum number of changes in a table that is not collapsed in Markdown.
 const MAX_UNFOLDED_CHANGES: usize = 20;
 
-/// Reports the changes that pass `is_shown`: established ones first, each kind in line order.
+/// Reports the changes that pass `is_shown`: first the established changes, then the suspected
+/// ones, each in the order of the line.
 pub fn report_changes(
     history: &ProjectHistory,
     is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
@@ -39,7 +40,7 @@ pub fn report_changes(
         (lines.into_iter()).partition(|line| line.change.state == ChangeState::Suspected);
     let open = OpenChanges::count_open(known.iter().chain(&suspected));
     document.push(ReportBlock::Headline(open.sentence(history)));
-    // Emit the table even if empty, so that programs find it.
+    // Without any change, the table is added nevertheless, so that programs find it.
     if !known.is_empty() || suspected.is_empty() {
         document.push(changes_block(&known, output));
     }
@@ -73,7 +74,7 @@ pub fn sort_keys() -> Vec<&'static str> {
     change_columns().sort_keys()
 }
 
-/// The changes of one series, for its trend report.
+/// Builds the table of the changes of one series, for the report of its trend.
 pub(crate) fn changes_table(series: &SeriesTrend, history: &ProjectHistory) -> Option<ReportTable> {
     let lines = series_changes(series, history);
     (!lines.is_empty()).then(|| change_columns().build_table(CHANGES_TABLE, &shown_changes(&lines)))
@@ -114,7 +115,8 @@ impl OpenChanges {
         open
     }
 
-    /// Summarizes a history: the number of open changes or, without any, the smallest change that would have been found.
+    /// Summarizes a history: the number of open changes or, if there is none, the smallest change
+    /// that the search would have found.
     pub fn sentence(&self, history: &ProjectHistory) -> String {
         let searched = history
             .series
@@ -164,8 +166,8 @@ fn history_lines<'a>(
     lines
 }
 
-/// The table of these changes. Markdown is usually embedded in comments and summaries, so a long
-/// table is collapsed there.
+/// Builds the table of these changes. In Markdown, a long table is collapsed, because Markdown is
+/// usually embedded in comments and summaries.
 fn changes_block(lines: &[SeriesChange<'_>], output: &OutputOptions) -> ReportBlock {
     let table =
         ReportBlock::Table(change_columns().build_table(CHANGES_TABLE, &shown_changes(lines)));
@@ -247,7 +249,8 @@ fn add_state(columns: &mut ColumnSet<ShownChange>) {
     columns.add_value("note", |line| line.note.clone());
 }
 
-/// The smallest detectable change of the search: without it, "no change" would claim too much.
+/// Says how large a change must be for the search to find it. Without this, "no change" would claim
+/// too much.
 fn detectable_change(history: &ProjectHistory) -> Option<String> {
     let ratios: Vec<f64> = history
         .series
@@ -331,8 +334,8 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     notes
 }
 
-/// Series that may be continuations of each other: the metric is measured differently now, or the
-/// case was renamed.
+/// Notes on pairs of series. In each pair, one series may continue the other: either the metric is
+/// now measured differently, or the case was renamed.
 fn split_series_notes(history: &ProjectHistory) -> Vec<String> {
     let mut notes = Vec::new();
     for [old, new] in history.changed_metrics() {
@@ -354,7 +357,7 @@ fn split_series_notes(history: &ProjectHistory) -> Vec<String> {
     notes
 }
 
-/// `in 'ns' (less is better)`.
+/// Describes unit and direction of a metric: `in 'ns' (less is better)`.
 fn metric_phrase(metric: &Metric) -> String {
     let better = match metric.better {
         MetricDirection::Higher => "more is better",
@@ -367,7 +370,7 @@ fn metric_phrase(metric: &Metric) -> String {
     }
 }
 
-/// The change that nearly all cases share, and what to do about it.
+/// A note on a change that nearly all cases share, with advice on what to do.
 fn common_change_note(common: &CommonChange<'_>) -> String {
     let [smallest, largest] = common.ratios.map(|ratio| match ratio {
         f64::INFINITY => "from 0".to_owned(),

@@ -1,4 +1,4 @@
-//! The wording for a change in tables, charts and sentences.
+//! Puts a change into words, for tables, charts and sentences.
 //!
 //! Start at [`series_changes`]; table columns are in `changes/mod.rs`.
 
@@ -50,7 +50,8 @@ pub(crate) fn series_changes<'a>(
         .collect()
 }
 
-/// Formats both levels of a change from zero; "from 0" if the levels are unknown.
+/// Formats both levels of a change from zero, or "from 0" if the levels are unknown. `None` for any
+/// other change.
 fn from_zero(series: &SeriesTrend, change: &RecordedChange) -> Option<String> {
     let format_sides = |sides: [IntervalEstimate; 2]| {
         let formatted = sides.map(|side| format_figure(&side, &series.key.metric));
@@ -139,12 +140,13 @@ impl SeriesChange<'_> {
 }
 
 impl ShownChange {
-    /// `~+4.8 %`, with its interval `~+4.8 % [+4.1, +5.5]`; `0 -> 1`.
+    /// The size of the change: `~+4.8 %`, or `~+4.8 % [+4.1, +5.5]` if `with_interval`; `0 -> 1`
+    /// for a change from zero.
     pub fn size_text(&self, with_interval: bool) -> String {
         if let Some(sides) = &self.from_zero {
             return sides.clone();
         }
-        // A change point found by search overestimates its change.
+        // A change that a search found looks larger than it is.
         let approximation_mark = match self.state {
             ChangeState::Confirmed => "",
             _ => "~",
@@ -178,6 +180,7 @@ impl ShownChange {
         }
     }
 
+    /// Describes the change, as in
     /// `7: worse ~+4.8 % [+4.1, +5.5] between 4a5b6c7 and 89abcde, found; kernel '6.1' became '6.8'`
     pub fn sentence(&self) -> String {
         let number = match self.number {
@@ -201,7 +204,7 @@ impl ShownChange {
     }
 }
 
-/// `kernel '6.1' became '6.2'`.
+/// Describes a difference, as in `kernel '6.1' became '6.2'`.
 pub(crate) fn cause_text(difference: &FactDifference) -> String {
     let FactDifference {
         name,

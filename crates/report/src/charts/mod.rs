@@ -1,4 +1,4 @@
-//! Decides which chart shows which findings; builds the charts as data for `speedwell_plot`.
+//! Decides which chart shows which findings, and builds the charts as data for `speedwell_plot`.
 //!
 //! | kind | shows |
 //! |---|---|
@@ -88,10 +88,11 @@ impl FromStr for ChartKind {
     }
 }
 
-/// Draws the charts of `findings`: the given `kind`, or the changes and then every run.
+/// Draws the charts of `findings` of the given `kind`. If `kind` is `None`, draws the changes, then
+/// every run.
 ///
 /// # Errors
-/// Fails if these findings have no chart of that kind.
+/// Fails if findings of this type have no chart of that kind.
 pub fn draw_findings(
     findings: &AnalysisFindings,
     kind: Option<ChartKind>,
@@ -128,7 +129,7 @@ pub fn draw_findings(
     Ok(charts)
 }
 
-/// The error for a trend chart of anything but a trend.
+/// The error if someone requests a trend chart for a report that does not cover revisions.
 pub fn not_a_trend() -> anyhow::Error {
     anyhow!(
         "a trend chart shows results over revisions\nhint: speedwell history trend -o trend.svg"
@@ -198,7 +199,7 @@ fn draw_forest(comparison: &CandidateComparison) -> ReportChart {
     }
 }
 
-/// The changes that count as none, in percent; `None` if that range is empty.
+/// The range of changes that count as the same, in percent; `None` if this range is empty.
 pub fn threshold_band(comparison: &CandidateComparison) -> Option<(f64, f64)> {
     let delta = comparison.delta * 100.0;
     (delta > 0.0).then_some((-delta, delta))

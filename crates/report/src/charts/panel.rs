@@ -1,5 +1,5 @@
-//! Shared parts of the charts of a metric: the cases of a panel with their names, the figures of
-//! both sides of a comparison, axes.
+//! Prepares what the charts of a metric share: the cases of a panel with their names, the figures
+//! of both sides of a comparison, and axes.
 
 use crate::case_labels::{CaseLabels, LabelLine};
 use crate::figure::{better_direction, name_in_unit};
@@ -11,8 +11,8 @@ use speedwell_plot::ChartAxis;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum ratio of values on a linear axis. If it is exceeded, the axis becomes logarithmic,
-/// because a linear one would hide the small values.
+/// Maximum ratio of values on a linear axis. At a larger ratio, the axis is logarithmic, because a
+/// linear one would hide the small values.
 const MAX_LINEAR_RATIO: f64 = 50.0;
 
 /// The contents of one chart of a metric.
@@ -86,13 +86,14 @@ fn metric_panel<'a>(
     }
 }
 
-/// The figures of both sides of each comparison, by metric, case and variant. A picture of medians
-/// over all runs could contradict the change shown with it.
+/// The figures of both sides of each comparison, by metric, case and variant. Charts show these
+/// figures, because medians over all runs could contradict the change that is shown next to them.
 #[derive(Debug, Default)]
 pub struct ComparedSides(HashMap<(String, String, String), IntervalEstimate>);
 
 impl ComparedSides {
-    /// Collects the sides of `comparisons`; where a variant is in several, the first one wins.
+    /// Collects the sides of `comparisons`. If a variant is in several comparisons, its figures
+    /// come from the first of them.
     pub fn new(comparisons: &[CandidateComparison]) -> ComparedSides {
         let mut sides = HashMap::new();
         for comparison in comparisons {
@@ -126,8 +127,9 @@ impl ComparedSides {
         self.0.is_empty()
     }
 
-    /// The figure of one side: that of its row, with the interval of its change. The baseline, to
-    /// which the change is relative, has no interval.
+    /// The figure of one side, taken from its row of the comparison. For a candidate, the interval
+    /// is derived from the interval of the change. A baseline has no interval, since the change is
+    /// relative to the baseline.
     pub fn side_estimate(&self, summary: &CaseSummary) -> Option<IntervalEstimate> {
         let key = (
             summary.metric.name.clone(),
@@ -204,7 +206,7 @@ pub fn metric_axis(
     }
 }
 
-/// A line or a cloud of points; its color follows from its position.
+/// A line or a cloud of points. Its color follows from its position among the series of the chart.
 pub fn point_series(
     name: impl Into<String>,
     points: impl IntoIterator<Item = plot::ChartPoint>,

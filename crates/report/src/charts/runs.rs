@@ -12,8 +12,8 @@ use speedwell_analysis::{AnalysisFindings, CaseSummary};
 use speedwell_model::{Metric, RunValue};
 use speedwell_plot as plot;
 
-/// One box chart per metric. The cases of a comparison may differ by orders of magnitude, so they
-/// are drawn relative to their baseline, which keeps the boxes readable.
+/// One box chart per metric. The cases of a comparison may differ by orders of magnitude, so each
+/// case is drawn relative to its baseline, which keeps the boxes readable.
 pub fn draw_boxes(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let compared = ComparedSides::new(&findings.comparisons);
     let baseline = findings.comparisons.first().map(|first| &first.baseline);
@@ -148,8 +148,8 @@ fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
     )
 }
 
-/// Histograms of the values: a panel per case, and a sheet of each metric for every
-/// [`MAX_PANELS_PER_SHEET`] cases.
+/// Draws histograms of the values. Each case has a panel, and each sheet shows up to
+/// [`MAX_PANELS_PER_SHEET`] cases of one metric.
 pub fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let draw = |panel: &MetricPanel<'_>| {
         let series = |name: &str, summary: Option<&&CaseSummary>| plot::HistogramSeries {
@@ -173,7 +173,8 @@ pub fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> V
         .collect()
 }
 
-/// Values in execution order, which shows drift: a panel per case, as in [`draw_histograms`].
+/// Draws values in the order of execution, which shows drift. Panels and sheets are arranged as in
+/// [`draw_histograms`].
 pub fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let draw = |panel: &MetricPanel<'_>| {
         let point = |run: &speedwell_model::RunValue| {
@@ -237,7 +238,8 @@ fn draw_sheets<M: Fn(&CaseCategory<'_>) -> plot::GridMarks>(
 }
 
 impl<M: Fn(&CaseCategory<'_>) -> plot::GridMarks> ChartSheets<'_, M> {
-    /// A single case gets the whole sheet.
+    /// Draws one sheet. If it shows a single case, that case gets the whole sheet instead of a
+    /// panel.
     fn draw_sheet(&self, cases: &[CaseCategory<'_>], title: &str) -> plot::AnyChart {
         let (title, x, y) = (title.to_owned(), self.x.clone(), self.y.clone());
         if let [only] = cases {
@@ -284,7 +286,8 @@ impl<M: Fn(&CaseCategory<'_>) -> plot::GridMarks> ChartSheets<'_, M> {
     }
 }
 
-/// An axis that suits each case: a large distance between cases does not make it logarithmic.
+/// An axis that suits all cases. It is logarithmic if the values of some case require that, but not
+/// because the cases are far from each other.
 fn common_axis(panel: &MetricPanel<'_>) -> plot::ChartAxis {
     let values = |category: &CaseCategory<'_>| {
         let summaries = category.variants.iter();
@@ -300,8 +303,8 @@ fn common_axis(panel: &MetricPanel<'_>) -> plot::ChartAxis {
     logarithmic.unwrap_or_else(|| panel.value_axis(std::iter::empty()))
 }
 
-/// A series per variant of the metric, in the same position in every case, so that it looks the
-/// same in all panels.
+/// Creates a series for each variant of the metric. A variant has the same position in every case,
+/// so that it looks the same in all panels.
 fn series_by_variant<S>(
     panel: &MetricPanel<'_>,
     category: &CaseCategory<'_>,
@@ -331,12 +334,13 @@ pub struct VariantLane<'a> {
     pub variant: &'a str,
     /// Its runs, in order of execution.
     pub runs: &'a [RunValue],
-    /// The figure that is compared, or the median: determines the line and the unit.
+    /// The figure that is compared or, without a comparison, the median. A line is drawn at this
+    /// value, and the unit is chosen to suit it.
     pub center: f64,
 }
 
-/// Every run of a case. If `is_apart`, the lanes were measured in different sessions: they have no
-/// common order and are drawn one after the other.
+/// Draws every run of a case. `is_apart` means that the lanes were measured in different sessions.
+/// Such lanes have no common order, and are drawn one after the other.
 pub fn draw_every_run(
     metric: &Metric,
     lanes: &[VariantLane<'_>],
@@ -382,7 +386,8 @@ pub fn draw_every_run(
     )
 }
 
-/// Positions on the bottom axis, by lane and run; and the ends of the blocks.
+/// Positions on the bottom axis, by lane and run; and the borders between blocks, or between lanes
+/// that are drawn one after the other.
 type LanePositions = (Vec<Vec<usize>>, Vec<f64>);
 
 fn common_positions(lanes: &[VariantLane<'_>]) -> LanePositions {

@@ -18,7 +18,7 @@ struct StudyDrawing<'a> {
     lines: Vec<&'a str>,
 }
 
-/// Points with their intervals, joined.
+/// Draws points with their intervals, joined by lines.
 pub fn draw_line(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) -> ReportChart {
     let drawing = StudyDrawing::new(study, unit);
     build_chart(&drawing, |title, subtitle| {
@@ -34,7 +34,7 @@ pub fn draw_line(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) ->
     })
 }
 
-/// Points only.
+/// Draws points with their intervals, without lines.
 pub fn draw_scatter(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) -> ReportChart {
     let drawing = StudyDrawing::new(study, unit);
     build_chart(&drawing, |title, subtitle| {
@@ -48,7 +48,7 @@ pub fn draw_scatter(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool)
     })
 }
 
-/// A group of bars per x value.
+/// Draws a group of bars for each x value.
 pub fn draw_bar(study: &ParameterStudy, unit: Option<UnitChoice>) -> ReportChart {
     let drawing = StudyDrawing::new(study, unit);
     let bar = |point: &StudyPoint| plot::ChartBar {

@@ -1,6 +1,6 @@
-//! Draws trend charts: the points of a series, its levels, its changes, and what else changed.
+//! Draws trend charts: the points of a series, its levels, its changes, and notes on other events.
 //!
-//! Decides on the positions of revisions on the axis; `changes` decides on the wording.
+//! This module decides where revisions are on the axis; `changes` decides on the wording.
 
 use super::{panel, verdict_mark};
 use crate::changes::text::{SeriesChange, cause_text, series_changes, series_title};
@@ -24,7 +24,7 @@ pub enum TrendXAxis {
     Time,
 }
 
-/// Maximum number of marks, so that they stay distinguishable and fast to draw; if there are more
+/// Maximum number of marks: more are hard to distinguish and slow to draw. If there are more
 /// points, a mark covers several.
 const MAX_MARKS: usize = 1_000;
 
@@ -54,7 +54,8 @@ struct TrendDrawing<'a> {
     history: &'a ProjectHistory,
     axis: TrendXAxis,
     scale: FigureScale,
-    /// Axis coordinate of each position that has a point or a note.
+    /// The coordinate on the bottom axis for each position in the history that has a point or a
+    /// note.
     coordinates: BTreeMap<u32, f64>,
     /// Machine numbers in order of first appearance.
     machines: Vec<u32>,
@@ -240,7 +241,8 @@ impl<'a> TrendDrawing<'a> {
         self.machines.iter().position(|other| *other == number)
     }
 
-    /// A level within the range of its points; one per machine if several machines measured it.
+    /// Draws a level from its first point to its last. If several machines have values for the
+    /// level, each gets a line of its own.
     fn draw_levels(&self, level: &SeriesLevel) -> Vec<plot::TrendLevel> {
         let level_segment = |machine: Option<u32>, value: &IntervalEstimate| {
             let is_measured_on =
@@ -298,7 +300,7 @@ impl<'a> TrendDrawing<'a> {
         })
     }
 
-    /// Release names, annotations, and changes outside the code.
+    /// Draws notes: release names, annotations, and changes outside the code.
     fn draw_notes(&self) -> Vec<plot::TrendNote> {
         let trend = &self.series.trend;
         let mut notes = Vec::new();
@@ -331,7 +333,7 @@ impl<'a> TrendDrawing<'a> {
                 ),
             }));
         }
-        // One label serves several machines with the same change.
+        // If several machines changed in the same way, only the first note has a label.
         let mut descriptions: Vec<String> = Vec::new();
         for (&index, differences) in &self.series.environment_changes {
             let causes: Vec<String> = differences.iter().map(cause_text).collect();
@@ -361,7 +363,7 @@ impl<'a> TrendDrawing<'a> {
         notes
     }
 
-    /// A coordinate just before a point.
+    /// A coordinate between a point and the position before it.
     fn place_before(&self, index: usize) -> Option<f64> {
         let position = self.series.trend.points[index].position;
         let coordinate = *self.coordinates.get(&position)?;
@@ -377,13 +379,14 @@ fn exclusion_reason(point: &TrendPoint) -> &'static str {
     match point.point.is_dirty {
         _ if point.is_searched() => "",
         true => "uncommitted changes",
-        // Someone chose to repeat it because of its value, so it is a selected sample.
+        // Someone chose to measure this revision again because of its value, so the new value is
+        // not a random sample.
         false => "measured again",
     }
 }
 
-/// The positions of everything in the chart, with their times, in history order. Revisions without a
-/// point are included if they lie between points.
+/// The positions of everything in the chart, with their times, in history order. A revision without
+/// a point is included if it lies between points, or if it belongs to a session.
 fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u32, Option<i64>> {
     let points = series.trend.points.iter();
     let time = |point: &TrendPoint| point.revision.committed_unix_ms.or(Some(point.at_unix_ms));
@@ -410,7 +413,7 @@ fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u
 }
 
 /// The coordinates of all positions. On a time axis, a revision is never placed before its
-/// predecessor in the history, whatever its date.
+/// predecessor in the history, even if its date is earlier.
 fn axis_coordinates(
     positions: &BTreeMap<u32, Option<i64>>,
     axis: TrendXAxis,
@@ -433,7 +436,8 @@ fn axis_coordinates(
         .collect()
 }
 
-/// A short form of the changes, without the common prefix of both sides.
+/// Summarizes the differences between two environments. For a single difference, both values are
+/// given, without the words at their beginning that are the same.
 fn short_cause(differences: &[FactDifference]) -> String {
     match differences {
         [] => String::new(),

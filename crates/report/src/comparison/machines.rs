@@ -1,9 +1,10 @@
-//! Reports cases that were measured on several machines: on which machine, how much the machines
-//! differ, and what to expect of other machines like them. Start at [`withdrawal_remark`],
-//! [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes the findings.
+//! Reports on cases that were measured on several machines: which machine measured a case, how much
+//! the machines differ, and what to expect of other machines like them. Start at
+//! [`withdrawal_remark`], [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes
+//! the findings.
 //!
-//! This file and `rows.rs` use each other on purpose: `rows.rs` adds these columns to its table,
-//! and they read its lines.
+//! This file and `rows.rs` use each other on purpose: `rows.rs` adds the columns of this file to
+//! its table, and these columns read the lines of that table.
 
 use super::rows::VerdictLine;
 use crate::charts::{forest_row, threshold_band};
@@ -32,7 +33,7 @@ pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
     ))
 }
 
-/// `-4.1 % on lab-3 … +1.2 % on lab-7`
+/// Formats the range of the changes, as in `-4.1 % on lab-3 … +1.2 % on lab-7`.
 fn range_text(by_machine: &AcrossMachines) -> Option<String> {
     let [low, high] = by_machine.extreme_machines()?.map(|machine| {
         let value = machine
@@ -152,7 +153,8 @@ fn machines_data(by_machine: &AcrossMachines) -> Value {
     })
 }
 
-/// What to expect of other machines: for one case the expectation, for many cases a pointer to it.
+/// Notes on what to expect of other machines. For a single case they state the expected change; for
+/// several cases they say where to find it.
 pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
     let rows = || {
         comparison
@@ -194,8 +196,8 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
     }
 }
 
-/// `On other machines like these 4 (EPYC, ...): change +3.1 % [+1.2, +5.0] (95 % interval over
-/// machines); 9 more would halve the interval.`
+/// Says what to expect of other machines, as in `On other machines like these 4 (EPYC, ...): change
+/// +3.1 % [+1.2, +5.0] (95 % interval over machines); 9 more would halve the interval.`
 fn expectation_note(population: &MachinePopulation, comparison: &CandidateComparison) -> String {
     format!(
         "On other machines like these {} ({}): change {} ({} interval over machines); {} more would halve the interval.",
@@ -207,8 +209,8 @@ fn expectation_note(population: &MachinePopulation, comparison: &CandidateCompar
     )
 }
 
-/// The change on each machine, on all of them, and on others like them; `None` for a case measured
-/// on one machine.
+/// Draws the change of a case on each machine, on all of these machines, and as expected on others
+/// like them. `None` if the case was measured on one machine.
 pub fn machines_forest(
     comparison: &CandidateComparison,
     row: &CaseComparison,
@@ -258,7 +260,7 @@ pub fn machines_forest(
     })
 }
 
-/// The mark that an interval justifies on its own.
+/// The mark for a change that has an interval but no verdict.
 fn interval_mark(change: &IntervalEstimate, better: MetricDirection) -> plot::VerdictMark {
     match (change.low > 0.0, change.high < 0.0, better) {
         (true, _, MetricDirection::Higher) | (_, true, MetricDirection::Lower) => {

@@ -1,9 +1,10 @@
-//! Reports a baseline against candidates: the answer in words, then its table.
+//! Reports comparisons of a baseline with candidates: for each, the answer in words, then a table.
 //!
-//! Decides which comparisons share a table. Usually a table shows one comparison, and its rows are
-//! the cases. Comparisons of a single case would need as many tables as there are metrics (a load
-//! test) or candidates (several one-liners); they become the rows of one table instead. Sentences
-//! are in `text.rs`, rows and columns in `rows.rs`.
+//! This module decides which comparisons share a table. Usually a table shows one comparison, and
+//! its rows are the cases. If all comparisons have the same single case, such tables would have one
+//! row each. Instead, the comparisons are then the rows of one table: a row for each metric (of a
+//! load test) or for each candidate (of several one-liners). Sentences are in `text.rs`, rows and
+//! columns in `rows.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
@@ -44,7 +45,7 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
         }
         for comparison in &section.comparisons {
             let subject = section.sentence_prefix(comparison);
-            // The sentence names the metric unless the subject does.
+            // The sentence names the metric, unless its subject already does.
             let change = match &*subject {
                 "" => &*comparison.metric.name,
                 _ => "change",
@@ -159,7 +160,7 @@ fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> Rep
 /// Comparisons that share a table; never empty.
 #[derive(Debug)]
 pub struct ComparisonSection<'a> {
-    /// What the rows are.
+    /// What a row stands for.
     pub rows: SectionRows,
     /// Its comparisons. All have the same baseline, unless the rows are pairs.
     pub comparisons: Vec<&'a CandidateComparison>,
@@ -267,7 +268,7 @@ impl<'a> ComparisonSection<'a> {
         }
     }
 
-    /// The heading of the names.
+    /// The heading of the column of names.
     pub fn names_header(&self) -> &'static str {
         match self.rows {
             SectionRows::Cases => "case",
@@ -277,7 +278,7 @@ impl<'a> ComparisonSection<'a> {
         }
     }
 
-    /// The heading of the baseline's figures.
+    /// The heading of the column of the baseline's figures.
     pub fn baseline_header(&self) -> &str {
         match self.rows {
             SectionRows::Pairs => "baseline",
@@ -285,7 +286,7 @@ impl<'a> ComparisonSection<'a> {
         }
     }
 
-    /// The heading of the candidates' figures.
+    /// The heading of the column of the candidates' figures.
     pub fn candidate_header(&self) -> &str {
         match self.rows {
             SectionRows::Candidates | SectionRows::Pairs => "candidate",
@@ -350,12 +351,12 @@ fn metric_name(comparison: &CandidateComparison) -> RowName {
     }
 }
 
-/// Maximum number of rows of a table without highlights.
+/// Maximum number of rows of a short table. No highlights are listed above such a table.
 const MAX_SHORT_TABLE: usize = 20;
 /// Maximum number of cases named per verdict.
 const MAX_NAMED_CHANGES: usize = 5;
 
-/// Up to five of the worst and five of the best cases; empty for a short table.
+/// Lists up to five of the worst and five of the best cases. Empty for a short table.
 pub fn highlight_blocks(comparison: &CandidateComparison) -> Vec<ReportBlock> {
     if comparison.rows.len() <= MAX_SHORT_TABLE {
         return Vec::new();

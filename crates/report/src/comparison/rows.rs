@@ -1,7 +1,8 @@
-//! Rows and columns of the verdict table, for people and for programs.
+//! Builds the rows and columns of the verdict table, for people and for programs.
 //!
-//! Preparing a row decides what concerns several of its cells at once: the common unit of both
-//! sides, the digits shown, the footnote marks. Start at [`prepare_lines`] and [`verdict_columns`].
+//! Start at [`prepare_lines`] and [`verdict_columns`]. The first decides what concerns several
+//! cells of a row at once: the common unit of both sides, the digits shown, the footnote marks. The
+//! second decides what each column shows.
 
 use super::machines;
 use crate::case_labels::add_case_columns;
@@ -145,15 +146,15 @@ pub fn prepare_lines<'a>(
     cases.into_iter().map(line).collect()
 }
 
-/// Minimum number of significant digits of a figure with a change: with fewer, dividing the printed
-/// figures would give a different change.
+/// Minimum number of significant digits of a figure that is printed next to a change. With fewer
+/// digits, dividing the printed figures would give a different change.
 const MIN_SIGNIFICANT_DIGITS: i32 = 3;
 /// Maximum ratio of two sides that are rounded to the same decimal place.
 const MAX_SIMILAR_RATIO: f64 = 10.0;
 
 /// The last decimal places of both sides. They follow from the interval of the change, so that the
-/// printed figures agree with the printed change: a side alone may be known less well than its
-/// ratio to the other.
+/// printed figures agree with the printed change. The spread of one side would not be suitable,
+/// because the figure of that side may be less certain than the ratio of both figures.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     let last_place = |(location, uncertainty): (f64, Uncertainty)| {
         let last_place = scale.rounding_place(location, uncertainty);
@@ -171,7 +172,8 @@ fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     }
 }
 
-/// Both sides with their uncertainty: from the interval of the change, or else from their own runs.
+/// Both sides with their uncertainty, which follows from the interval of the change. Without an
+/// interval, it follows from the runs of each side.
 fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     let half_width = row.change.and_then(|change| log_half_width(&change));
     [&row.baseline, &row.candidate].map(|side| {
@@ -183,7 +185,8 @@ fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     })
 }
 
-/// Half the width of a bounded interval on the log scale, as a share of either side's figure.
+/// Half the width of a bounded interval on the log scale, as a fraction of the figure of either
+/// side.
 fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
     let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
     (half > 0.0 && half.is_finite()).then_some(half)
@@ -222,8 +225,8 @@ fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
     indicative.into_iter().chain(by_machine).chain(other_notes)
 }
 
-/// Notes that hold for every row of a table with more than two rows: a mark on every row would
-/// carry no information.
+/// Notes that hold for every row of a table with several rows. They are not footnotes, because a
+/// mark on every row would carry no information.
 pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
     let Some(((_, first), others @ [_, ..])) = cases.split_first() else {
         return Vec::new();
@@ -360,7 +363,8 @@ fn add_evidence(columns: &mut ColumnSet<VerdictLine<'_>>) {
     );
 }
 
-/// The keys of both sides' medians of figures reported by the kernel.
+/// The figures that the kernel reports, each with the keys of the columns for the medians of both
+/// sides.
 const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ("baseline_steal", "candidate_steal", Recorded::Steal),
     (
@@ -412,8 +416,9 @@ const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ),
 ];
 
-/// Adds columns on disturbed runs: for people how often each side was disturbed, if that is
-/// frequent; for programs the kernel's figures for the runs.
+/// Adds columns on disturbed runs. People see which fraction of the runs of each side was
+/// disturbed, if it is large enough to matter. Programs get this fraction and the kernel's figures
+/// for all rows.
 pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
     let column = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
     columns.add_column(column.expendable(6), |line| {
@@ -459,7 +464,7 @@ fn add_spread(columns: &mut ColumnSet<VerdictLine<'_>>, baseline: &str, candidat
     );
 }
 
-/// The key of a machine-readable column, and its figure.
+/// The key of a machine-readable column, and the function that returns its figure.
 type ComparisonFigure = (&'static str, fn(&CaseComparison) -> Option<f64>);
 
 /// Machine-readable figures with all digits.

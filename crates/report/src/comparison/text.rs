@@ -1,5 +1,5 @@
-//! The answer of a comparison in words, and what readers need to judge it: units above the table,
-//! method and limits below.
+//! Puts the answer of a comparison into words. Also gives readers what they need to judge the
+//! answer: units above the table, method and limits below it.
 //!
 //! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
@@ -14,8 +14,9 @@ use speedwell_analysis::{
 };
 use speedwell_model::{Metric, StepFailure, Verdict};
 
-/// The answer of one comparison, in one or two sentences. `changed` names the subject of a single
-/// case's change; `ended_after` is the number of runs if measuring was cut short.
+/// The answer of one comparison, in one or two sentences. If there is a single case, `changed`
+/// names what changed, such as the metric. If measuring was cut short, `ended_after` is the number
+/// of runs until then.
 pub fn comparison_headline(
     comparison: &CandidateComparison,
     changed: &str,
@@ -201,7 +202,7 @@ fn equivalence_margin(comparison: &CandidateComparison) -> String {
     format_setting(comparison.delta)
 }
 
-/// `in 3 of 8 cases`, `in both cases`, `in all 8 cases`.
+/// Formats the number of affected cases: `in 3 of 8 cases`, `in both cases`, `in all 8 cases`.
 fn count_of_cases(number: usize, total: usize) -> String {
     match (number == total, total) {
         (true, 1) => "in 1 case".to_owned(),
@@ -236,9 +237,9 @@ pub fn comparison_caption(
     Some(parts.join(", ")).filter(|line| !line.is_empty())
 }
 
-/// The explanations below all tables, each given once: the method, and what the cases without an
-/// answer lack. Verbose output adds details that experts know, and that pages list among the
-/// measurement details.
+/// The explanations below all tables, without duplicates. They describe the method and, if cases
+/// have no answer, what is missing for one. Verbose output adds details that experts know already,
+/// and that pages list among the measurement details.
 pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosity) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons
@@ -361,8 +362,9 @@ fn format_range<T: PartialOrd + Copy>(
     })
 }
 
-/// The change that cases without a finding may hide, and what unclear ones need. The minimum
-/// detectable effect must accompany every answer that found nothing, including "same".
+/// Says how large a change may be hidden in cases without a finding, and how many runs unclear
+/// cases need. The minimum detectable effect must accompany every answer that found nothing,
+/// including "same".
 fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     let open: Vec<&CaseComparison> = rows

@@ -1,4 +1,4 @@
-//! The claims and gates of an experiment, with their outcomes.
+//! Reports the claims and gates of an experiment, with their outcomes.
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
@@ -10,7 +10,8 @@ use speedwell_analysis::experiment::{
     ClaimAnswer, ClaimComparison, ClaimFound, ExperimentFindings,
 };
 
-/// A table with a row per claim, and the figures of both sides for each of its comparisons.
+/// A table with a row per claim. Each row has the figures of both sides for every comparison of the
+/// claim.
 pub fn report_claims(found: &ExperimentFindings) -> Document {
     let mut document = Document::new("claims");
     if found.claims.is_empty() {
@@ -61,7 +62,7 @@ fn claim_rows(claim: &ClaimFound) -> Vec<ReportRow> {
         .collect()
 }
 
-/// A comparison with its figures.
+/// Describes one comparison of a claim, with its figures.
 fn comparison_remark(part: &ClaimComparison) -> String {
     let case_prefix = part
         .about

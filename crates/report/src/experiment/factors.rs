@@ -1,5 +1,5 @@
-//! The overview of an experiment: the grid of variants that differ in two factors, the combinations
-//! that failed, and the changes of a group as forest charts.
+//! Builds the overview of an experiment: the grid of variants that differ in two factors, the
+//! combinations that failed, and the changes of a group as forest charts.
 
 use crate::case_labels::distinct;
 use crate::charts::{ComparedSides, forest_row, label_cases, threshold_band};
@@ -17,7 +17,7 @@ use speedwell_plot as plot;
 use speedwell_suite::experiment::Experiment;
 use std::sync::Arc;
 
-/// The results of every combination of two factors in a case, by the headline metric.
+/// The results of every combination of two factors in one case, in the main metric of its group.
 struct FactorGrid<'a> {
     case: String,
     metric: &'a Metric,
@@ -34,7 +34,7 @@ struct GridCell<'a> {
     center: IntervalEstimate,
 }
 
-/// A table per case; empty unless all variants declare two factors.
+/// A table per case; empty unless all variants declare the same two factors.
 pub fn factor_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
     factor_grids(group, experiment)
         .iter()
@@ -280,8 +280,8 @@ fn failure_rows(failure: &StepFailure, times: usize) -> Vec<ReportRow> {
         .collect()
 }
 
-/// A forest chart per metric: every case of every pair; the band is the change of the control
-/// when it is compared with itself.
+/// Draws a forest chart per metric, with a row for every case of every pair of variants. The shaded
+/// band shows by how much the control changed when compared with itself.
 pub fn metric_forests(group: &GroupFindings) -> Vec<ReportChart> {
     group
         .metrics

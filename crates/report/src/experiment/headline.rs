@@ -1,4 +1,5 @@
-//! The answer of an experiment in sentences: the results of the comparisons and of the control.
+//! Puts the answer of an experiment into words: sentences on the results of the comparisons, and on
+//! the result of the control, which is a variant compared with itself.
 
 use crate::document::ReportBlock;
 use crate::figure::{
@@ -37,7 +38,7 @@ pub fn answer_blocks(found: &ExperimentFindings, experiment: &Experiment) -> Vec
     blocks
 }
 
-/// Names of variants in the answers: with the label at the first mention.
+/// Names variants in the answers. The first mention of a variant includes its label.
 struct VariantNames<'a> {
     experiment: &'a Experiment,
     named: Vec<String>,
@@ -97,8 +98,8 @@ fn verdict_summary(comparison: &CandidateComparison) -> String {
     }
 }
 
-/// What instruction counts show where the metric leaves cases unclear: on a busy machine they are
-/// often decisive when times are not.
+/// Says what instruction counts show about cases that the metric leaves unclear. On a busy machine,
+/// counts are often decisive when times are not.
 fn instructions_note(group: &GroupFindings, comparison: &CandidateComparison) -> Option<String> {
     let instructions = group
         .metrics
@@ -209,7 +210,7 @@ fn format_factor(change: f64) -> String {
     format_number(factor, decimal_place(factor, Uncertainty::Unknown).max(1))
 }
 
-/// Whether this is the comparison of the control with itself.
+/// Whether this comparison is the control, which compares a variant with itself.
 pub fn is_control(comparison: &CandidateComparison) -> bool {
     is_repetition(&comparison.candidate)
 }
@@ -226,7 +227,7 @@ pub fn variant_label(experiment: &Experiment, name: &str) -> String {
     }
 }
 
-/// How large differences get without a cause, according to the control.
+/// A note on how large differences get without a cause, according to the control.
 fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<String> {
     let floor = metric.floor?;
     let control = metric

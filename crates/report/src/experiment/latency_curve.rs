@@ -1,4 +1,5 @@
-//! Charts and tables of the share of requests served within a time, per case or per variant.
+//! Draws charts and builds tables that show what percentage of the requests was served within a
+//! given time, per case or per variant.
 
 use crate::document::ReportChart;
 use crate::experiment::headline::variant_label;
@@ -14,16 +15,16 @@ use std::sync::Arc;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// The chart ends at the first of these percentages up to which the slowest requests do not
-/// dominate it: on a linear axis, a starved 1 % would flatten everything else. The subtitle gives
-/// the time of the slowest request.
+/// Percentages at which a chart may end. The chart ends at the first of these percentages at which
+/// the slowest requests shown do not dominate it: on a linear axis, 1 % of very slow requests would
+/// flatten everything else. The subtitle gives the time of the slowest request.
 const END_PERCENTAGES: [u32; 4] = [98, 97, 95, 90];
 
 /// A time above this multiple of the time at 90 % dominates the chart.
 const MAX_TIME_RATIO: f64 = 4.0;
 
-/// Maximum number of lines with the spread of their runs: with more, the spreads would hide the
-/// lines.
+/// Maximum number of lines for which the spread of the runs is drawn, too. With more lines, the
+/// spreads would hide the lines.
 const MAX_LINES_WITH_RUNS: usize = 2;
 
 /// The curves of one picture.
@@ -37,8 +38,8 @@ struct ServedPicture<'a> {
     colours: Vec<Option<plot::RgbColor>>,
 }
 
-/// Draws the percentage of requests served against time: a chart per case, and per stage if the
-/// file lists stages.
+/// Draws the percentage of requests served against time. There is a chart per case, or per variant
+/// if `series` says so. If the file lists stages, each stage has its own version of each chart.
 pub fn draw_served(
     group: &GroupFindings,
     series: ChartSeries,
@@ -64,7 +65,8 @@ pub fn draw_served(
     parts.map(|part| part.draw_up_to_end()).collect()
 }
 
-/// Draws the slower half of the requests, on an axis where each further nine has the same length.
+/// Draws the slower half of the requests. On the axis, the distance from 0 to 90 % equals the
+/// distance from 90 % to 99 %.
 pub fn draw_tail(
     group: &GroupFindings,
     series: ChartSeries,
@@ -334,8 +336,8 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
     }
 }
 
-/// The requests in flight, which a reader of latencies must know: latencies at different loads are
-/// not comparable.
+/// Says how many requests were in flight. A reader must know this, because latencies at different
+/// loads are not comparable.
 fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
     let parts: Vec<String> = curves
         .iter()
@@ -392,7 +394,8 @@ requests = 10
         .unwrap()
     }
 
-    /// Curves of two pages under two variants: the percentage in milliseconds, times `of_case`.
+    /// Curves of two pages under two variants: the time in milliseconds at each percentage is the
+    /// percentage multiplied by the third element of a tuple below.
     fn group() -> GroupFindings {
         let curve = |(variant, page, times): (&str, &str, f64)| LatencyCurve {
             case: Arc::new(Case::new(

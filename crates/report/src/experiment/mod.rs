@@ -1,9 +1,9 @@
-//! The report of an experiment: its question, the answer, claims, a table per metric, the share of
-//! requests served within a time, charts.
+//! Builds the report of an experiment: its question, the answer, claims, a table per metric, the
+//! percentage of requests served within a given time, and charts.
 //!
-//! Decides on content and order: the answer, with its chart and tables, then everything else,
-//! collapsed where the format allows; the experiment file selects the outputs. Tables of changes
-//! come from `comparison/`. Start at [`report_experiment`].
+//! This module decides on content and order. The answer comes first, with its chart and tables;
+//! everything else follows, collapsed where the format allows that. The experiment file selects the
+//! tables and charts. Tables of changes come from `comparison/`. Start at [`report_experiment`].
 
 mod claims;
 mod factors;
@@ -22,7 +22,7 @@ use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
 use speedwell_suite::experiment::{ChartSeries, Experiment, ReportOutput as Wanted};
 
-/// The outputs if the file selects none.
+/// The tables and charts of a report if the file selects none.
 const DEFAULT_OUTPUTS: [&str; 6] = [
     "by-metric",
     "latency-percentiles",
@@ -72,8 +72,8 @@ pub fn report_experiment(
     document
 }
 
-/// Splits the charts into leading ones and others: the changes in each group's main metric lead or,
-/// without any, the first chart that the file lists.
+/// Splits the charts into leading ones and others. The charts of the changes in each group's main
+/// metric lead. If there are none, the first chart that the file lists leads.
 fn leading_first(
     charts: Vec<ReportChart>,
     found: &ExperimentFindings,
@@ -125,8 +125,8 @@ fn requested_outputs(experiment: &Experiment) -> Vec<&str> {
     }
 }
 
-/// Whether to draw flame graphs: if the file lists them, if it lists no charts, or if they are
-/// requested.
+/// Whether to draw flame graphs. They are drawn if the file lists them, if the file lists no
+/// charts, or if `output` requests them.
 fn draws_flames(experiment: &Experiment, output: &OutputOptions) -> bool {
     let mut charts = experiment.outputs.iter().filter_map(|output| match output {
         Wanted::Chart { name, .. } => Some(name),
@@ -192,7 +192,7 @@ impl SharedNotes {
         }
     }
 
-    /// Moves notes that apply to several tables behind the last of them, once each.
+    /// If a note applies to several tables, moves it behind the last table, where it appears once.
     fn move_to_end(self, blocks: &mut Vec<ReportBlock>) {
         let shared = self.0.into_iter().filter(|(_, times)| *times > 1);
         let shared: Vec<String> = shared.map(|(text, _)| text).collect();
@@ -236,7 +236,7 @@ fn report_metrics(metrics: &[MetricFindings], deeper: u8, output: &OutputOptions
     } else {
         report_comparison(&merged, output)
     };
-    // The answers are at the top of the report.
+    // Headlines are left out, because the answers are at the top of the report.
     part.blocks
         .retain(|block| !matches!(block, ReportBlock::Headline(_)));
     for block in &mut part.blocks {
@@ -283,7 +283,7 @@ fn requested_charts(
     experiment: &Experiment,
     output: &OutputOptions,
 ) -> Vec<ReportChart> {
-    // Flame graphs are placed next to their tables.
+    // No chart is added here, because flame graphs are placed next to their tables.
     if output.chart == Some(ChartKind::Flame) {
         return Vec::new();
     }

@@ -1,10 +1,14 @@
-//! The main table of a document as comma-separated values (RFC 4180), for spreadsheets and R.
+//! Writes the main table of a document as comma-separated values (RFC 4180), for spreadsheets and
+//! R.
 //!
-//! The main table is the first one together with all later tables of the same name: every metric
-//! and candidate of a comparison, one row per case. Values have every digit and the stored unit;
-//! unknown ones are empty, and control characters in names are written as `\x0a`. The columns do
-//! not depend on the data, except for kernel figures of runs; lists (values of single runs) are
-//! only in JSON. Spreadsheets execute no cell: see [`neutralize_formula`].
+//! The main table consists of the first table and all later tables of the same name. In a
+//! comparison, these are the tables of all metrics and candidates, with one row per case. Numbers
+//! have every digit and are in the stored unit; an unknown value is an empty field. Control
+//! characters in names are written as `\x0a`.
+//!
+//! The columns do not depend on the data, except for the columns of kernel figures, which exist
+//! only if runs have such figures. Lists (the values of single runs) are only in JSON. Spreadsheets
+//! execute no cell: see [`neutralize_formula`].
 
 use super::{RenderDocument, escape_line};
 use crate::datum::Datum;
@@ -37,7 +41,7 @@ impl RenderDocument for Csv {
     }
 }
 
-/// The machine-readable columns without a list or an object in any row.
+/// Indexes of the machine-readable columns that have no list and no object in any row.
 fn flat_columns(tables: &[&ReportTable]) -> Vec<usize> {
     let has_nested = |column: usize| {
         let mut cells = tables.iter().flat_map(|table| table.cell_rows());
@@ -56,7 +60,7 @@ fn flat_columns(tables: &[&ReportTable]) -> Vec<usize> {
 fn format_field(cell: &ReportCell) -> String {
     match &cell.value {
         None => String::new(),
-        // Keeps each name on one line, for line-based tools and terminals.
+        // `escape_line` keeps each name on one line, for line-based tools and terminals.
         Some(Datum::Text(text)) => quote_field(&neutralize_formula(&escape_line(text))),
         Some(Datum::Number(number)) => quote_field(&number.to_string()),
         Some(Datum::Other(value)) if value.is_null() => String::new(),
@@ -65,8 +69,9 @@ fn format_field(cell: &ReportCell) -> String {
 }
 
 /// Neutralizes text that a spreadsheet would execute as a formula: an apostrophe in front makes it
-/// text (OWASP, "CSV injection"). Numbers are unchanged. Text that starts with apostrophes before
-/// such a character gets another one, so that removing one apostrophe always restores the original.
+/// plain text (OWASP, "CSV injection"). Numbers are unchanged. Text that already has apostrophes in
+/// front of a formula gets one more, so that a reader always restores the stored text by removing
+/// one apostrophe.
 fn neutralize_formula(text: &str) -> Cow<'_, str> {
     let first = text.trim_start_matches('\'');
     let is_formula = first.starts_with(['=', '+', '-', '@', '\t', '\r']);
@@ -77,7 +82,7 @@ fn neutralize_formula(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Quotes a field for a row, if needed.
+/// Puts a field in quotes if it contains a comma, a quote or a line break.
 pub(crate) fn quote_field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));

@@ -1,5 +1,5 @@
-//! Documents as one JSON object, for programs. Numbers are written at full precision, in the unit
-//! in which they are stored.
+//! Writes a document as one JSON object, for programs. Numbers have full precision and are in the
+//! unit in which they are stored.
 //!
 //! # Schema, version 1
 //!
@@ -53,16 +53,16 @@ enum JsonMember<'a> {
     Other(Cow<'a, Value>),
 }
 
-/// An element of a list. Rows are converted one at a time: all of them together may not fit in
-/// memory.
+/// An element of a list. A row is converted to JSON only when it is written: the converted rows of
+/// a large table may not fit in memory together.
 enum ListItem<'a> {
     Value(Cow<'a, Value>),
     Row(&'a ReportTable, &'a [ReportCell]),
 }
 
 impl JsonMember<'_> {
-    /// Writes one list element per line, so that rows stay apart in diffs, without spending a line
-    /// on every value of a row.
+    /// Writes the value. A list takes one line per element: a diff then shows which rows changed,
+    /// without a line for every value of a row.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
             JsonMember::List(items) if !items.is_empty() => {
@@ -120,7 +120,7 @@ fn members_of(document: &Document) -> Vec<(&str, JsonMember<'_>)> {
     members
 }
 
-/// The list with that name, if any.
+/// The list with the name `name`, if there is one.
 fn find_list<'m, 'a>(
     members: &'m mut [(&str, JsonMember<'a>)],
     name: &str,
@@ -133,7 +133,8 @@ fn find_list<'m, 'a>(
 
 fn add_data<'a>(members: &mut Vec<(&'a str, JsonMember<'a>)>, name: &'a str, value: &'a Value) {
     let items = |list: &'a Vec<Value>| list.iter().map(|item| ListItem::Value(Cow::Borrowed(item)));
-    // A document about several sessions has the same list several times.
+    // A document about several sessions attaches the same list once per session; here the lists
+    // become one.
     if let (Some(list), Value::Array(more)) = (find_list(members, name), value) {
         list.extend(items(more));
         return;
@@ -160,7 +161,7 @@ fn row_value(table: &ReportTable, cells: &[ReportCell]) -> Value {
     Value::Object(table.for_machines().into_iter().map(member).collect())
 }
 
-/// Returns the sentence of a block of the wanted kind.
+/// Returns the sentence of a block, or `None` if the block is of another kind.
 type SentencePicker = fn(&ReportBlock) -> Option<&String>;
 
 /// The sentences of all blocks of one kind.

@@ -1,5 +1,5 @@
-//! Documents in GitHub Flavored Markdown, for pull requests and notes: the answer first, then
-//! warnings that cast doubt on it, then the figures; reference material is collapsed.
+//! Writes documents in GitHub Flavored Markdown, for pull requests and notes. The answer comes
+//! first, then warnings that cast doubt on it, then the figures. Reference material is collapsed.
 //!
 //! Start at [`Markdown`]; [`write_table`] writes tables, [`escape_markdown`] escapes markup in
 //! names.
@@ -11,8 +11,8 @@ use crate::table::{ColumnKind, ReportCell, ReportRow, ReportTable, superscript_n
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-/// Character limit for the rows of all tables. GitHub allows 65,536 per comment; the rest is for
-/// the text around the tables.
+/// Maximum number of characters in the rows of all tables together. GitHub allows 65,536 per
+/// comment; the rest is for the text around the tables.
 const MAX_ROW_CHARS: usize = 45_000;
 
 /// GitHub Flavored Markdown.
@@ -143,7 +143,8 @@ impl MarkdownPage<'_> {
         self.write_line(&format!("<sub>{}</sub>", notes.join("<br>\n")));
     }
 
-    /// Writes all warnings in one GitHub alert; elsewhere it reads as a labelled quotation.
+    /// Writes all warnings as one GitHub alert. Programs that do not know alerts show a labelled
+    /// quotation.
     fn write_warnings(&mut self, warnings: &[&ReportBlock]) {
         self.write_line("> [!WARNING]");
         for block in warnings {
@@ -154,13 +155,15 @@ impl MarkdownPage<'_> {
     }
 }
 
-/// Tables with more rows than this are collapsed; their largest changes are listed above them.
+/// A table with more rows than this is collapsed. A comparison lists its largest changes above the
+/// table.
 const MAX_UNFOLDED_ROWS: usize = 20;
-/// Columns that are more expendable than this are omitted: a comment is narrow, and the page and
-/// the CSV file have them.
+/// Columns with a larger `expendable` number than this are omitted: a comment is narrow, and the
+/// HTML page and the CSV file have these columns.
 const MAX_EXPENDABLE: u8 = 4;
 
-/// Appends `table`, with rows up to about `budget` characters, and returns how many it used.
+/// Appends `table`. Its rows take at most about `budget` characters; other rows are omitted.
+/// Returns how many characters the rows take.
 pub fn write_table(table: &ReportTable, budget: usize, out: &mut String) -> usize {
     for caption in &table.caption {
         out.push_str(&format!("{}\n\n", escape_markdown(caption)));
@@ -200,8 +203,8 @@ pub fn write_table(table: &ReportTable, budget: usize, out: &mut String) -> usiz
     used_chars
 }
 
-/// Indexes, among the rows with cells, of those that fit into `budget`; the most urgent rows take
-/// precedence.
+/// Selects the rows that fit into `budget` characters, most urgent first. Returns their indexes
+/// among the rows with cells.
 fn fitting_rows(table: &ReportTable, shown: &[usize], budget: usize) -> HashSet<usize> {
     let cells: Vec<&Vec<ReportCell>> = table.cell_rows().collect();
     let mut remaining = budget;
@@ -232,7 +235,8 @@ fn write_rows(
         columns().map(|column| alignment_rule(column.kind).to_owned()),
     ));
     let mut number = 0;
-    // A heading is written with the first of its rows, a remark only below its row.
+    // A group's heading is written before the first shown row of the group, and a remark only if
+    // the row above it is shown.
     let mut heading: Option<String> = None;
     let mut below = true;
     for row in &table.rows {
@@ -297,8 +301,9 @@ fn format_cell(cell: &ReportCell, kind: ColumnKind) -> String {
     }
 }
 
-/// Formats a name as code. Runs of spaces, which align names on fixed-width screens, collapse here.
-/// A bar must be escaped even inside code, because the table is split into cells first.
+/// Formats a name as code. Several spaces in a row, which align names on fixed-width screens,
+/// become one. A bar must be escaped even inside code, because Markdown splits a table row into
+/// cells before it looks for code.
 pub fn format_code(text: &str) -> String {
     let text = escape_controls(text)
         .split_whitespace()
@@ -312,13 +317,14 @@ pub fn format_code(text: &str) -> String {
     }
 }
 
-/// Breaks up what GitHub would take for a user or issue reference, invisibly on the page: `@latest`
-/// is a session and must not notify a user of that name.
+/// A comment, invisible on the page, that goes between `@` or `#` and a name. GitHub then does not
+/// take them for a reference to a user or an issue: `@latest` is a session and must not notify a
+/// user of that name.
 const NO_MENTION: &str = "<!-- -->";
 
-/// Escapes everything in `text` that Markdown or HTML would take for markup. Keeps brackets and
-/// inner underscores where they cannot be markup: intervals and names are full of them, and people
-/// read the source, too.
+/// Escapes everything in `text` that Markdown or HTML would take for markup. Brackets, and
+/// underscores inside words, are kept where they cannot be markup, because intervals and names are
+/// full of them and people read the source, too.
 pub fn escape_markdown(text: &str) -> String {
     let text = escape_controls(text);
     let links = text.contains("](") || text.contains("][") || text.contains("]:");
@@ -353,7 +359,7 @@ pub fn escape_markdown(text: &str) -> String {
     escaped
 }
 
-/// A code block whose fence is longer than any run of backticks inside.
+/// Makes a code block of `text`. Its fence is longer than any sequence of backticks in the text.
 pub fn fence_code(text: &str, language: &str) -> String {
     let mut longest = 0;
     let mut run = 0;

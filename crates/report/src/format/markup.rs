@@ -1,7 +1,8 @@
-//! Documents in AsciiDoc and Org: the answer first, as in Markdown. Charts are omitted.
+//! Writes documents in AsciiDoc and Org. As in Markdown, the answer comes first. Charts are
+//! omitted.
 //!
-//! [`MarkupPage`] writes what both languages share, in the same order; [`MarkupLanguage`] has their
-//! syntax.
+//! [`MarkupPage`] writes the same blocks in the same order for both languages; [`MarkupLanguage`]
+//! knows how to escape text in each language.
 
 use crate::document::{Document, ReportBlock};
 use crate::format::{RenderDocument, escape_controls};
@@ -135,7 +136,9 @@ impl MarkupPage {
         self.language.escape_markup(text)
     }
 
-    /// Writes text of or for another program: unchanged, except for lines that would end the block.
+    /// Writes the output of another program, or a command, as a block of code. In AsciiDoc, the
+    /// fence is longer than any line of dashes in the text. In Org, lines that start with `*` or
+    /// `#+` get a comma in front. Nothing else is changed.
     fn write_quoted(&mut self, label: &str, text: &str) {
         let text = escape_controls(text.trim_end());
         let label = self.escape_text(label);
@@ -247,7 +250,8 @@ impl MarkupLanguage {
         let text = escape_controls(&words.join(" ")).into_owned();
         match self {
             _ if text.is_empty() => text,
-            // Between `+` signs only a table's bar is markup.
+            // Between `+` signs, AsciiDoc takes only the bar that separates the cells of a table
+            // for markup.
             MarkupLanguage::AsciiDoc if !text.contains('+') => {
                 format!("`+{}+`", text.replace('|', "\\|"))
             }
@@ -280,7 +284,8 @@ impl MarkupLanguage {
                 (MarkupLanguage::Org, '*' | '/' | '_' | '=' | '~' | '+' | '[' | '<' | '#')
                     if !in_word && !next.is_ascii_digit() && !next.is_whitespace() =>
                 {
-                    // A zero-width space, so that the mark no longer precedes a word.
+                    // Org takes the character for markup only directly before a word, so a
+                    // zero-width space follows it.
                     out.push(character);
                     out.push('\u{200b}');
                 }

@@ -1,4 +1,5 @@
-//! Output formats. A new one needs a file here and a variant of [`ReportFormat`].
+//! Renders documents in the output formats. A new format needs a file here and a variant of
+//! [`ReportFormat`].
 
 mod csv;
 pub mod html;
@@ -20,7 +21,7 @@ use crate::document::Document;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-/// A format's renderer.
+/// Renders a document in one output format.
 pub trait RenderDocument {
     /// Writes `document` to `out`.
     ///
@@ -49,7 +50,8 @@ pub enum ReportFormat {
 }
 
 impl ReportFormat {
-    /// Every format with the names that select it; the first one is also its file extension.
+    /// Every format with the names that select it. The first name is also the extension of its
+    /// files.
     pub const NAMES: &'static [(ReportFormat, &'static [&'static str])] = &[
         (ReportFormat::Text, &["txt", "text"]),
         (ReportFormat::Markdown, &["md", "markdown"]),
@@ -60,7 +62,8 @@ impl ReportFormat {
         (ReportFormat::Html, &["html", "htm"]),
     ];
 
-    /// Returns the renderer for a file: without color, and as wide as needed.
+    /// Returns the renderer for a file. Text in a file has no color and is as wide as needed.
+    /// Markdown shows the charts in the files `pictures`, one per chart.
     pub fn file_renderer(self, pictures: Vec<String>) -> Box<dyn RenderDocument> {
         match self {
             ReportFormat::Text => Box::new(TextFormat::default()),

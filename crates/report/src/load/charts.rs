@@ -1,4 +1,5 @@
-//! Draws charts of loads: figures over time, percentiles on an axis of nines, histograms of times.
+//! Draws charts of loads: figures over time, percentiles on an axis that gives each further nine
+//! (90 %, 99 %, 99.9 %) the same room, and histograms of times.
 
 use crate::charts::point_series;
 use crate::document::ReportChart;
@@ -9,13 +10,15 @@ use speedwell_plot as plot;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Maximum number of distinguishable points on a line; if there are more, neighbors are merged.
+/// Maximum number of points that can be distinguished on a line; if there are more, neighbors are
+/// merged.
 const MAX_POINTS: usize = 240;
 
-/// Maximum number of distinguishable lines in one chart.
+/// Maximum number of lines that can be distinguished in one chart.
 const MAX_LINES: usize = 8;
 
-/// Draws the charts of loads: one load in detail, several side by side.
+/// Draws the charts of loads. A single load is drawn in detail; several loads are compared, with
+/// one line per load.
 pub fn draw_charts(loads: &[LoadFindings<'_>]) -> Vec<ReportChart> {
     let loads = &loads[..loads.len().min(MAX_LINES)];
     let charts = [
@@ -52,7 +55,7 @@ fn line_chart(
     })
 }
 
-/// A part of the timeline, with its middle in seconds after the warm-up.
+/// A part of the timeline; `at_s` is its middle, in seconds after the warm-up.
 struct TimelineStretch {
     at_s: f64,
     seconds: f64,
@@ -60,8 +63,9 @@ struct TimelineStretch {
     tick: TimelineTick,
 }
 
-/// The timeline in at most [`MAX_POINTS`] stretches. Merged intervals add their counts and keep
-/// the maximum of each time. Omits the last interval if the end of the load cut it short.
+/// Divides the timeline of a load into at most about [`MAX_POINTS`] stretches. The counts of a
+/// stretch are the sums over its intervals, and each of its times is the maximum over its
+/// intervals. The last interval is omitted if the end of the load cut it short.
 fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     let measured = &load.run.measured;
     let LoadTimeline {
@@ -100,8 +104,9 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     stretches
 }
 
-/// The time until the first response of a load could arrive, in seconds. Every later interval has
-/// responses to requests of the one before it.
+/// The time at the start of a load during which no response could arrive, in seconds. Only the
+/// first interval needs this correction: every later interval contains responses to requests of the
+/// previous interval.
 fn unanswered_s(first: &TimelineTick) -> f64 {
     first.p50_ns.unwrap_or(0) as f64 / 1e9
 }
@@ -127,7 +132,8 @@ fn merge_ticks(ticks: &[TimelineTick]) -> TimelineTick {
     }
 }
 
-/// The subtitle of a chart with merged intervals.
+/// The subtitle, which says how many intervals each point covers; empty if no intervals were
+/// merged.
 fn merged_subtitle(loads: &[LoadFindings<'_>]) -> String {
     let ticks = loads
         .iter()
@@ -240,7 +246,8 @@ fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     };
     let series = match loads {
         [load] => {
-            // The first byte usually arrives with the last one, so its line would hide the other.
+            // The first byte usually arrives together with the last byte, so its line would hide
+            // the line of the last byte.
             let hidden = [TimedQuantity::Connect, TimedQuantity::FirstByte];
             load.served
                 .iter()

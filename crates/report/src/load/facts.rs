@@ -1,4 +1,4 @@
-//! Lists the requested load, and how it went, as names with values.
+//! Lists facts about a load as names with values: what was requested, and how the load went.
 
 use crate::document::Fact;
 use crate::figure::{
@@ -159,7 +159,7 @@ fn probe_text(probe: &ProbeFacts) -> String {
     )
 }
 
-/// The server process started for the load.
+/// The fact about the server process, if one was started for the load.
 fn process_fact(run: &LoadRun) -> Option<Fact> {
     let server = run.server.as_ref()?;
     let cpu = server.cpu_ns.map(|ns| {
@@ -285,7 +285,8 @@ fn generator_text(load: &LoadFindings<'_>) -> String {
     )
 }
 
-/// The machines that sent the load, each with its share.
+/// The fact about the machines that sent the load, with the number of requests that each machine
+/// attempted; `None` if no machines are recorded.
 fn machines_fact(run: &LoadRun) -> Option<Fact> {
     let part_text = |part: &LoadPart| {
         let began = match part.began_ns {

@@ -1,4 +1,4 @@
-//! Reports the results of loads against their limits.
+//! Reports whether loads met the conditions of a gate.
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_number, format_share};
@@ -9,7 +9,8 @@ use crate::table::{
 use speedwell_analysis::load::TimedQuantity;
 use speedwell_analysis::load::gate::{ConditionAnswer, JudgedCondition, LoadFigure, UnknownReason};
 
-/// Adds a gate's result to a report: in front of the headline, and a row per condition after it.
+/// Adds the result of a gate to a report: a sentence in front of the headline, and after the
+/// headline a table with a row per condition.
 pub fn add_gate(judged: &[JudgedCondition<'_>], document: &mut Document) {
     if judged.is_empty() {
         return;
@@ -63,7 +64,7 @@ fn conditions_table(judged: &[JudgedCondition<'_>]) -> ReportTable {
     }
 }
 
-/// A row, with the mark of its footnote.
+/// A condition with the mark of its footnote, for one row.
 struct ConditionLine<'a> {
     judged: &'a JudgedCondition<'a>,
     mark: String,

@@ -1,9 +1,9 @@
-//! The report of HTTP load tests: the answer, a row per load, percentiles, the outcomes of the
-//! requests, charts, and every measured figure for programs.
+//! Builds the report of HTTP load tests: the answer, a row per load, percentiles, the outcomes of
+//! the requests, charts, and every measured figure for programs.
 //!
-//! Decides on wording and order; `analysis::load` decides which figures are reported. Start at
-//! [`report_loads`]; sentences are in `text.rs`, tables in `tables.rs`, and [`add_gate`] reports a
-//! load against its limits.
+//! This module decides on wording and order; `analysis::load` decides which figures are reported.
+//! Start at [`report_loads`]. Sentences are in `text.rs`, tables in `tables.rs`, and [`add_gate`]
+//! reports whether loads met their limits.
 
 mod charts;
 mod facts;
@@ -25,8 +25,8 @@ use speedwell_analysis::load::{
     DriftMetric, LoadFindings, LoadRemark, RemarkSeverity, TimedQuantity,
 };
 
-/// If there are more loads than this, their details are collapsed: their rows are enough to compare
-/// them.
+/// Maximum number of loads whose details are shown open. With more loads, the details are
+/// collapsed, because the table of loads suffices to compare them.
 const MAX_UNFOLDED_LOADS: usize = 4;
 
 /// The note for closed loads, which have no schedule.
@@ -48,7 +48,8 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
     document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
     document.push(ReportBlock::Headline(text::loads_headline(loads)));
     document.push(ReportBlock::Table(tables::summary_table(loads)));
-    // Before the details: a timeline shows at a glance whether the figures mean anything.
+    // The charts precede the details, because a timeline shows at a glance whether the figures mean
+    // anything.
     document.push_charts(charts::draw_charts(loads));
     output.add_detail(&mut document, |_, document| {
         for load in loads {
@@ -61,8 +62,8 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
     document
 }
 
-/// Threats to the figures, and problems outside the measurement. What concerns several loads is
-/// stated with the first one.
+/// Warnings about threats to the figures, and about problems outside the measurement. If several
+/// loads have the same warning, it is given once, with the first of these loads.
 fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut warnings: Vec<(String, String, usize)> = Vec::new();
     let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {
@@ -77,7 +78,8 @@ fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
         let remarks = load.remarks.iter();
         for remark in remarks.filter(|remark| remark.severity() != RemarkSeverity::Note) {
             let text = text::remark_sentence(remark, load);
-            // Several machines of one load may be lost or limited.
+            // Warnings of one kind are given once. Warnings about machines are distinguished by
+            // their text, because several machines of one load may be lost or limited.
             let kind = match remark {
                 LoadRemark::MachineLost { .. } | LoadRemark::MachineLimited { .. } => text.clone(),
                 _ => remark_name(remark).to_owned(),
@@ -98,7 +100,7 @@ fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     warnings.into_iter().map(sentence).collect()
 }
 
-/// Adds the details of one of several loads.
+/// Adds the details of a load; `load_count` is the number of loads in the report.
 fn add_details(load: &LoadFindings<'_>, load_count: usize, document: &mut Document) {
     let mut blocks = vec![ReportBlock::Facts(facts::load_facts(load))];
     blocks.extend(tables::percentiles_table(load).map(ReportBlock::Table));
@@ -138,9 +140,11 @@ fn load_notes(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
         .collect()
 }
 
-/// The measurements and the request, losslessly: `speedwell report FILE.json` reads them back.
+/// The request and the measurements of a load, without loss: `speedwell report FILE.json` reads
+/// them back.
 pub fn run_data(load: &LoadFindings<'_>) -> Value {
-    // Plain data with string keys always converts to JSON; the reader would report a null.
+    // A load is plain data with string keys, which always converts to JSON. If it did not, the
+    // reader of the JSON would report the null.
     serde_json::to_value(load.run).unwrap_or(Value::Null)
 }
 
@@ -187,7 +191,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
     })
 }
 
-/// The name of a remark, which is stable.
+/// The name of a remark for programs. Names never change, so that programs can rely on them.
 pub fn remark_name(remark: &LoadRemark) -> &'static str {
     match remark {
         LoadRemark::Imbalance(_) => "imbalance",

@@ -1,7 +1,8 @@
-//! The report of loads at several levels or rates: the answer, a row per level, the law that
-//! throughput follows, charts, and every load behind them.
+//! Builds the report of loads at several levels of concurrency or several rates: the answer, a row
+//! per level or rate, the law that throughput follows, charts, and every single load.
 //!
-//! Decides on wording and order; `analysis` interprets the figures. Start at [`report_search`].
+//! This module decides on wording and order; `analysis` interprets the figures. Start at
+//! [`report_search`].
 
 use crate::charts::point_series;
 use crate::document::{Document, ReportBlock, ReportChart};
@@ -57,7 +58,7 @@ pub fn report_search(
     document
 }
 
-/// The answer in one sentence.
+/// The answer about levels of concurrency in one sentence.
 fn levels_headline(levels: &ConcurrencySeries) -> String {
     let Some(scaling) = &levels.scaling else {
         return format!("{}: no level of concurrency succeeded.", levels.label);
@@ -116,7 +117,7 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
     )
 }
 
-/// A level with its standing.
+/// The loads at a level, and how the level compares with the best one; `None` if the level failed.
 type LevelRow<'a> = (&'a LevelVisits, Option<&'a LevelState>);
 
 fn levels_table(levels: &ConcurrencySeries) -> ReportTable {
@@ -207,12 +208,12 @@ fn levels_data(levels: &ConcurrencySeries) -> Value {
     data
 }
 
-/// The note that defines "kept".
+/// The note that defines when a rate is kept.
 const KEPT_NOTE: &str = "A rate is kept when at least 98 % of the due requests were sent and \
     succeeded, the generator itself was not late, and every --fail-on limit holds. p50 and p99 are \
     response times from when each request was due.";
 
-/// Adds the results of one address.
+/// Adds the results of the rates tried on one address.
 pub fn add_rates(rates: &RateSeries, document: &mut Document) {
     document.push(ReportBlock::Headline(rates_headline(rates)));
     document.push(ReportBlock::Table(rates_table(rates)));
@@ -348,7 +349,7 @@ fn rates_chart(rates: &RateSeries) -> Option<ReportChart> {
 
 pub const NS_PER_MS: f64 = 1e6;
 
-/// Draws the charts of one address.
+/// Draws the charts of the levels tried on one address.
 pub fn levels_charts(levels: &ConcurrencySeries) -> Vec<ReportChart> {
     let throughput = levels
         .scaling
@@ -377,10 +378,11 @@ fn percentiles_chart(levels: &ConcurrencySeries) -> Option<ReportChart> {
     Some(ReportChart::new(title, picture))
 }
 
-/// The x coordinate, and the median and 99th percentile in nanoseconds.
+/// An x coordinate with the median and the 99th percentile of the times there, in nanoseconds.
 type PlacedTimes = (f64, [Option<f64>; 2]);
 
-/// A line of medians and one of 99th percentiles of `items`; `None` if no item has a time.
+/// Draws a line of the medians of `items` and a line of their 99th percentiles; `None` if no item
+/// has a time.
 fn percentile_lines<T>(items: &[T], read: fn(&T) -> PlacedTimes) -> Option<Vec<plot::PointSeries>> {
     let line = |(percentile, name): (usize, &str)| {
         let point = |item| {

@@ -1,7 +1,8 @@
-//! The tables of loads: a row per load, outcomes and statuses, percentiles, times.
+//! Builds the tables of a report of loads: a row per load, outcomes and statuses, percentiles,
+//! times.
 //!
-//! Each has its own entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`] and
-//! [`times_table`].
+//! Each table has its own entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`]
+//! and [`times_table`].
 
 use crate::document::ReportBlock;
 use crate::figure::{Uncertainty, decimal_place, format_number, format_share};
@@ -20,7 +21,7 @@ use speedwell_analysis::load::{
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_model::load_run::PaceFacts;
 
-/// The percentiles of a row: key, heading, parts per million.
+/// The columns of percentiles: key, heading, and the percentile in parts per million.
 const PERCENTILE_COLUMNS: [(&str, &str, u32); 4] = [
     ("p50_ns", "p50", 500_000),
     ("p90_ns", "p90", 900_000),
@@ -44,7 +45,8 @@ pub fn sort_keys() -> Vec<&'static str> {
     summary_columns(&[]).sort_keys()
 }
 
-/// The quantity of the percentiles, if all loads share it.
+/// The caption, which names the quantity of the percentiles; `None` if loads have different
+/// quantities.
 fn quantity_caption(loads: &[LoadFindings<'_>]) -> Option<String> {
     let quantity = loads.first()?.principal_quantity().0;
     let is_same = loads
@@ -106,7 +108,7 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
     columns
 }
 
-/// The lower bound of a time, in nanoseconds.
+/// The lower bound of a time in nanoseconds; `None` unless the time is a range.
 pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
     match time {
         Some(ReportedTime::Range { low, .. }) => Some(low.ns),
@@ -114,7 +116,8 @@ pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
     }
 }
 
-/// A time. Programs get its upper bound, counted from the due time, and nothing if it is withheld.
+/// Builds the cell of a time. For a range, programs get the upper bound, which is the time since
+/// the requests were due. For a time that is withheld, they get nothing.
 pub fn time_cell(time: Option<ReportedTime>) -> ReportCell {
     let longest_ns = time.and_then(ReportedTime::longest_ns);
     ReportCell::figure(longest_ns.map(|ns| ns as f64))
@@ -175,14 +178,14 @@ fn outcome_counts<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
     &load.run.measured.totals.outcomes
 }
 
-/// The lower bound of a quantile.
+/// The lower bound of a quantile; `None` unless the quantile is a range.
 fn low_quantile(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
     let (quantity, group) = load.principal_quantity();
     low_ns(load.quantile(quantity, group, ppm)).map(Value::from)
 }
 
-/// Outcome and status tables. Collapsed if every request succeeded in the same way, as they then
-/// tell people nothing new.
+/// Builds the tables of outcomes and statuses. They are collapsed if every request succeeded with
+/// the same status, because they then tell people nothing new.
 pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<ReportBlock> {
     let counts = &load.run.measured.totals.outcomes;
     let tables = [outcome_table(load, counts), status_table(load, counts)]
@@ -273,7 +276,7 @@ fn count_row(
     ])
 }
 
-/// Describes an outcome.
+/// Describes the outcome with the given name.
 fn outcome_meaning(name: &str) -> &'static str {
     match name {
         "ok" => "succeeded",
@@ -284,7 +287,8 @@ fn outcome_meaning(name: &str) -> &'static str {
     }
 }
 
-/// The columns: quantity, group, machine-readable key, heading.
+/// The columns of times: quantity, group, machine-readable key, heading. A column without a heading
+/// is for programs only.
 const TIME_COLUMNS: [(TimedQuantity, RequestGroup, &str, &str); 7] = [
     (
         TimedQuantity::Response,
@@ -320,7 +324,8 @@ const TIME_COLUMNS: [(TimedQuantity, RequestGroup, &str, &str); 7] = [
     (TimedQuantity::Connect, RequestGroup::All, "connect_ns", ""),
 ];
 
-/// Builds the table of percentages of requests and their times; `None` if nothing was timed.
+/// Builds the table that shows within which time each percentage of the requests was served; `None`
+/// if nothing was timed.
 pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<ReportTable> {
     let columns: Vec<Option<&QuantityPercentiles>> = TIME_COLUMNS
         .iter()
@@ -367,7 +372,8 @@ fn percentile_columns() -> Vec<ReportColumn> {
     columns
 }
 
-/// Whether the percentile is meaningful: omits those above which there is less than one request.
+/// Whether a percentile is shown. Percentiles above the 99th are shown only if at least one request
+/// took longer; the maximum is always shown.
 fn is_shown(ppm: u32, load: &LoadFindings<'_>) -> bool {
     let largest_count = load.served.iter().map(|served| served.count).max();
     let slower_count = largest_count.unwrap_or(0) as f64 * f64::from(1_000_000 - ppm) / 1e6;

@@ -1,5 +1,5 @@
-//! Load tests in words: the answer in a sentence, formatted times and rates, and the remarks, with
-//! what they mean for the figures.
+//! Describes load tests in words: the answer in a sentence, formatted times and rates, and
+//! sentences for remarks, which say what a remark means for the figures.
 //!
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
@@ -62,7 +62,7 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
     )
 }
 
-/// The clause about the times.
+/// The clause of the headline about times.
 fn latency_part(load: &LoadFindings<'_>) -> String {
     let (principal, group) = load.principal_quantity();
     let name = match principal {
@@ -89,7 +89,8 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
     }
 }
 
-/// The clause about connections, if the server closed most of them after a response.
+/// The clause of the headline about connections; empty unless the server closed most of them after
+/// a response.
 fn connections_part(load: &LoadFindings<'_>) -> &'static str {
     let replies = &load.run.measured.totals.responses;
     let closed = replies.count - replies.reusable.min(replies.count);
@@ -141,7 +142,7 @@ pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
     }
 }
 
-/// Formats a time, a range, or a note that it is withheld.
+/// Formats a time or a range of times; a time that is withheld becomes `refused`.
 pub fn format_reported_time(reported: ReportedTime) -> String {
     match reported {
         ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
@@ -217,8 +218,8 @@ pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
 fn machines_sentence(remark: &LoadRemark) -> Option<String> {
     Some(match remark {
         LoadRemark::PartsUnlike { parts, whole } => format!(
-            "ERROR OF SPEEDWELL: the machines counted {}, but their sum says {}, so no figure can \
-             be trusted. Please report this with the JSON of the load.",
+            "BUG IN SPEEDWELL: the machines counted {} in total, but the combined result contains {}, \
+             so no figure can be trusted. Please report this with the JSON of the load.",
             format_requests(*parts),
             format_number(*whole as f64, 0)
         ),
@@ -228,8 +229,8 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
             attempted,
             at_ns,
         } => format!(
-            "{machine} was lost ({why}): it had attempted {} at {}, which no figure includes. The \
-             others were stopped, and their figures are of a smaller load than requested.",
+            "{machine} was lost ({why}): it had attempted {} within {}; no figure includes them. \
+             The others were stopped, so the figures are for a smaller load than requested.",
             format_requests(*attempted),
             format_ns(*at_ns as f64, false)
         ),
@@ -307,8 +308,8 @@ fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             format_number(*greatest as f64, 0)
         ),
         LoadRemark::NotReusable { count, total } => format!(
-            "The server closed the connection after {} of {}: the connect times are part of its \
-             cost.",
+            "The server closed the connection after {} of {}, so the results include the time to \
+             connect again.",
             format_number(*count as f64, 0),
             format_responses(*total)
         ),
@@ -342,7 +343,8 @@ fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     }
 }
 
-/// Formats a number of events per second; a rare event must not read as 0.
+/// Formats a number of events per second, with more decimals for rare events, so that they do not
+/// read as 0.
 fn format_few(rate: f64) -> String {
     let decimals = match rate {
         10.0.. => 0,
@@ -359,7 +361,7 @@ fn format_responses(number: u64) -> String {
 fn imbalance_sentence(imbalances: &[CountImbalance]) -> String {
     let sums: Vec<String> = imbalances.iter().map(ToString::to_string).collect();
     format!(
-        "ERROR OF SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
+        "BUG IN SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
          be trusted: {}. Please report this with the JSON of the load.",
         sums.join("; ")
     )
@@ -368,10 +370,10 @@ fn imbalance_sentence(imbalances: &[CountImbalance]) -> String {
 fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
     format!(
         "The generator itself was late: by {} at the 99th percentile (limit {}). Its lateness is \
-         known for each request, so response times are ranges: from the time without its \
-         lateness to the time from when the request was due. Ranges wider than a factor of two \
-         are refused. For narrower ranges lower the rate, give it more --threads or processors \
-         of its own (--pin), or quiet the machine.",
+         known for each request, so response times are ranges: the lower end excludes the \
+         lateness, the upper end counts from when the request was due. Ranges wider than a factor \
+         of two are refused. For narrower ranges lower the rate, give the generator more --threads \
+         or processors of its own (--pin), or quiet the machine.",
         format_ns(verdict.own_lag_p99_ns as f64, false),
         format_ns(verdict.own_lag_limit_ns as f64, false)
     )
@@ -386,7 +388,7 @@ fn rate_missed(verdict: &OpenVerdict) -> String {
     )
 }
 
-/// Formats a percentage below 98 so that it does not read as 98.
+/// Formats a fraction below 0.98 in percent, with enough decimals that it does not read as 98.
 fn short_of_98(share: f64) -> String {
     let percent = share * 100.0;
     let decimals = (1..6).find(|decimals| {
@@ -398,7 +400,7 @@ fn short_of_98(share: f64) -> String {
 
 fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String {
     let missing = f64::from(requested) - effective;
-    // Connecting is the explanation if it accounts for most of the gap.
+    // Waiting for connections is the explanation if it accounts for most of the missing requests.
     let reason = if connecting > missing / 2.0 {
         format!(
             " On average {connecting:.1} were still waiting for their connection, which does not \

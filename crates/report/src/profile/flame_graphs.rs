@@ -1,8 +1,10 @@
-//! Draws the flame graphs of two profiles: each side, and the difference in the shape of either
-//! side.
+//! Draws four flame graphs of two profiles: one of each side, and two that show the difference
+//! between the sides. One of these has the boxes of the baseline, the other the boxes of the
+//! candidate.
 //!
-//! All four share one scale, so a box of twice the width cost twice as much. A difference in the
-//! candidate's shape cannot show what disappeared; the one in the baseline's shape can.
+//! All four share one scale, so a box of twice the width cost twice as much. The difference with
+//! the boxes of the candidate cannot show what disappeared from the baseline; the difference with
+//! the boxes of the baseline can.
 
 use crate::document::ReportChart;
 use crate::figure::{Uncertainty, format_quantity, format_share};
@@ -14,10 +16,12 @@ use speedwell_plot::{FlameChart, FlameFrame, FrameColoring};
 /// Kinds of code, in the order of their colors.
 const CODE_KINDS: [&str; 2] = ["script", "native code"];
 
-/// A change of this share of the total has its full color; smaller ones fade.
+/// A change of at least this fraction of the total cost has its full color; smaller changes have
+/// paler colors.
 const MIN_FULL_COLOR_SHARE: f64 = 0.005;
 
-/// The side whose costs determine the widths.
+/// The side whose functions are the boxes of a picture. The costs on this side are the widths of
+/// the boxes.
 #[derive(Clone, Copy)]
 enum FlameShape {
     Baseline,
@@ -51,7 +55,8 @@ struct FlamePicture<'a> {
     root: &'a CallNode,
 }
 
-/// Draws the pictures: baseline, candidate, difference in the shape of each.
+/// Draws the pictures: the baseline, the candidate, the difference with the boxes of the candidate,
+/// and the difference with the boxes of the baseline.
 pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &CostExplanation) -> Vec<ReportChart> {
     let [old, new] = sides;
     let root = &found.tree;
@@ -72,9 +77,9 @@ pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &CostExplanation) -> Vec
     ]
 }
 
-/// The relative change of a function's cost, which determines the color. Fades changes below a
-/// share of the total, which chance also produces: otherwise the smallest boxes would be the
-/// brightest.
+/// The relative change of a function's cost, which determines the color of its box. If the change
+/// is below [`MIN_FULL_COLOR_SHARE`] of the total, the result is reduced, because chance alone can
+/// produce such a change. Otherwise, the smallest boxes would be the brightest.
 fn relative_change(node: &CallNode, full: f64) -> f64 {
     let larger = node.baseline.max(node.candidate).max(1) as f64;
     let certainty = (node.extra_cost().abs() / (MIN_FULL_COLOR_SHARE * full)).min(1.0);
@@ -116,7 +121,7 @@ impl FlamePicture<'_> {
         )
     }
 
-    /// The weight that spans the full width of all pictures: the costlier side's.
+    /// The weight that takes the full width in every picture: the total of the costlier side.
     fn full_width(&self) -> f64 {
         self.root.baseline.max(self.root.candidate) as f64
     }
@@ -171,8 +176,8 @@ impl FlamePicture<'_> {
     }
 }
 
-/// Names of script functions include their location: `name file:line` or, in Erlang,
-/// `module:name/arguments`.
+/// The kind of a function, as an index of [`CODE_KINDS`]. Only names of script functions include a
+/// location: `name file:line` or, in Erlang, `module:name/arguments`.
 fn code_kind(name: &str) -> usize {
     let ends_in_number = |separator: char| {
         name.rsplit_once(separator).is_some_and(|(_, end)| {
@@ -195,7 +200,7 @@ pub struct ProfileSide<'a> {
 /// Formats a weight with its unit.
 pub fn format_weight(profile: &StackProfile, weight: u64) -> String {
     let weight = weight as f64;
-    // Small counts stay whole.
+    // Small counts are shown as whole numbers.
     if matches!(profile.unit, WeightUnit::Events | WeightUnit::Unknown) && weight < 1000.0 {
         return format!("{weight}");
     }

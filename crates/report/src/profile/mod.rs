@@ -1,8 +1,8 @@
-//! Profiles as a document: the answer, the table of the extra cost, and four flame graphs; and a
-//! section per case of a session.
+//! Reports profiles. Two profiles become a document with the answer, the table of the extra cost,
+//! and four flame graphs; the profiles of a session become a section per case.
 //!
-//! Decides on wording; `analysis::profile` computes the costs. Start at [`report_profiles`]; the
-//! flame graphs are in `flame_graphs.rs`.
+//! This module decides on wording; `analysis::profile` computes the costs. Start at
+//! [`report_profiles`]; the flame graphs are in `flame_graphs.rs`.
 
 mod flame_graphs;
 
@@ -20,11 +20,11 @@ use speedwell_analysis::profile::{
     CaseProfile, CostDirection, CostEntry, CostExplanation, CostRow, ExtraCost, ProfiledSides,
 };
 
-/// Minimum number of samples for a reliable share: with fewer, a share of 3 %, the smallest that is
-/// shown, has a standard error, sqrt(p (1 - p) / n), of more than a third of itself.
+/// Minimum number of samples for reliable percentages. The smallest percentage that is shown is 3
+/// %. With fewer samples, its standard error, sqrt(p (1 - p) / n), is more than a third of it.
 const MIN_SAMPLES: u64 = 300;
 
-/// The hint where nothing is drawn.
+/// The hint in outputs without flame graphs.
 const FLAMES_HINT: &str = "-o FILE.html draws flame graphs.";
 
 /// Reports two profiles, the baseline first, and their difference.
@@ -108,7 +108,8 @@ fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Str
     )
 }
 
-/// The callees through which the cost entered.
+/// Names the functions called below the entry, with their shares of the difference; `None` if there
+/// are none.
 fn callees_text(entry: &CostEntry) -> Option<String> {
     let callees = entry.below.iter();
     let callees: Vec<String> = callees
@@ -202,7 +203,7 @@ const PROFILES_NOTE: &str = "Profiles come from separate runs that are not timed
     recording slows a program down. Two recordings are not a test; the comparison above shows \
     whether there is a difference.";
 
-/// Builds a section per case and pair of variants; `draws` adds flame graphs.
+/// Builds a section per case and pair of variants, with flame graphs if `draws` is set.
 pub fn profile_sections(profiles: &[CaseProfile], draws: bool, output: &OutputOptions) -> Document {
     let mut document = Document::new("profiles");
     if !profiles.is_empty() {
@@ -249,7 +250,7 @@ fn add_sections(
     document.attach_data("profiles", Value::Array(data));
 }
 
-/// The two profiles as a separate document, for embedding.
+/// Reports the two profiles of a case as a document of its own, which becomes part of a larger one.
 fn single_profile(
     case_profile: &CaseProfile,
     sides: &ProfiledSides,
@@ -274,7 +275,8 @@ fn add_section(
 ) {
     for block in single_profile(case_profile, sides, output).blocks {
         match block {
-            // The headlines at the top of the report answer for the whole session.
+            // A headline becomes a paragraph here: the headlines at the top of the report answer
+            // for the whole session.
             ReportBlock::Headline(sentence) => {
                 document.push(ReportBlock::Paragraph(format!("{sentence}.")))
             }
@@ -296,7 +298,8 @@ fn add_section(
     }
 }
 
-/// Adds the case to every row, for programs: they get the tables of all sections as one.
+/// Adds the case and its variants to every row. These columns are for programs, which get the
+/// tables of all sections as one list.
 fn add_case_columns(mut table: ReportTable, case_profile: &CaseProfile) -> ReportTable {
     let names = [
         ("case", case_profile.case.id()),

@@ -1,8 +1,8 @@
 //! Diagnoses files that cannot be read: wrong encoding, no results, or output formatted for people.
 //!
-//! Decides what to report about them, and how to get a readable file. Used by imports and by the
-//! commands that stand in for other tools. Start at [`strip_bom`] for bytes that should be text, at
-//! [`UnreadableFile::diagnose`] for bytes of an unknown format.
+//! Decides what a message says about such a file, and how the user can get a readable one. Imports
+//! use this module, and so do the commands that replace other tools. Start at [`strip_bom`] for
+//! bytes that should be text, and at [`UnreadableFile::diagnose`] for bytes of an unknown format.
 
 use super::file_beginning;
 use anyhow::{Result, bail};
@@ -25,8 +25,8 @@ const SAVE_AS_UTF8: &str = "save it as UTF-8";
 /// Number of bytes that are inspected if there is no byte order mark.
 const MAX_INSPECTED_BYTES: usize = 64;
 
-/// Returns whether bytes are UTF-16: marked as such, or with every second byte zero, as in mostly
-/// ASCII text.
+/// Returns whether bytes are UTF-16. They are if they begin with a byte order mark, or if every
+/// second byte is zero, as in UTF-16 text that begins with ASCII characters.
 pub fn is_utf16(bytes: &[u8]) -> bool {
     let starts_with = |mark: &[u8]| bytes.starts_with(mark);
     let first = &bytes[..bytes.len().min(MAX_INSPECTED_BYTES) & !1];
@@ -38,7 +38,7 @@ pub fn is_utf16(bytes: &[u8]) -> bool {
     is_marked || (has_zeros_from(0) != has_zeros_from(1))
 }
 
-/// Wraps a source, stripping its byte order mark.
+/// Returns a reader of the same source without its byte order mark.
 ///
 /// # Errors
 /// Fails like [`strip_bom`], or if reading fails.
@@ -61,8 +61,8 @@ pub struct UnreadableFile {
     pub hint: &'static str,
 }
 
-/// Output that a program formats for people: a test for its lines, the program, and how to make it
-/// write a file.
+/// Describes output that a program formats for people: a function that recognizes one of its lines,
+/// the name of the program, and a hint on how to get results that can be read.
 type PrintedOutput = (fn(&str) -> bool, &'static str, &'static str);
 
 const PRINTED_OUTPUTS: [PrintedOutput; 7] = [
@@ -146,7 +146,7 @@ impl UnreadableFile {
         }
     }
 
-    /// Returns the hint as the end of a message.
+    /// Returns the hint as the last line of a message, or an empty string if there is no hint.
     pub fn hint_line(&self) -> String {
         match self.hint {
             "" => String::new(),
@@ -155,7 +155,7 @@ impl UnreadableFile {
     }
 }
 
-/// Returns the line at which JSON begins below other text.
+/// Returns the number of the line at which JSON begins, if there is other text above that line.
 fn find_json_below_text(text: &str) -> Option<usize> {
     let is_json_start = |line: &str| {
         let line = line.trim_end();

@@ -1,10 +1,10 @@
-//! Parses a line of `go test -bench` output.
+//! Parses the lines of `go test -bench` output, each on its own.
 //!
-//! Classifies each line on its own. Start at [`GoBenchLine::parse`]. The format is Go's
-//! "Benchmark Data Format" (golang.org/design/14313-benchmark-format); other lines come from cmd/go
-//! and package testing. [`measure_for_unit`] decides what the units of a line measure,
-//! [`case_from_name`] what its name means. With `-json` the lines are wrapped in events
-//! (`go doc test2json`), and packages that are tested concurrently are interleaved.
+//! Start at [`GoBenchLine::parse`]. The format is Go's "Benchmark Data Format"
+//! (golang.org/design/14313-benchmark-format); lines that this format does not define are printed
+//! by cmd/go and package testing. [`measure_for_unit`] decides what the units of a line measure,
+//! and [`case_from_name`] decides what the name in a line means. With `-json` the lines are wrapped
+//! in events (`go doc test2json`), and packages that are tested concurrently are interleaved.
 
 use crate::foreign::json::JsonContent;
 use crate::foreign::require_utf8;
@@ -25,7 +25,7 @@ pub enum GoBenchLine<'a> {
     Result(&'a str, GoFigures<'a>),
     /// A name whose result follows later, because the benchmark itself printed something.
     Begin(&'a str),
-    /// A result without a name.
+    /// A result whose name is in an earlier `Begin` line.
     Rest(GoFigures<'a>),
     /// `goos: linux`.
     Configuration(&'a str, &'a str),
@@ -40,7 +40,8 @@ pub enum GoBenchLine<'a> {
     Fail(&'a str),
     /// `--- SKIP: NAME`.
     Skip(&'a str),
-    /// Last line of a package: its path if stated, and whether all tests passed.
+    /// Last line of a package. It contains the path of the package, if stated, and whether all
+    /// tests passed.
     End(Option<&'a str>, bool),
     /// `panic: WHY`.
     Panic(&'a str),
@@ -48,7 +49,7 @@ pub enum GoBenchLine<'a> {
     Log(&'a str),
     /// A name alone, without GOMAXPROCS, as `-v` prints it before the results of the benchmark.
     Announced(&'a str),
-    /// A line that the Go tools print without a result.
+    /// A line of the Go tools that contains nothing of interest.
     Quiet,
     /// Anything else.
     Other,
@@ -86,7 +87,7 @@ impl<'a> GoBenchLine<'a> {
     }
 }
 
-/// Parses results and their beginnings.
+/// Parses a result, or the name of a result that follows on a later line.
 fn parse_result(line: &str) -> Option<GoBenchLine<'_>> {
     let (first, figures_text) = line.split_once(char::is_whitespace)?;
     if is_benchmark_name(first) {
@@ -108,7 +109,8 @@ fn parse_tool_line(line: &str) -> Option<GoBenchLine<'_>> {
         let is_good = !line.starts_with("FAIL");
         return match words.next()? {
             "PASS" => Some(GoBenchLine::Quiet),
-            // FAIL stands alone above the line that names the package, and after the last package.
+            // Go prints FAIL alone on a line before the line that names a failed package, and once
+            // more after the last package.
             "FAIL" if words.clone().next().is_none() => Some(GoBenchLine::Quiet),
             "ok" | "FAIL" => Some(GoBenchLine::End(words.next(), is_good)),
             _ => None,
@@ -163,7 +165,8 @@ fn parse_figures(text: &str) -> Option<GoFigures<'_>> {
     })
 }
 
-/// Units of package testing: their metric, stored unit, direction and factor.
+/// The units that package testing reports. Each has the name of its metric, the unit in which its
+/// values are stored, its direction, and the factor from the reported to the stored unit.
 const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
     ("ns/op", "time", "ns", MetricDirection::Lower, 1.0),
     (
@@ -183,7 +186,8 @@ const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
     ),
 ];
 
-/// Returns the measure of a unit, with the direction that a `Unit` line may have given.
+/// Returns the metric and the conversion factor of a unit. `is_higher` is the direction that a
+/// `Unit` line states for the unit, if there is such a line; it overrides the usual direction.
 pub fn measure_for_unit(unit: &str, is_higher: Option<bool>) -> MetricConversion {
     let known_unit = KNOWN_UNITS.iter().find(|(name, ..)| *name == unit);
     let mut measure = match known_unit {
@@ -212,7 +216,8 @@ fn to_direction(is_higher: bool) -> MetricDirection {
 
 /// Returns the case of a benchmark, given its name without GOMAXPROCS: `BenchmarkJoin/n=8`.
 ///
-/// Parts `key=value` of a sub-benchmark's name are parameters, and so is GOMAXPROCS if known.
+/// Parts of a sub-benchmark's name that have the form `key=value` become parameters. `processors`
+/// is GOMAXPROCS and becomes a parameter, too, if it is known.
 pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>) -> Case {
     let mut benchmark = String::new();
     let mut values: Vec<(String, ParameterValue)> = Vec::new();
@@ -245,7 +250,7 @@ pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>
     }
 }
 
-/// Parameter for the number at the end of a name, named as in benchstat.
+/// Name of the parameter that holds GOMAXPROCS, the same as in benchstat.
 const PROCESSORS_PARAMETER: &str = "gomaxprocs";
 
 fn is_new_parameter(key: &str, values: &[(String, ParameterValue)]) -> bool {
@@ -257,9 +262,10 @@ fn is_new_parameter(key: &str, values: &[(String, ParameterValue)]) -> bool {
 /// Decides which numbers at the ends of names are GOMAXPROCS.
 ///
 /// Package testing appends `-N` to the name of a result unless N is 1, but `gzip-6` may also be the
-/// name of a sub-benchmark. The name that `-v` announces before a result settles it. Without it, a
-/// number counts as GOMAXPROCS only if every benchmark of the package was measured with it: 2 and 4
-/// do in `X`, `X-2`, `X-4` (`-cpu 1,2,4`), but 6 does not in `gzip`, `gzip-6` and `none`.
+/// name of a sub-benchmark. With `-v`, Go prints the name without GOMAXPROCS before the result,
+/// which resolves the ambiguity. Otherwise, a number counts as GOMAXPROCS only if every benchmark
+/// of the package was measured with this number. If the names are `X`, `X-2` and `X-4` (`-cpu
+/// 1,2,4`), 2 and 4 are GOMAXPROCS; if they are `gzip`, `gzip-6` and `none`, 6 is not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessorSuffixes(BTreeSet<u32>);
 
@@ -267,7 +273,8 @@ impl ProcessorSuffixes {
     /// Infers the numbers from the names of all results of a package.
     pub fn from_names<'n>(names: impl IntoIterator<Item = &'n str>) -> ProcessorSuffixes {
         let distinct: BTreeSet<&str> = names.into_iter().collect();
-        // Results per benchmark, assuming that every number is GOMAXPROCS.
+        // Number of results per benchmark, assuming that every number at the end of a name is
+        // GOMAXPROCS.
         let mut results: HashMap<&str, usize> = HashMap::new();
         let mut with_number: BTreeMap<u32, Vec<(&str, &str)>> = BTreeMap::new();
         for name in &distinct {
@@ -281,8 +288,8 @@ impl ProcessorSuffixes {
                     .push((name, benchmark));
             }
         }
-        // Reject the rarest number first. Of two equally rare ones, keep the one whose benchmarks
-        // were also measured without it.
+        // Reject the rarest number first. Of two equally rare numbers, first reject the one with
+        // fewer benchmarks that were also measured without a number.
         let mut numbers: Vec<_> = with_number.into_iter().collect();
         numbers.sort_by_key(|(_, names)| {
             let also_without = names
@@ -307,7 +314,8 @@ impl ProcessorSuffixes {
         ProcessorSuffixes(numbers[first..].iter().map(|(number, _)| *number).collect())
     }
 
-    /// Adds the numbers of results that `-v` announced.
+    /// Adds the numbers that are certain to be GOMAXPROCS, because `-v` printed the names without
+    /// them.
     #[must_use]
     pub fn with_announced(mut self, numbers: impl IntoIterator<Item = u32>) -> ProcessorSuffixes {
         self.0
@@ -324,7 +332,8 @@ impl ProcessorSuffixes {
     }
 
     /// Splits the name of a benchmark that stopped. If it stopped in its first iteration, its name
-    /// has no number appended.
+    /// has no number appended; GOMAXPROCS is then the number that all results share, if there is
+    /// such a number.
     pub fn split_stopped_name<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
         let split = announced.and_then(|announced| split_announced_name(announced, name));
         match split.unwrap_or_else(|| self.split_name(name)) {
@@ -339,8 +348,8 @@ impl ProcessorSuffixes {
     }
 }
 
-/// Splits the name of a result, given the name announced before it; `None` if the result is of
-/// another benchmark.
+/// Splits the name of a result into benchmark and GOMAXPROCS. `announced` is the name that `-v`
+/// printed before the result. Returns `None` if the result belongs to another benchmark.
 pub fn split_announced_name<'n>(announced: &str, name: &'n str) -> Option<(&'n str, u32)> {
     if name == announced {
         return Some((name, 1));
@@ -377,7 +386,8 @@ pub fn replay_command(package: Option<&str>, name: &str) -> String {
     ])
 }
 
-/// Keys of an event; events of other kinds have no output.
+/// The keys of an event of `go test -json` that are read. Only events about output have the key
+/// `Output`.
 #[derive(Deserialize)]
 struct TestEvent {
     #[serde(rename = "Package", default)]
@@ -386,7 +396,7 @@ struct TestEvent {
     output: String,
 }
 
-/// Returns whether the data are events.
+/// Returns whether the data are events of `go test -json`.
 pub fn is_events(bytes: &[u8]) -> bool {
     let first = bytes
         .split(|&byte| byte == b'\n')
@@ -396,10 +406,10 @@ pub fn is_events(bytes: &[u8]) -> bool {
     first.trim_ascii_start().starts_with(b"{") && JsonContent::new(first).has_key(1, "Action")
 }
 
-/// Returns the printed text, package by package.
+/// Returns the text that the tests printed, taken from events and joined package by package.
 ///
 /// # Errors
-/// Fails if a line is not an event; the message names it.
+/// Fails if a line is not an event; the message names the line.
 pub fn output_of_events(bytes: &[u8]) -> Result<String> {
     let mut packages: IndexMap<String, String> = IndexMap::new();
     for (line, number) in require_utf8(bytes)?.lines().zip(1..) {

@@ -1,12 +1,12 @@
 //! Parses the output of HTTP tools: rate, latency, errors and responses other than 2xx. Figures
 //! that a tool does not report are omitted.
 //!
-//! Interprets what each tool prints, both when Node core's `common.js` starts the tool, ignoring
-//! most of its output, and when the output was saved to a file. Start at [`HttpOutput::read`].
+//! The output comes from a tool that Node core's `common.js` started, or from a file to which it
+//! was saved. `common.js` itself ignores most of the output. Start at [`HttpOutput::read`].
 
 use serde_json::{Map, Value as Json, json};
 
-/// A finished load test, as reported by its tool.
+/// Result of a finished load test, as its tool reports it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HttpOutput {
     /// Name of the tool.
@@ -29,7 +29,7 @@ pub struct HttpOutput {
     pub errors: f64,
     /// Responses other than 2xx; wrk does not count 3xx among them.
     pub non2xx: f64,
-    /// `mean`, `p50`, `p99_9`, `max` and the like.
+    /// Latencies by name: `mean`, `p50`, `p99_9`, `max` and the like.
     pub latency_ms: Vec<(String, f64)>,
     /// Whether the tool states that it sent requests at a fixed rate.
     pub has_fixed_rate: bool,
@@ -49,7 +49,7 @@ impl HttpOutput {
         }
     }
 
-    /// Returns latency and errors in the format that our Node.js package reports.
+    /// Returns latency and errors in the format in which Speedwell's Node.js package reports them.
     pub fn to_report(&self) -> Json {
         let latency: Map<String, Json> = self
             .latency_ms
@@ -120,7 +120,9 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
         "mean",
         stats.first().and_then(|text| parse_milliseconds(text)),
     );
-    // wrk2 repeats its percentiles uncorrected under a second heading; use the first ones.
+    // wrk2 prints its percentiles twice. The percentiles under the second heading are not corrected
+    // for requests that started late, so `add_latency` keeps only the first value of each
+    // percentile.
     for line in output.lines() {
         if let [percent, time] = line.split_whitespace().collect::<Vec<_>>()[..]
             && let Some(percent) = percent.strip_suffix('%')
@@ -144,7 +146,8 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
     Some(found)
 }
 
-/// Percentiles of autocannon, with their names in version 2.
+/// Percentiles of autocannon, each with its stored name and with its name in version 2 of
+/// autocannon.
 const AUTOCANNON_PERCENTILES: [(&str, &str); 8] = [
     ("p50", "p50"),
     ("p75", "p75"),
@@ -168,8 +171,8 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
         pipelining: count("pipelining").filter(|requests| *requests > 1.0),
         seconds,
         requests,
-        // autocannon's own average is taken over whole seconds from a histogram with rounded
-        // values.
+        // The rate is computed here because autocannon's own average is less exact: autocannon
+        // counts requests per whole second, in a histogram that rounds these counts.
         rate: requests
             .zip(seconds)
             .map(|(requests, seconds)| requests / seconds),
@@ -217,7 +220,7 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     Some(found)
 }
 
-/// Parses the output of our own generator when it is the tool of an HTTP benchmark
+/// Parses the output of Speedwell's own load generator, which an HTTP benchmark can use as its tool
 /// (`speedwell load --benchmarker`).
 fn parse_speedwell(line: &Json) -> Option<HttpOutput> {
     let figure = |key: &str| line[key].as_f64();
@@ -274,7 +277,7 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
         non2xx: ["3xx", "4xx", "5xx"]
             .iter()
             .filter_map(|code| counted(codes, code))
-            // The sum of no floats is -0.
+            // `sum()` returns -0 if there are no numbers; folding from 0.0 does not.
             .fold(0.0, |sum, count| sum + count),
         ..HttpOutput::default()
     };

@@ -1,9 +1,9 @@
 //! Reads JSON written by other programs: detects formats, and reads values with their locations.
 //!
-//! Accepts more than the standard: non-finite numbers and raw control characters, which C++
-//! programs write. Knows nothing about particular formats. Start at [`JsonContent`] to detect
-//! formats, at [`parse`] and [`JsonNode`] to read, or at [`JsonText`] for files that are too
-//! large to be parsed into [`JsonNode`]s.
+//! Accepts non-finite numbers and raw control characters. The JSON standard forbids both, but C++
+//! programs write them. Knows nothing about particular formats. Start at [`JsonContent`] to detect
+//! formats, at [`parse`] and [`JsonNode`] to read, or at [`JsonText`] for files that are too large
+//! to be parsed into [`JsonNode`]s.
 
 use anyhow::{Context, Error, Result, anyhow};
 use serde::Deserialize;
@@ -64,7 +64,8 @@ impl<'a> JsonContent<'a> {
         self.keys().first() == Some(&(1, key.as_bytes()))
     }
 
-    /// Returns no keys unless the file starts with JSON: JSON after other text is not supported.
+    /// Returns the keys near the beginning of the file. There are none if the file does not start
+    /// with JSON, because JSON after other text is not supported.
     fn keys(&self) -> &[(u32, &'a [u8])] {
         let is_json = matches!(self.bytes.trim_ascii_start().first(), Some(b'{' | b'['));
         let keys = || {
@@ -99,7 +100,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value> {
     read_lenient(bytes, |text| serde_json::from_str(text))
 }
 
-/// Marks a non-finite number where it must be told apart from null.
+/// A string that replaces a non-finite number where readers must distinguish the number from null.
 pub const NOT_FINITE: &str = "\0not finite";
 
 /// Parses a whole document. A non-finite number becomes the string [`NOT_FINITE`].
@@ -114,7 +115,8 @@ pub fn parse_marking_not_finite(bytes: &[u8]) -> Result<Value> {
         .map_err(explain_error)
 }
 
-/// Passes the text of a file to `read`, and retries with strict JSON if that fails.
+/// Passes the text of a file to `read`. If `read` fails, converts the text to strict JSON and calls
+/// `read` again.
 ///
 /// # Errors
 /// Fails if the text is not UTF-8, or `read` fails on the strict text.
@@ -147,7 +149,8 @@ fn explain_error(error: serde_json::Error) -> Error {
     }
 }
 
-/// A JSON document from which parsed values may borrow. Tolerates what [`parse`] tolerates.
+/// A JSON document from which parsed values may borrow. It accepts the same deviations from the
+/// standard as [`parse`].
 #[derive(Debug)]
 pub struct JsonText {
     original: String,
@@ -254,12 +257,13 @@ impl<'a> JsonNode<'a> {
         }
     }
 
-    /// Wraps a value that is at `location` in a larger one.
+    /// Wraps a value that is at `location` in a larger value.
     pub fn at_location(location: String, value: &'a Value) -> JsonNode<'a> {
         JsonNode { location, value }
     }
 
-    /// Returns a member of an object; `None` if it is absent or null, or this is not an object.
+    /// Returns a member of an object; `None` if the member is absent or null, or if this node is
+    /// not an object.
     pub fn get(&self, key: &str) -> Option<JsonNode<'a>> {
         let value = self.value.get(key).filter(|value| !value.is_null())?;
         Some(self.child(key, value))
@@ -268,7 +272,7 @@ impl<'a> JsonNode<'a> {
     /// Returns a required member.
     ///
     /// # Errors
-    /// Fails if the member is absent or null; the message names it.
+    /// Fails if the member is absent or null; the message names the member.
     pub fn require(&self, key: &str) -> Result<JsonNode<'a>> {
         let location = if self.location.is_empty() {
             String::new()
@@ -295,7 +299,7 @@ impl<'a> JsonNode<'a> {
         self.get(key).map(|node| node.number()).transpose()
     }
 
-    /// Returns the members of an object in order; none for other values.
+    /// Returns the members of an object in file order. A value of another type has no members.
     pub fn members(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
         let members = self.value.as_object().into_iter().flatten();
         members.map(|(key, value)| (key.as_str(), value))

@@ -1,7 +1,8 @@
 //! Parses the output of other programs into plain figures.
 //!
-//! Decides the meaning of their words, units and names, both for imported files and for measured
-//! programs. Knows neither where the bytes come from nor how the figures are used.
+//! Decides what the words, units and names in such output mean, both in imported files and in the
+//! output of measured programs. Knows neither where the bytes come from nor how the figures are
+//! used.
 
 pub mod diagnosis;
 pub mod go_bench;

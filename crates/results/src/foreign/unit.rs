@@ -9,7 +9,7 @@ use speedwell_model::{Metric, MetricDirection};
 /// Quantity that a unit measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MeasuredQuantity {
-    /// Nanoseconds.
+    /// Time, which is stored in nanoseconds.
     Time,
     /// Events per second.
     Rate,
@@ -21,7 +21,8 @@ pub enum MeasuredQuantity {
     Derived,
 }
 
-/// A unit: its quantity, and its ratio to the stored unit.
+/// A unit. It has a quantity and a ratio to the unit in which that quantity is stored; the ratio is
+/// the product of a power of ten and a power of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeasuredUnit {
     /// Measured quantity.
@@ -104,7 +105,7 @@ pub fn split_trailing_unit(label: &str) -> (&str, Option<MeasuredUnit>) {
     (label, None)
 }
 
-/// Interpretation of a unit: the metric that it implies, and the conversion of its figures.
+/// What a unit implies for its figures: their metric, and the factor that converts them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricConversion {
     /// Metric, with the stored unit.
@@ -114,8 +115,8 @@ pub struct MetricConversion {
 }
 
 impl MetricConversion {
-    /// Interprets a unit as written in a file: `ns/iter`, `ops/sec`, `nanoseconds (ns)`, `seconds`;
-    /// empty means no unit.
+    /// Interprets a unit as written in a file: `ns/iter`, `ops/sec`, `nanoseconds (ns)`, `seconds`.
+    /// An empty text means that the figures have no unit.
     pub fn from_unit(unit_text: &str) -> MetricConversion {
         let unit_text = unit_text.trim();
         let symbol = match split_trailing_unit(unit_text) {
@@ -130,7 +131,8 @@ impl MetricConversion {
                 ("bytes_per_second", "B/s", MetricDirection::Higher)
             }
             Some(MeasuredQuantity::Derived) | None => {
-                // A unit named like one of the metrics above must not be confused with it.
+                // If the unit has the same name as one of the metrics above, its metric needs
+                // another name.
                 let is_taken = [Metric::TIME, "size", Metric::THROUGHPUT, "bytes_per_second"]
                     .contains(&unit_text);
                 let name = if unit_text.is_empty() || is_taken {

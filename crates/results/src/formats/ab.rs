@@ -1,11 +1,11 @@
-//! Reads reports of ApacheBench, one or several per file: plain text, even if pasting collapsed its
-//! whitespace, or HTML (`-w`).
+//! Reads reports of ApacheBench (ab), one or several per file. A report is HTML (`-w`) or plain
+//! text, and may have been pasted, which can collapse its whitespace.
 //!
-//! Decides where a report begins and what its lines mean, wherever the text comes from. A line is
-//! recognized by the words before its colon, because pasted reports have lost their columns. Start
-//! at [`read`], or at [`read_percentages`] and [`read_requests`] for the tables that ab writes to
-//! files (`-e`, `-g`), which do not name the address. The lines are those of httpd 2.2 and 2.4
-//! (support/ab.c).
+//! Decides where a report begins and what its lines mean. A line is recognized by the words before
+//! its colon, because pasted reports have lost their columns. Start at [`read`], or at
+//! [`read_percentages`] and [`read_requests`] for the tables that ab writes to files (`-e`, `-g`).
+//! These tables do not name the measured address. The source for the lines is `support/ab.c` of
+//! httpd 2.2 and 2.4.
 
 use crate::foreign::file_beginning;
 use crate::formats::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
@@ -16,7 +16,7 @@ use speedwell_model::{Case, Environment, Metric, MetricDirection, Session};
 /// Start of the first line of a report.
 const FIRST_LINE: &str = "This is ApacheBench";
 
-/// Fields that only reports have. A pasted report may have lost its first line.
+/// Fields that only reports have. They identify a pasted report that has lost its first line.
 const REPORT_FIELDS: [&str; 4] = [
     "Server Software",
     "Concurrency Level",
@@ -24,7 +24,7 @@ const REPORT_FIELDS: [&str; 4] = [
     "Requests per second",
 ];
 
-/// Returns whether the data have this format.
+/// Returns whether the data contain a report of ab.
 pub fn recognizes(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(file_beginning(bytes));
     text.lines().any(|line| {
@@ -34,8 +34,8 @@ pub fn recognizes(bytes: &[u8]) -> bool {
     })
 }
 
-/// Reads all reports of a file. Each came from one process, so each is a run. Adds messages for the
-/// user to `warnings`.
+/// Reads all reports of a file. Each report is a run, because a process of ab writes only one. Adds
+/// messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if no report has results.
@@ -70,7 +70,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, environment, None)
 }
 
-/// Splits `text` into reports; returns the lines of each, with the number of its first line.
+/// Splits `text` into reports. Returns for each report the number of its first line, and its lines.
 fn split_reports(text: &str) -> Vec<(usize, Vec<&str>)> {
     let mut reports: Vec<(usize, Vec<&str>)> = Vec::new();
     for (line, number) in text.split_inclusive('\n').zip(1..) {
@@ -81,14 +81,15 @@ fn split_reports(text: &str) -> Vec<(usize, Vec<&str>)> {
             lines.push(line);
         }
     }
-    // Text above the first report does not belong to it, whatever colons it contains.
+    // Text above the first report does not belong to that report, even if its lines contain colons
+    // like the fields of a report.
     if reports.len() > 1 && !is_report(&reports[0].1) {
         reports.remove(0);
     }
     reports
 }
 
-/// Returns whether the lines are a report, rather than text before one.
+/// Returns whether the lines are a report, rather than text above the first report.
 fn is_report(lines: &[&str]) -> bool {
     lines.iter().any(|line| {
         let name = split_field(line).map(|(name, _)| name);
@@ -104,13 +105,14 @@ const CONNECTION_ROWS: [(&str, &str); 4] = [
     ("Total", "latency"),
 ];
 
-/// Columns of that table, by default and with -S.
+/// Columns of the table "Connection Times": first the columns that ab prints by default, then the
+/// columns that ab prints with -S.
 const CONNECTION_COLUMNS: [&[&str]; 2] = [
     &["min", "mean", "sd", "median", "max"],
     &["min", "mean", "max"],
 ];
 
-/// Lines that are stored as facts about the measured server.
+/// Lines that are stored as facts about the measured server, each with the name of its fact.
 const FACT_LINES: [(&str, &str); 3] = [
     ("Server Software", "server_software"),
     ("Document Length", "document_length"),
@@ -150,9 +152,11 @@ impl AbReport {
         report.load.resolution_ns = NS_PER_MS;
         report.load.has_single_requests = true;
         for line in lines {
-            // A line without its end may have lost digits, unless its last words are there.
+            // A line without a line feed may have lost digits at its end, unless it ends with the
+            // words that ab prints after the figure.
             if !line.ends_with('\n') && !line.ends_with("(longest request)") {
-                // Text after the report's last line does not belong to it.
+                // If the last line of the report has been read, this line is other text, and the
+                // report is complete.
                 report.is_cut = !report.has_longest;
                 continue;
             }
@@ -161,7 +165,8 @@ impl AbReport {
         report
     }
 
-    /// Returns the figures; `None` if there are none.
+    /// Returns the figures of the report; `None` if the report has no throughput and therefore no
+    /// results.
     fn into_load_report(mut self) -> Option<LoadReport> {
         self.load.throughput?;
         let is_whole = self.has_total && (self.has_longest || !self.has_percentiles);
@@ -269,7 +274,8 @@ impl AbReport {
         };
         self.has_total |= *row == "latency";
         for (column, ms) in columns.iter().zip(numbers) {
-            // The percentile table, unless it is switched off, repeats these figures of Total.
+            // The percentile table contains these two figures of the row Total as well, unless that
+            // table is switched off.
             if *row == "latency" && ["median", "max"].contains(column) {
                 continue;
             }
@@ -309,7 +315,7 @@ fn count_metric(name: &str) -> Metric {
 const PERCENTAGES_HEADER: &str = "Percentage served,Time in ms";
 const REQUESTS_HEADER: &str = "starttime\tseconds\tctime\tdtime\tttime\twait";
 
-/// Number of rows in a percentile table: 0 to 100.
+/// Number of rows in a percentile table, which has a row for each percentage from 0 to 100.
 const PERCENTILE_ROWS: usize = 101;
 
 /// Percentiles that become metrics: the ones in ab's own report, plus minimum and maximum.
@@ -458,7 +464,8 @@ const HTML_ENTITIES: [(&str, &str); 5] = [
     ("&lt;", "<"),
     ("&gt;", ">"),
     ("&quot;", "\""),
-    // Last, so that its replacement is not decoded again.
+    // This entity comes last, so that the `&` that replaces it is not taken for the beginning of
+    // another entity.
     ("&amp;", "&"),
 ];
 

@@ -1,8 +1,9 @@
-//! Reads `data.js`, the result file of github-action-benchmark, with or without the assignment
-//! around the JSON.
+//! Reads `data.js`, the result file of github-action-benchmark. The file assigns JSON to a
+//! JavaScript variable; files that contain only the JSON are read, too.
 //!
-//! Decides the direction of a metric by the measuring tool, like the action (`src/write.ts`),
-//! except for rates in the output of tools that print both times and rates. Start at
+//! Decides whether more or less of a metric is better. As in the action (`src/write.ts`), this
+//! depends on the tool that measured. There is one exception: if a tool prints both times and
+//! rates, higher rates are better here, whereas the action treats lower rates as better. Start at
 //! [`read`].
 
 use super::duplicate_names::{ListedResult, distinguish_results};
@@ -16,13 +17,13 @@ use jiff::Timestamp;
 use speedwell_model::{Case, CodeOrigin, Metric, MetricDirection, Session};
 use std::collections::BTreeSet;
 
-/// Prefix of the JSON.
+/// Beginning of the assignment around the JSON.
 const ASSIGNMENT: &[u8] = b"window.BENCHMARK_DATA";
 
-/// Tools for whose figures higher is better.
+/// Tools with figures that are better if they are higher.
 const HIGHER_IS_BETTER_TOOLS: [&str; 3] = ["benchmarkjs", "pytest", "customBiggerIsBetter"];
 
-/// Tools for whose figures lower is better.
+/// Tools with figures that are better if they are lower.
 const LOWER_IS_BETTER_TOOLS: [&str; 7] = [
     "cargo",
     "benchmarkluau",
@@ -33,10 +34,11 @@ const LOWER_IS_BETTER_TOOLS: [&str; 7] = [
     "customSmallerIsBetter",
 ];
 
-/// Tools that print both times and rates; the action treats all as lower-is-better.
+/// Tools that print both times and rates. For all figures of these tools, the action assumes that
+/// lower is better.
 const MIXED_UNIT_TOOLS: [&str; 2] = ["go", "jmh"];
 
-/// Returns whether the data have this format.
+/// Returns whether the data are a result file of github-action-benchmark.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
     let bytes = file.bytes.trim_ascii_start();
     bytes.starts_with(ASSIGNMENT)
@@ -47,8 +49,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// `warnings`.
 ///
 /// # Errors
-/// Fails if the content is not JSON, nothing can be read (the message names the first location), or
-/// a tool is unknown.
+/// Fails if the content is not JSON, no result can be read (the message names the location of the
+/// first error), or a tool is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(&blank_assignment(file.bytes))?;
     let mut reading = EntriesReader {
@@ -71,11 +73,11 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// State of reading a file.
 struct EntriesReader<'a> {
     directions: &'a MetricDirections,
-    /// Point of each entry, in file order.
+    /// Key of the point to which each entry belongs, in file order.
     keys: Vec<PointKey>,
     /// Results of all entries.
     listed: Vec<ListedResult<DirectedFigure>>,
-    /// Tools whose rates are treated as higher-is-better, unlike in the action.
+    /// Tools with rates for which higher is better here, but lower is better in the action.
     rates: BTreeSet<String>,
     left_out: DroppedEntries,
 }
@@ -155,7 +157,8 @@ impl EntriesReader<'_> {
     }
 }
 
-/// Blanks out the assignment around the JSON, to preserve line and column numbers.
+/// Replaces the assignment around the JSON with blanks. This preserves the line and column numbers
+/// that messages contain.
 fn blank_assignment(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let start = bytes.len() - bytes.trim_ascii_start().len();
@@ -188,7 +191,7 @@ fn point_key(suite: &str, entry: &JsonNode<'_>) -> Result<PointKey> {
 fn read_origin(commit: &JsonNode<'_>) -> Result<CodeOrigin> {
     let id = commit.require("id")?.text()?;
     ensure!(!id.is_empty(), "'{}.id' is empty", commit.location());
-    // For a pull request, this key has another value, which may not be a time.
+    // In an entry for a pull request, the value of `timestamp` may not be a time.
     let committed = commit
         .text_of("timestamp")?
         .and_then(|text| text.parse::<Timestamp>().ok());
@@ -202,7 +205,7 @@ fn read_origin(commit: &JsonNode<'_>) -> Result<CodeOrigin> {
 
 /// How to interpret the figures of an entry.
 struct EntryInterpretation {
-    /// Direction that the action uses; `None` if it does not support the tool.
+    /// Direction that the action uses; `None` if the action does not support the tool.
     better: Option<MetricDirection>,
     /// Whether the unit determines the direction.
     is_by_unit: bool,
@@ -214,7 +217,7 @@ impl EntryInterpretation {
     fn read(entry: &JsonNode<'_>) -> Result<EntryInterpretation> {
         let tool_name = entry.text_of("tool")?;
         let tool = tool_name.unwrap_or_default();
-        // A fork of the action has this key instead of a tool.
+        // A fork of the action writes the key `bigger_is_better` instead of the name of a tool.
         let is_bigger_better = entry
             .get("bigger_is_better")
             .map(|is_bigger_better| is_bigger_better.is_true());
@@ -239,8 +242,9 @@ impl EntryInterpretation {
         })
     }
 
-    /// Returns the direction of a metric: as given by the user, else by the unit (if the tool
-    /// prints several or is unknown), else by the tool.
+    /// Returns the direction of a metric. The user's choice has precedence. Without it, the unit
+    /// decides if the tool prints both times and rates or is unknown; otherwise, or if the unit
+    /// implies no direction, the tool decides.
     ///
     /// # Errors
     /// Fails if none of these states a direction.
@@ -264,22 +268,22 @@ impl EntryInterpretation {
     }
 }
 
-/// A figure. The suite of its entry is the group of its benchmark.
+/// A figure of an entry. The name of its case begins with the suite of the entry.
 struct BenchFigure {
     name: String,
     measure: MetricConversion,
     /// Value in the stored unit.
     value: f64,
     note: Option<String>,
-    /// Details that may distinguish it from others with the same name.
+    /// Details that may distinguish the figure from other figures with the same name.
     extra: Vec<(String, String)>,
 }
 
 impl BenchFigure {
     fn read(bench: &JsonNode<'_>) -> Result<BenchFigure> {
         let unit = bench.text_of("unit")?.unwrap_or_default();
-        // For Go lines with several figures, older versions took the rest of the line as the unit
-        // of the first figure.
+        // If a line of Go's output has several figures, older versions of the action stored the
+        // rest of the line as the unit of the first figure.
         let unit = unit.split('\t').next().unwrap_or_default();
         let measure = MetricConversion::from_unit(unit);
         let node = bench.require("value")?;
@@ -300,8 +304,8 @@ impl BenchFigure {
     }
 }
 
-/// Counts in the lines of `extra` that the action itself writes (`src/extract.ts`); they differ
-/// every time.
+/// Names of the counts that the action itself writes to `extra` (`src/extract.ts`). A count differs
+/// from one measurement to the next, so it does not describe the setup.
 const COUNT_KEYS: [&str; 13] = [
     "iterations",
     "cpu",

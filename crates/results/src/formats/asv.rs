@@ -1,10 +1,10 @@
 //! Reads results of asv (airspeed velocity): one file per machine, revision and environment, plus
 //! files that describe the benchmarks and the machine.
 //!
-//! Decides how asv's values are mapped: a number is one run, null a failed benchmark, NaN a skipped
-//! one, according to "Benchmark suite layout and file formats" in asv's developer documentation
-//! (API 1 and 2). Does not search for files. Start at [`read_file`], or at [`AsvRow`] for
-//! the two layouts of results.
+//! Decides what asv's values mean: a number becomes a run, null a failed benchmark, and NaN a
+//! skipped benchmark. The source is "Benchmark suite layout and file formats" in asv's developer
+//! documentation (API 1 and 2). Does not search for files. Start at [`read_file`], or at [`AsvRow`]
+//! for the two layouts of results.
 
 use super::input::{InputFile, MetricDirections};
 use super::points::{FileSessions, PointKey, revision_origin};
@@ -25,9 +25,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// Descriptions of the benchmarks and the machine, from the files next to the results.
 #[derive(Debug, Clone, Default)]
 pub struct AsvMetadata {
-    /// From `benchmarks.json`.
+    /// Benchmarks by name, from `benchmarks.json`.
     benchmarks: HashMap<String, AsvBenchmark>,
-    /// From `machine.json`.
+    /// Facts about the machine, from `machine.json`.
     machine: BTreeMap<String, String>,
 }
 
@@ -37,7 +37,8 @@ struct AsvBenchmark {
     kind: String,
     unit: String,
     parameters: Vec<String>,
-    /// Version of its code: results of another version measured other work.
+    /// Version of the benchmark's code. Results of another version measured other work and are left
+    /// out.
     version: Option<String>,
 }
 
@@ -52,7 +53,7 @@ impl AsvMetadata {
         for (name, value) in JsonNode::from_root(&parsed).members() {
             let node = JsonNode::at_location(name.to_owned(), value);
             if !value.is_object() {
-                // The version of the file format.
+                // The only value that is not an object is the version of the file format.
                 continue;
             }
             let text = |key: &str| -> Result<String> {
@@ -95,7 +96,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
     file.has_key(1, "commit_hash") && file.has_key(1, "requirements")
 }
 
-/// Reads a result file alone; the kind of a benchmark is then inferred from its name.
+/// Reads a result file without the files that describe the benchmarks and the machine. The kind of
+/// a benchmark is therefore inferred from its name.
 ///
 /// # Errors
 /// Fails like [`read_file`].
@@ -106,8 +108,8 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// Reads a result file.
 ///
 /// # Errors
-/// Fails if the file is not JSON, nothing can be read (the message names the first location), or it
-/// belongs to another machine.
+/// Fails if the file is not JSON, no result can be read (the message names the location of the
+/// first error), or the file belongs to another machine.
 pub fn read_file(
     file: &InputFile<'_>,
     metadata: &AsvMetadata,
@@ -129,7 +131,8 @@ pub fn read_file(
     let mut work = BTreeMap::new();
     for row in &rows {
         if reading.add_results(row, imported) {
-            // Like asv, assume the current version for a result without one.
+            // Like asv, assume that a result without a version belongs to the current version of
+            // its benchmark.
             let version = row.version.as_ref().or_else(|| {
                 let described = metadata.benchmarks.get(row.name)?;
                 described.version.as_ref()
@@ -186,8 +189,8 @@ fn point_key(root: &JsonNode<'_>, metadata: &AsvMetadata, rows: &[AsvRow<'_>]) -
     })
 }
 
-/// Returns the name of the environment. Old files lack it, and asv derives it from their
-/// requirements.
+/// Returns the name of the environment. Old files lack the name; this function then derives it from
+/// the requirements in the file, as asv does.
 fn derive_environment_name(root: &JsonNode<'_>) -> Result<String> {
     if let Some(name) = root.text_of("env_name")? {
         return Ok(name.to_owned());
@@ -224,7 +227,8 @@ fn read_environment(
     let (cpu, kernel, cpus) = (take("cpu"), take("os"), take("num_cpu"));
     take("version");
     take("python");
-    // A version, or the path of the interpreter in an environment that asv did not create.
+    // The key `python` holds a version or, if asv did not create the environment, the path of the
+    // interpreter.
     let python = root.text_of("python")?.map(|python| MeasuredProgram {
         variant: ONLY_VARIANT.to_owned(),
         path: if python.contains('/') {
@@ -265,7 +269,7 @@ struct AsvRow<'a> {
     /// The values of each parameter, as Python source.
     parameters: Vec<Vec<String>>,
     version: Option<String>,
-    /// In milliseconds since the Unix epoch.
+    /// Start of the measurement, in milliseconds since the Unix epoch.
     started: Option<f64>,
     /// Statistics of each combination, by names like `q_25`.
     statistics: Vec<(String, Vec<JsonNode<'a>>)>,
@@ -292,8 +296,8 @@ fn read_rows<'a>(root: &JsonNode<'a>, left_out: &mut DroppedEntries) -> Result<V
 }
 
 impl<'a> AsvRow<'a> {
-    /// Reads API 2: a list with one element per entry of `result_columns`, whose tail may be
-    /// missing.
+    /// Reads a benchmark in API 2: a list with one element per name in `result_columns`. Elements
+    /// at the end of the list may be missing.
     fn from_columns(name: &'a str, node: &JsonNode<'a>, columns: &[String]) -> Result<AsvRow<'a>> {
         let elements = node.elements()?;
         let by_column: HashMap<&str, JsonNode<'a>> = columns
@@ -329,7 +333,7 @@ impl<'a> AsvRow<'a> {
         })
     }
 
-    /// Reads API 1: a value, or an object with the values of all combinations.
+    /// Reads a benchmark in API 1: a value, or an object with the values of all combinations.
     fn from_members(name: &'a str, node: &JsonNode<'a>, root: &JsonNode<'a>) -> Result<AsvRow<'a>> {
         let root_member = |key: &str| {
             root.get(key)
@@ -470,8 +474,8 @@ struct AsvReader<'a> {
 }
 
 impl AsvReader<'_> {
-    /// Adds the results of a benchmark; returns false if they are of another version than the
-    /// described one.
+    /// Adds the results of a benchmark. If they belong to another version than the one in
+    /// `benchmarks.json`, adds nothing and returns false.
     fn add_results(&mut self, row: &AsvRow<'_>, imported: &mut SessionBuilder) -> bool {
         let benchmark = self.metadata.benchmarks.get(row.name);
         // Like asv, accept results without a version.
@@ -546,7 +550,7 @@ impl AsvReader<'_> {
             "seconds"
         };
         let unit = benchmark.map_or(default_unit, |benchmark| benchmark.unit.as_str());
-        // asv's placeholder for a missing unit.
+        // asv writes the word `unit` if a benchmark has no unit.
         let unit = if unit == "unit" { "" } else { unit };
         let mut measure = MetricConversion::from_unit(unit);
         if measure.metric.unit == "B" && is_type("peakmemory", "peakmem_") {
@@ -564,7 +568,8 @@ impl AsvReader<'_> {
     }
 }
 
-/// Returns the names of `count` parameters: as described if that fits, else asv's default names.
+/// Returns names for `count` parameters: the names in `benchmarks.json` if there are `count`
+/// usable, distinct ones, otherwise asv's default names.
 fn parameter_names(benchmark: Option<&AsvBenchmark>, count: usize) -> Vec<String> {
     let names = benchmark.map_or(&[][..], |benchmark| &benchmark.parameters);
     let usable = names

@@ -1,8 +1,8 @@
 //! Reads responses of bencher's `perf` endpoint: results by branch, testbed, benchmark and measure.
 //!
-//! A report becomes a session, its testbed the machine, each iteration of the report a run, and
-//! each measure a metric. Responses do not state the direction of a measure, so the user must. Does
-//! not fetch responses. Start at [`read`].
+//! A report becomes a session, and its testbed becomes the machine. Each iteration of the report
+//! becomes a run, and each measure becomes a metric. Responses do not state the direction of a
+//! measure, so the user must state it. Does not fetch responses. Start at [`read`].
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::input::InputFile;
@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use speedwell_model::{Case, CodeOrigin, Environment, Metric, Sample, Session};
 use std::collections::HashMap;
 
-/// Returns whether the data have this format.
+/// Returns whether the data are a response of bencher's `perf` endpoint.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
     file.has_key(1, "results") && file.has_key(3, "testbed")
 }
@@ -24,8 +24,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole response. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the content is not JSON, nothing can be read (the message names the first location), or
-/// the direction of a measure is unknown.
+/// Fails if the content is not JSON, no result can be read (the message names the location of the
+/// first error), or the direction of a measure is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
@@ -55,10 +55,11 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     Ok(sessions)
 }
 
-/// The reports of a response. Each may be spread over several series.
+/// The reports of a response. The figures of a report may be spread over several series.
 #[derive(Default)]
 struct BencherReports {
-    /// Points by their identifying facts.
+    /// One [`PointKey`] per session, stored under the facts that identify the session: the id of
+    /// the report, the testbed and the branch.
     keys: IndexMap<String, PointKey>,
     points: Vec<ListedResult<ReportFigure>>,
     metrics: HashMap<String, Metric>,
@@ -68,7 +69,7 @@ struct BencherReports {
 }
 
 impl BencherReports {
-    /// Adds the results of one branch, testbed, benchmark and measure, dropping invalid ones.
+    /// Adds the results of one branch, testbed, benchmark and measure. Invalid results are dropped.
     ///
     /// # Errors
     /// Fails if the direction of the measure is unknown.
@@ -158,7 +159,7 @@ struct SeriesFacts {
     slug: Option<(String, String)>,
     testbed: String,
     branch: Option<String>,
-    /// Slug of its measure.
+    /// Slug of the measure, or its name if it has no slug.
     measure: String,
     unit: MetricConversion,
 }
@@ -232,7 +233,7 @@ fn read_origin(point: &JsonNode<'_>, branch: Option<&str>) -> Result<(CodeOrigin
     Ok((origin, hash.is_some()))
 }
 
-/// Returns the time of a point.
+/// Returns the start time of a point.
 fn read_start_time(point: &JsonNode<'_>) -> Result<Option<i64>> {
     let Some(text) = point.text_of("start_time")? else {
         return Ok(None);

@@ -3,8 +3,8 @@
 //! The other facts that the file states about such results (a prepare command, `extra`, a label)
 //! become parameters. Results that nothing distinguishes are dropped with a warning: merging them
 //! would invent a benchmark that does not exist, and a running number would mean something else in
-//! the next file. Repetitions of one benchmark are handled by the readers and not listed here
-//! individually. Start at [`distinguish_results`].
+//! the next file. The readers have already grouped the repetitions of each benchmark, so such a
+//! group is one result here. Start at [`distinguish_results`].
 
 use crate::foreign::suites::typed_value;
 use anyhow::{Result, bail};
@@ -15,12 +15,13 @@ use std::collections::{HashMap, HashSet};
 /// A result listed in a file.
 #[derive(Debug)]
 pub struct ListedResult<T> {
-    /// Measurement the result belongs to, such as an entry of a history. Within it, a benchmark has
-    /// one result per metric.
+    /// Index of the measurement to which the result belongs, such as an entry of a history. Within
+    /// one measurement, a benchmark has one result per metric.
     pub measurement: usize,
     /// Case with name and parameters.
     pub case: Case,
-    /// Metric: results of different metrics may belong to one benchmark.
+    /// Metric of the figures. Two results with the same name but different metrics belong to one
+    /// benchmark.
     pub metric: String,
     /// Other facts about the benchmark, by names that may become parameter names.
     pub details: Vec<(String, String)>,
@@ -35,7 +36,7 @@ const MAX_NAMES_IN_WARNING: usize = 3;
 /// across all measurements. Drops results that remain ambiguous and adds a warning to `remarks`.
 ///
 /// # Errors
-/// Fails if nothing remains; the message says why.
+/// Fails if no result remains; the message says why.
 pub fn distinguish_results<T>(
     mut listed: Vec<ListedResult<T>>,
     remarks: &mut Vec<String>,
@@ -95,7 +96,7 @@ pub fn add_distinguishing_parameters<T>(
     ambiguous
 }
 
-/// A measurement and a case.
+/// A measurement and the id of a case.
 type MeasuredCase = (usize, String);
 
 fn case_key<T>(result: &ListedResult<T>) -> MeasuredCase {

@@ -1,8 +1,8 @@
 //! Reads the output of `go test -bench`, which is the input of benchstat, with or without `-json`.
 //!
-//! Decides which lines belong together, and how other lines are reported. Lines of one benchmark
-//! (`-count`) come from one process; each becomes a run with a note on this, as for
-//! google/benchmark. Start at [`read`].
+//! Decides which lines belong together, and how other lines are reported. If a benchmark has
+//! several lines (`-count`), they come from one process. As in files of google/benchmark,
+//! each of these lines becomes a run, with a note that says so. Start at [`read`].
 
 use crate::foreign::file_beginning;
 use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
@@ -14,8 +14,8 @@ use anyhow::Result;
 use speedwell_model::{Case, Environment, FailureCause, Sample, Session};
 use std::collections::HashMap;
 
-/// Returns whether the data have this format: their beginning contains a result, or what `go test`
-/// prints if there is none.
+/// Returns whether the data are output of `go test`: their beginning contains a result, or one of
+/// the lines that `go test` prints even if there is no result.
 pub fn recognizes(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(file_beginning(bytes));
     let mut lines = text.lines();
@@ -33,7 +33,8 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// Reads the whole output. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the text has no results, or an event that wraps part of it is invalid.
+/// Fails if the text has no results, or if the output consists of events and one of them is
+/// invalid.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let output = if line::is_events(bytes) {
         line::output_of_events(bytes)?.into()
@@ -68,11 +69,13 @@ struct GoOutputParser<'a> {
     package: Option<&'a str>,
     /// Name of a benchmark whose result has not been printed yet.
     begun: Option<&'a str>,
-    /// Benchmark announced by `-v`, whose results follow.
+    /// The name that `-v` printed last. The results that follow belong to this benchmark.
     announced: Option<&'a str>,
-    /// Whether a panic is printing the stacks of all goroutines, up to the end of the package.
+    /// Whether a panic has occurred. The lines up to the end of the package are then the stacks of
+    /// all goroutines.
     is_in_panic: bool,
-    /// Whether indented lines explain the last entry.
+    /// Whether the next line, if it is indented, explains why the benchmark of the last entry
+    /// stopped.
     explains_entry: bool,
     directions: HashMap<&'a str, bool>,
     environment: Environment,
@@ -135,8 +138,8 @@ impl<'a> GoOutputParser<'a> {
         }
     }
 
-    /// Handles a last line without a line end, which Go always writes: a figure or unit may be
-    /// truncated.
+    /// Handles a last line that does not end with a line feed. Go always writes line feeds, so a
+    /// figure or unit at the end of such a line may be truncated.
     fn parse_last_line(&mut self, text: &'a str) {
         match GoBenchLine::parse(text) {
             GoBenchLine::Result(..) | GoBenchLine::Begin(_) | GoBenchLine::Rest(_) => {
@@ -188,8 +191,8 @@ impl<'a> GoOutputParser<'a> {
         }
     }
 
-    /// Ends a package, which may be named here for the first time: a benchmark can fail before the
-    /// configuration is printed.
+    /// Ends a package. `package` is the name of the package in its last line. Entries before that
+    /// line may lack the name, because a benchmark can fail before the configuration is printed.
     fn end_package(&mut self, package: Option<&'a str>) {
         self.abandon_pending();
         for entry in &mut self.entries[self.settled..] {
@@ -232,7 +235,7 @@ pub struct GoBenchEntry<'a> {
     pub package: Option<&'a str>,
     /// Name as printed.
     pub name: &'a str,
-    /// Name announced last.
+    /// Name that `-v` printed last before this entry.
     pub announced: Option<&'a str>,
     /// Result of the benchmark.
     pub outcome: GoBenchOutcome<'a>,
@@ -243,19 +246,19 @@ pub struct GoBenchEntry<'a> {
 pub enum GoBenchOutcome<'a> {
     /// Figures.
     Measured(GoFigures<'a>),
-    /// No figures, with the reason.
+    /// The reason why there are no figures.
     Stopped(FailureCause),
 }
 
 impl<'a> GoBenchEntry<'a> {
-    /// Returns benchmark and GOMAXPROCS of an announced result.
+    /// Splits the name of a result into benchmark and GOMAXPROCS if `-v` announced the benchmark.
     fn split_announced(&self) -> Option<(&'a str, u32)> {
         let is_measured = matches!(self.outcome, GoBenchOutcome::Measured(_));
         let announced = self.announced.filter(|_| is_measured)?;
         line::split_announced_name(announced, self.name)
     }
 
-    /// Returns benchmark and GOMAXPROCS.
+    /// Splits the name into benchmark and GOMAXPROCS.
     fn split_name(&self, processors: &ProcessorSuffixes) -> (&'a str, u32) {
         match self.outcome {
             GoBenchOutcome::Measured(_) => {
@@ -287,8 +290,8 @@ fn processors_by_package<'a>(
         .collect()
 }
 
-/// Adds all entries to a session. `directions` holds whether higher is better, for the units for
-/// which the text states it. Returns messages for the user.
+/// Adds all entries to a session. `directions` says whether higher is better, for each unit that
+/// has a `Unit` line in the text. Returns messages for the user.
 fn add_entries(
     entries: Vec<GoBenchEntry<'_>>,
     directions: &HashMap<&str, bool>,

@@ -1,8 +1,9 @@
-//! Reads logs of HdrHistogram (`.hlog`), our own and other programs', as percentiles.
+//! Reads HdrHistogram logs (`.hlog`), which Speedwell or another program wrote, and computes
+//! percentiles from them.
 //!
-//! Decides what the tag of a line means: `service/ok` in our own logs is a quantity and an outcome;
-//! any other tag names a case. Lines with the same tag are intervals of one measurement and are
-//! added up. Start at [`read`]; the encoding of a log is implemented in `crates/load`.
+//! Decides what the tag of a line means: `service/ok` in Speedwell's own logs is a quantity and an
+//! outcome; any other tag names a case. Lines with the same tag are intervals of one measurement
+//! and are added up. Start at [`read`]; the encoding of a log is implemented in `crates/load`.
 
 use super::load_report::{LoadReport, NS_PER_SECOND};
 use super::load_session::time_metrics;
@@ -13,7 +14,7 @@ use speedwell_load::latency::{LoggedHistogram, ServiceTime, TimeDistribution, re
 use speedwell_model::{Environment, Metric, MetricDirection, ParameterValue, Session};
 use std::time::Duration;
 
-/// Quantities in our own logs, with the prefixes of their metrics.
+/// Quantities in Speedwell's own logs, with the prefixes of their metrics.
 const QUANTITIES: [(&str, &str); 6] = [
     ("service", "latency"),
     ("response", "response"),
@@ -23,11 +24,11 @@ const QUANTITIES: [(&str, &str); 6] = [
     ("own-lag", "own_lag"),
 ];
 
-/// Benchmark of lines without a name.
+/// Name of the benchmark for lines whose tag does not name a benchmark.
 const BENCHMARK: &str = "load";
 
-/// Returns whether the data are such a log: they say so in a comment, or have the usual column
-/// header.
+/// Returns whether the data are an HdrHistogram log: a comment at the beginning says so, or there
+/// is the usual header of the columns.
 pub fn recognizes(bytes: &[u8]) -> bool {
     let beginning = String::from_utf8_lossy(file_beginning(bytes));
     beginning.lines().take(32).any(|line| {
@@ -45,7 +46,8 @@ struct TaggedTotal {
     length: Duration,
 }
 
-/// Reads the log. Times are taken as nanoseconds, as the format's own recorders write them.
+/// Reads the log. Times are taken as nanoseconds, because the recorders of HdrHistogram write
+/// nanoseconds.
 ///
 /// # Errors
 /// Fails if a line is invalid, or the log has no values.
@@ -58,8 +60,9 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
             continue;
         }
         has_foreign |= total.outcome.is_none();
-        // Response times of an open load are reported for all requests together, whatever their
-        // outcome.
+        // Under an open load, the response times of the case with the outcome `ok` cover all
+        // requests, whatever their outcome. So add the requests with other outcomes to this case,
+        // too.
         if total.quantity == "response" && total.outcome.as_deref() != Some("ok") {
             add_total(
                 &mut totals,
@@ -94,7 +97,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     session.context("every histogram in it is empty")
 }
 
-/// Converts a line. Only our own logs state an outcome.
+/// Converts a line of a log. Only Speedwell's own logs state an outcome.
 fn line_total(line: &LoggedHistogram) -> TaggedTotal {
     let tag = line.tag.as_deref().unwrap_or_default();
     let own_tag = tag.split_once('/').and_then(|(name, outcome)| {

@@ -1,9 +1,9 @@
 //! Reads the output of wrk, wrk2, h2load, hey and oha, and the JSON of autocannon and oha.
 //!
-//! Decides how these are recognized and mapped. The output of wrk, wrk2, h2load and autocannon is
-//! parsed in `foreign/http_output.rs`, which the Node.js harness also uses. hey and oha print
-//! neither address nor concurrency. Start at [`read_text`], [`read_autocannon`], [`read_hey_oha`]
-//! and [`read_oha`].
+//! Decides how these outputs are recognized and which figures they contain. The output of wrk,
+//! wrk2, h2load and autocannon is parsed in `foreign/http_output.rs`, which the Node.js harness
+//! also uses. hey and oha print neither address nor concurrency, so their cases are named after the
+//! tool. Start at [`read_text`], [`read_autocannon`], [`read_hey_oha`] and [`read_oha`].
 
 use crate::foreign::file_beginning;
 use crate::foreign::http_output::{HttpOutput, parse_autocannon};
@@ -41,20 +41,21 @@ fn detect_tool(text: &str) -> Option<&'static str> {
 
 /// Returns whether the data are autocannon JSON.
 pub fn recognizes_autocannon(file: &JsonContent<'_>) -> bool {
-    // Without `sampleInt`, which only versions since 2020 write.
+    // `sampleInt` is not required, because only versions since 2020 write it.
     ["connections", "pipelining", "non2xx", "latency", "requests"]
         .iter()
         .all(|key| file.has_key(1, key))
 }
 
-/// Reads the text of a load test. Adds messages for the user to `warnings`.
+/// Reads the text that wrk, wrk2 or h2load printed. Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if the text is not the output of a finished test.
 pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let text = String::from_utf8_lossy(bytes);
     let tool = detect_tool(&text).context("it contains no output of wrk or h2load")?;
-    // These tools terminate every line; an unterminated last line may have lost digits.
+    // These tools end every line with a line feed, so a last line without a line feed may have lost
+    // digits.
     let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
     let output = HttpOutput::read(tool, complete_lines).with_context(|| {
         format!("{tool} did not print its results\nhint: is the text cut short?")
@@ -68,7 +69,7 @@ pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Resul
     load.into_session(label, warnings)
 }
 
-/// Reads the JSON of a load test. Adds messages for the user to `warnings`.
+/// Reads the JSON of autocannon. Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
@@ -122,7 +123,8 @@ fn into_load_report(output: HttpOutput, resolution_ns: f64) -> LoadReport {
     }
 }
 
-/// Lines of the summary with durations.
+/// Beginnings of the lines with durations in the summary of hey and oha, each with the name of its
+/// metric.
 const SUMMARY_TIMES: [(&str, &str); 3] = [
     ("Average:", "latency_mean"),
     ("Fastest:", "latency_min"),
@@ -141,7 +143,7 @@ pub fn recognizes_oha(file: &JsonContent<'_>) -> bool {
     file.begins_with_key("summary") && file.has_key(2, "requestsPerSec")
 }
 
-/// Reads the text of a load test. Adds messages for the user to `warnings`.
+/// Reads the text that hey or oha printed. Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if the rate is missing.
@@ -161,14 +163,15 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
         .context("the line 'Requests/sec' is missing\nhint: is the text cut short?")?;
     let failed = load.errors.unwrap_or(0.0);
     if load.requests.is_none() && failed > 0.0 {
-        // Without any response, there are no lines with responses.
+        // The lines with numbers of responses are missing because there was no response, not
+        // because the text is cut short.
         load.requests = Some(0.0);
     }
     match load.requests {
         None => load
             .remarks
             .push("the text is cut short, so figures at its end are missing".to_owned()),
-        // hey includes failed requests in its rate.
+        // hey includes failed requests in its rate, so compute the rate of the answered requests.
         Some(answered) if !is_oha => {
             load.throughput = load
                 .throughput

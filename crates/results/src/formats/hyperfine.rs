@@ -1,7 +1,8 @@
 //! Reads results of `hyperfine --export-json`.
 //!
-//! Decides how rows are mapped: each measured time is one process and thus one run. Start at
-//! [`read`]. The format is described in hyperfine's README ("JSON"); unknown keys are ignored.
+//! Decides how rows are stored: each measured time comes from one process and becomes one run.
+//! Start at [`read`]. The format is described in hyperfine's README ("JSON"); unknown keys are
+//! ignored.
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;
@@ -12,10 +13,10 @@ use speedwell_model::{
     Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Session,
 };
 
-/// Note on the one run that carries the CPU times of all.
+/// Note on the first run of a command, which holds the mean CPU times of all runs.
 const CPU_TIMES_NOTE: &str = "User and system time are means over all runs of this command.";
 
-/// Returns whether the data have this format.
+/// Returns whether the data are results of hyperfine.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
     file.begins_with_key("results")
 }
@@ -70,16 +71,16 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 /// An element of `results`.
 struct HyperfineResult {
     command: String,
-    /// Parameters, with the strings substituted into the command.
+    /// Parameters, each with the string that hyperfine substituted into the command.
     parameters: Vec<(String, String)>,
-    /// Seconds and exit status. hyperfine writes null for a process that was killed by a signal,
-    /// and does not say which.
+    /// Time of each process in seconds, and its exit status. If a signal killed the process,
+    /// hyperfine writes null and does not name the signal.
     times: Vec<(f64, Option<i32>)>,
     memory: Vec<f64>,
-    /// Other facts about the command: its preparation, and the command itself, which a template may
-    /// hide.
+    /// Other facts about the command: its preparation, and the command itself, because the name of
+    /// the case may be a template that stands for several commands.
     details: Vec<(String, String)>,
-    /// Means over all runs, in seconds.
+    /// User time in seconds, as a mean over all runs. `system` is the mean system time.
     user: Option<f64>,
     system: Option<f64>,
 }
@@ -131,7 +132,8 @@ impl HyperfineResult {
                 continue;
             }
             let mut process = self.build_process(time, self.memory.get(index).copied(), imported);
-            // The mean is a single figure, so add it once, and only if it covers no failed run.
+            // The CPU times are means over all runs, so add them only once, and only if no run
+            // failed.
             if index == 0 && all_succeeded {
                 self.add_cpu_times(&mut process, imported);
             }
@@ -174,7 +176,8 @@ impl HyperfineResult {
     }
 }
 
-/// Keys of figures, and of the parameters, which are part of the case anyway.
+/// Keys that do not become details: the keys of figures, and `parameters`, which the case contains
+/// anyway.
 const NON_DETAIL_KEYS: [&str; 11] = [
     "mean",
     "stddev",
@@ -198,8 +201,8 @@ fn read_details(result: &JsonNode<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the exit status of each of the `count` processes. Old versions omit it; they stopped at
-/// a failure.
+/// Returns the exit status of each of the `count` processes. Old versions do not write exit
+/// statuses; they stopped at the first failure, so every status is 0.
 fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>> {
     let Some(codes) = result.get("exit_codes") else {
         return Ok(vec![Some(0); count]);
@@ -228,8 +231,9 @@ fn value_text(value: &serde_json::Value) -> String {
 /// Reconstructs the command template, such as `sleep {n}`, so that all results are one benchmark
 /// with parameters.
 ///
-/// The file only has the commands after substitution. A guess is accepted if it reproduces each of
-/// them, for more than one setting; otherwise every command is its own benchmark.
+/// The file only contains the commands after substitution. A guessed template is accepted if it
+/// reproduces every command and if each parameter has several values; otherwise every command is a
+/// benchmark of its own.
 fn infer_template(results: &[HyperfineResult]) -> Option<String> {
     let (first, other_results) = results.split_first()?;
     let mut values: Vec<_> = first.parameters.iter().collect();

@@ -1,4 +1,5 @@
-//! A file to read, and the facts about it that the user provides.
+//! Defines what a reader gets: the content of a file, and the facts about it that the user
+//! provides.
 //!
 //! Decides how these facts are parsed. Knows nothing about file formats. Start at [`InputFile`], or
 //! at [`MetricDirections`] for files that do not say which direction of a metric is better.
@@ -10,9 +11,9 @@ use std::collections::BTreeMap;
 /// A file to read.
 #[derive(Debug, Clone, Copy)]
 pub struct InputFile<'a> {
-    /// The user's name for it: a path, or `-`.
+    /// The name by which the user refers to the file: a path, or `-`.
     pub label: &'a str,
-    /// Its whole content.
+    /// Whole content of the file.
     pub bytes: &'a [u8],
     /// Directions of metrics, for files that do not state them.
     pub better: &'a MetricDirections,
@@ -21,14 +22,14 @@ pub struct InputFile<'a> {
 /// Directions of metrics, as given by the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MetricDirections {
-    /// For all metrics without their own entry.
+    /// Direction of every metric that has no entry in `of`.
     pub all: Option<MetricDirection>,
-    /// For individual metrics.
+    /// Directions of individual metrics, by name.
     pub of: BTreeMap<String, MetricDirection>,
 }
 
 impl MetricDirections {
-    /// Name of the `--set` option.
+    /// Name that the option `--set` uses for these directions.
     pub const NAME: &'static str = "better";
 
     /// Parses `better=less` or `better.METRIC=more` from the command line; returns false for any
@@ -56,15 +57,15 @@ impl MetricDirections {
         Ok(true)
     }
 
-    /// Returns the direction of a metric, if given.
+    /// Returns the direction of a metric, if the user has given one.
     pub fn direction_of(&self, metric: &str) -> Option<MetricDirection> {
         self.of.get(metric).copied().or(self.all)
     }
 
-    /// Returns the direction of a metric that the file does not state.
+    /// Returns the direction of a metric for which the file states no direction.
     ///
     /// # Errors
-    /// Fails if the user has not given it either; the message explains how.
+    /// Fails if the user has not given a direction, either; the message explains how to give one.
     pub fn require_direction(&self, metric: &str) -> Result<MetricDirection> {
         self.direction_of(metric).with_context(|| {
             format!(

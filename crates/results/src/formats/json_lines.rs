@@ -1,4 +1,4 @@
-//! Speedwell's exchange format: the whole content of a session as JSON Lines.
+//! Reads and writes Speedwell's exchange format: the whole content of a session as JSON Lines.
 //!
 //! The first line of a session is its header, `{"speedwell":"session","version":1,...}`, followed
 //! by one line per run, `{"run":{...}}`, one per failure, `{"failure":{...}}`, and one per profile,
@@ -6,8 +6,8 @@
 //! format is lossless: a database can be rebuilt from such files. Start with [`HeaderLine`] and
 //! [`FileLine`], which define the format.
 //!
-//! Compatibility: a reader ignores unknown keys and kinds of lines. A change that would make it
-//! misread a file gets a new version, which older readers reject.
+//! Compatibility: a reader ignores unknown keys and kinds of lines. A change that would make older
+//! readers misread a file gets a new version, and older readers reject it.
 
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -23,7 +23,7 @@ use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Writes `session` as lines, in many small writes: pass a buffered writer.
+/// Writes `session` as lines. `out` should be buffered, because it receives many small writes.
 ///
 /// The session's local number and its plan are not part of the format, because they are meaningful
 /// in one store only.
@@ -36,8 +36,9 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
     })
 }
 
-/// Like [`write`], for a session whose runs need not all be in memory: the runs in `session` are
-/// ignored, `count` is their number, and `runs` yields them one at a time.
+/// Writes a session as [`write`] does, but takes its runs from `runs`, so that they need not all be
+/// in memory. `runs` calls its argument once for every run, and `count` is the number of runs. The
+/// runs in `session` itself are ignored.
 ///
 /// # Errors
 /// Fails like [`write`], or if `runs` fails.
@@ -157,8 +158,8 @@ pub(crate) fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]
 /// Reads all sessions in `text`.
 ///
 /// # Errors
-/// Fails if a line is invalid (the message names it), the file is truncated, or it was written by a
-/// newer version.
+/// Fails if a line is invalid (the message names the line), or if the file is truncated or was
+/// written by a newer version.
 pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
     let mut reading = SessionsReader::default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -176,7 +177,7 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
     Ok(reading.sessions)
 }
 
-/// Reads only the header of a session; the announced lines need not follow.
+/// Reads only the header of a session. The lines that the header announces need not follow.
 ///
 /// # Errors
 /// Fails if the line is not a header, or was written by a newer version.
@@ -194,15 +195,16 @@ struct SessionsReader {
     current: StreamingReader,
 }
 
-/// Streaming reader for a series of sessions, which keeps no runs.
+/// Reads a series of sessions line by line, without keeping their runs in memory.
 #[derive(Debug, Default)]
 pub(crate) struct StreamingReader {
-    /// Counts announced by the last header, and its line number; `None` before the first one.
+    /// The counts that the last header announced, and the line number of that header; `None` before
+    /// the first header.
     announced: Option<([Option<usize>; 3], usize)>,
-    /// Number of runs, failures and profiles since that header.
+    /// Number of runs, failures and profiles since the last header.
     counts: [usize; 3],
     machines: u32,
-    /// Slot of the first run whose machine is unknown.
+    /// Slot of the first run that refers to a machine which the last header does not list.
     stray: Option<u32>,
     shared: InternedNames,
 }
@@ -217,7 +219,7 @@ pub(crate) struct ParsedLine {
     pub profile: Option<ProfileRecording>,
 }
 
-/// Interns names and cases: all runs share them.
+/// Interns names and cases, so that all runs share one copy of each.
 #[derive(Debug, Default)]
 pub(crate) struct InternedNames {
     names: HashSet<Arc<str>>,
@@ -243,7 +245,7 @@ impl SessionsReader {
 }
 
 impl StreamingReader {
-    /// Parses the next line, with this line number.
+    /// Parses the next line, which has the given line number.
     ///
     /// # Errors
     /// Fails if the line is invalid, or the previous session is incomplete.
@@ -405,7 +407,7 @@ impl InternedNames {
     }
 }
 
-/// Parses one line. Errors omit the parser's line number, which is always 1.
+/// Parses one line. Messages omit the line number that the parser states, because it is always 1.
 fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
     serde_json::from_str(line).map_err(|error| {
         let message = error.to_string();
@@ -417,13 +419,14 @@ fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
 /// Highest version that can be read.
 const MAX_VERSION: u64 = 2;
 
-/// Returns the version to write. A reader of version 1 would attribute the runs of all machines to
-/// one.
+/// Returns the version to write. It is 2 for a session with several machines, because a reader of
+/// version 1 would attribute the runs of all machines to one machine.
 fn format_version(session: &Session) -> u64 {
     if session.machines.len() > 1 { 2 } else { 1 }
 }
 
-/// Kinds of lines. Exactly one of the keys is present.
+/// A line of any kind. The key that is present tells the kind: `speedwell`, `run`, `failure` or
+/// `profile`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct FileLine<'a> {
@@ -462,13 +465,14 @@ struct HeaderLine {
     /// Result of a session that measured how often its machine raises false alarms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<NoiseCalibration>,
-    /// Number of lines of each kind, to detect truncated files. Absent if the writer is still
-    /// measuring.
+    /// Number of runs that follow. This count and the next two reveal truncated files. They are
+    /// absent if the writer is still measuring.
     pub runs: Option<usize>,
     pub failures: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<usize>,
-    /// Machines of the session, unless it was measured on the machine of the writing program.
+    /// Machines of the session; empty if the session was measured on the machine that wrote the
+    /// file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<SessionMachine>,
 }
@@ -486,7 +490,7 @@ pub(crate) struct RunLine<'a> {
     pub slot: u32,
     #[serde(default)]
     pub block: u32,
-    /// Executed build of the variant's source, if there are several.
+    /// The build of the variant that the run executed, if the variant has several builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<u32>,
     #[serde(default)]
@@ -516,7 +520,7 @@ pub(crate) struct RunLine<'a> {
     pub samples: Vec<SampleLine<'a>>,
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
     pub notes: Cow<'a, [String]>,
-    /// Details of the HTTP load, if the run is one, as they were stored.
+    /// Details of the HTTP load in their stored form, if the run is an HTTP load.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub load: Option<&'a RawValue>,
 }

@@ -1,9 +1,10 @@
 //! Reads results of Krun, the experiment runner behind "Virtual Machine Warmup Blows Hot and Cold"
-//! (Barrett et al., OOPSLA 2017): the wall-clock times of all iterations of every process.
+//! (Barrett et al., OOPSLA 2017). The results contain the wall-clock times of all iterations of
+//! every process.
 //!
-//! Decides how entries are mapped: a key `BENCHMARK:VM:VARIANT` is a case, each of its lists a
-//! process, each number the time of one iteration in seconds.
-//! Start at [`read`]. Processor counters, and what `warmup_stats` adds to such files, are ignored.
+//! Decides what the entries mean: a key `BENCHMARK:VM:VARIANT` is a case, each list below the key
+//! is a process, and each number in a list is the time of one iteration in seconds. Start at
+//! [`read`]. Processor counters, and what `warmup_stats` adds to such files, are ignored.
 
 use super::load_report::NS_PER_SECOND;
 use super::session_builder::{ImportedProcess, SessionBuilder, value_sample};
@@ -16,7 +17,7 @@ use speedwell_model::{
 /// Key of the times.
 const TIMES_KEY: &str = "wallclock_times";
 
-/// Returns whether the data have this format.
+/// Returns whether the data are results of Krun.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
     file.has_key(1, TIMES_KEY)
 }
@@ -25,7 +26,7 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 ///
 /// # Errors
 /// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
-/// it.
+/// the value.
 pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);

@@ -1,4 +1,4 @@
-//! Converts a load test, as reported by any HTTP tool, into a run.
+//! Converts the report of a load test, whichever HTTP tool wrote it, into a run.
 //!
 //! Decides the names of cases and metrics, so that reports of different tools can be compared.
 //! Knows nothing about file formats; the validity of the figures is judged in `analysis/validity/`.
@@ -14,13 +14,14 @@ use speedwell_model::{
 /// Nanoseconds in a millisecond.
 pub const NS_PER_MS: f64 = 1e6;
 
-/// Metric of the shortest duration.
+/// Name of the metric for the shortest latency.
 const LATENCY_MIN: &str = "latency_min";
 
 /// Nanoseconds in a second.
 pub const NS_PER_SECOND: f64 = 1e9;
 
-/// Tolerance for rounding: without pipelining there cannot be more requests than connections.
+/// Maximum number of requests in flight per connection, without pipelining. The limit is 1; the
+/// rest is a tolerance for rounded figures.
 const MAX_REQUESTS_PER_CONNECTION: f64 = 1.05;
 
 /// Content of a report.
@@ -42,13 +43,15 @@ pub struct LoadReport {
     pub non2xx: Option<f64>,
     /// Durations: name and value of each metric.
     pub times_ns: Vec<(String, f64)>,
-    /// Durations below this are reported as 0; 0 if the tool has a fine resolution.
+    /// Shortest duration that the tool can report; it reports shorter durations as 0. The field is
+    /// 0 for a tool with a fine resolution.
     pub resolution_ns: f64,
     /// Whether requests were sent at a fixed rate, so that connections idle between requests.
     pub has_fixed_rate: bool,
     /// Other parameters of the case.
     pub parameters: Vec<(String, ParameterValue)>,
-    /// Whether a connection carries at most one request at a time: the tool has no pipelining.
+    /// Whether a connection carries at most one request at a time, because the tool has no
+    /// pipelining.
     pub has_single_requests: bool,
     /// Other figures.
     pub others: Vec<(Metric, f64)>,
@@ -69,8 +72,8 @@ impl LoadReport {
         imported.into_session(label, Environment::default(), None)
     }
 
-    /// Adds the report as one run: a load test is one process. Adds messages for the user to
-    /// `remarks`.
+    /// Adds the report as one run, because a load test is one process. Adds messages for the user
+    /// to `remarks`.
     pub fn add_to(mut self, imported: &mut SessionBuilder, remarks: &mut Vec<String>) {
         if let (Some(0.0), Some(failed @ 1.0..)) = (self.requests, self.errors) {
             let reason = format!("no request was answered ({failed} errors)");
@@ -89,7 +92,8 @@ impl LoadReport {
             }
         };
         if let Some(rate) = self.throughput {
-            // For throughput, reports show the time per iteration, which requires the concurrency.
+            // For the metric `throughput`, reports also show the time per iteration. This time can
+            // only be computed if the concurrency is known.
             let metric = match self.concurrency {
                 Some(_) => Metric::throughput(),
                 None => Metric::new("requests_per_second", "1/s", MetricDirection::Higher),
@@ -176,9 +180,10 @@ impl LoadReport {
         }
     }
 
-    /// Warns about impossible figures. A connection without pipelining carries at most one request,
-    /// so by Little's law (rate times mean latency, Little 1961) a report with more requests than
-    /// connections is corrupt. The mean may be rounded.
+    /// Warns about impossible figures. By Little's law (Little 1961), the rate times the mean
+    /// latency is the mean number of requests in flight. A connection without pipelining carries at
+    /// most one request, so a report that implies more requests in flight than connections is
+    /// corrupt. The mean latency may be rounded by half the resolution of the tool.
     fn warn_if_impossible(&mut self) {
         let by_length: f64 = self
             .others

@@ -1,14 +1,16 @@
-//! Converts our own HTTP loads into a session, and reads the JSON of their report.
+//! Converts HTTP loads of Speedwell's own generator into a session, and reads the JSON of its load
+//! reports.
 //!
-//! Decides the case and variant names of a load, and which of its figures become metrics. Names
-//! match `load_report`, so that a load can be compared with reports of other tools. All other
-//! facts about a load stay with its run. Start at [`load_session`].
+//! Decides the case and variant names of a load, and which of its figures become metrics.
+//! `load_report` uses the same names, so that a load can be compared with reports of other tools.
+//! All other facts about a load stay with its run. Start at [`load_session`].
 //!
-//! Several addresses in a single round are separate cases: one run of each says nothing about a
-//! difference. In several rounds they are variants of one case, because comparing is the reason to
-//! alternate them; the first one is the baseline. Times that `analysis` would not show are dropped
-//! here as well: a stored figure would be compared without its warning. [`merge_load_parts`] adds
-//! up the parts of one load that several manually started generators sent at the same time.
+//! If several addresses were measured in a single round, they are separate cases, because one run
+//! of each says nothing about a difference. If there were several rounds, the addresses are
+//! variants of one case, because the purpose of alternating between addresses is to compare them;
+//! the first address is the baseline. Times that `analysis` would not show are dropped here as
+//! well, because a stored figure would be compared without its warning. If the user started several
+//! generators that sent parts of one load, [`merge_load_parts`] adds up these parts.
 
 use crate::foreign::json::{self, JsonContent};
 use crate::formats::load_report::{LoadReport, percentile_metric};
@@ -26,7 +28,7 @@ use speedwell_model::{
 use std::sync::Arc;
 
 /// Builds a session from loads, in the order of their execution. `label` is the user's name for
-/// them. The caller fills in command line, tags, environment, order and seed.
+/// these loads. The caller fills in command line, tags, environment, order and seed.
 ///
 /// # Errors
 /// Fails if there are no loads.
@@ -59,7 +61,7 @@ pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) 
     Ok(session)
 }
 
-/// Labels that distinguish the loads.
+/// Decides whether the addresses of the loads are cases or variants.
 enum LoadNames {
     /// Each address is a case.
     Cases,
@@ -90,7 +92,8 @@ impl LoadNames {
     }
 }
 
-/// Returns what the addresses have in common: the path, else the server, else `load`.
+/// Returns the path if all addresses have the same path, otherwise the server if they have the same
+/// server, otherwise `load`.
 fn common_address(loads: &[LoadRun]) -> String {
     let common_part = |part: fn(&str) -> &str| {
         let mut parts = loads.iter().map(|load| part(&load.url));
@@ -136,7 +139,7 @@ fn add_load(
     complete_run(run, load, names)
 }
 
-/// Adds to a run what a tool's report does not contain.
+/// Adds to a run the facts that the report of another tool would not contain.
 fn complete_run(run: &mut Run, load: &LoadRun, names: &LoadNames) -> Result<()> {
     run.variant = match names {
         LoadNames::Cases => ONLY_VARIANT.into(),
@@ -153,12 +156,13 @@ fn complete_run(run: &mut Run, load: &LoadRun, names: &LoadNames) -> Result<()> 
     Ok(())
 }
 
-/// Returns the command to repeat the load, as far as it is known here.
+/// Returns a command that repeats the load. Only the address is known here, so the command lacks
+/// the other options.
 fn replay_command(load: &LoadRun) -> String {
     format!("speedwell load {}", speedwell_model::quote(&load.url))
 }
 
-/// The part of a report's JSON that is read back.
+/// The part of a load report's JSON that is read.
 #[derive(Deserialize)]
 struct LoadDocument {
     loads: Vec<LoadRun>,
@@ -179,7 +183,7 @@ pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
     Ok(document.loads)
 }
 
-/// Reads a report's JSON as a session with its loads.
+/// Reads the JSON of a load report as a session that contains its loads.
 ///
 /// # Errors
 /// Fails like [`read_loads`].
@@ -213,10 +217,11 @@ const PERCENTILES: [(&str, u32); 7] = [
     ("100", 1_000_000),
 ];
 
-/// Percentiles from here on are dropped for a load that missed its rate.
+/// Lowest percentile, in millionths, that is dropped if a load missed its rate. Higher percentiles
+/// are dropped as well.
 const TAIL_PPM: u32 = 990_000;
 
-/// Returns the figures of a load, under the names that other tools' figures have.
+/// Returns the figures of a load, under the same names as the figures of other tools.
 fn load_figures(load: &LoadRun) -> LoadReport {
     let (requested, measured) = (&load.requested, &load.measured);
     let counts = &measured.totals.outcomes;
@@ -259,8 +264,8 @@ fn load_figures(load: &LoadRun) -> LoadReport {
     report
 }
 
-/// Returns mean and percentiles of a quantity. `latency_p100` is called `latency_max`, as for other
-/// tools.
+/// Returns the mean and the percentiles of a quantity. The 100th percentile has the suffix `_max`,
+/// as for other tools.
 pub(super) fn time_metrics<K: TimeQuantity>(
     quantity: &str,
     times: &TimeDistribution<K>,
@@ -281,7 +286,8 @@ pub(super) fn time_metrics<K: TimeQuantity>(
     mean.into_iter().chain(percentiles).collect()
 }
 
-/// Returns whether to report a percentile, given in millionths; 0 stands for the mean.
+/// Returns whether to report a percentile. `ppm` is the percentile in millionths, or 0 for the
+/// mean.
 fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) -> bool {
     let (Some(verdict), Some(times)) = (verdict, times) else {
         return true;
@@ -370,8 +376,8 @@ fn format_stage(stage: &StageFacts) -> String {
     }
 }
 
-/// Merges the parts of a load that several generators, for example on several machines, sent at the
-/// same time.
+/// Merges the parts of one load. Several generators, for example on several machines, sent these
+/// parts at the same time.
 ///
 /// # Errors
 /// Fails if there are no parts, or they are not parts of the same load: their addresses or the
@@ -406,7 +412,8 @@ pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
     Ok(merged)
 }
 
-/// Adds clients or rates: each generator only had its share.
+/// Adds the clients or rates of `theirs` to `mine`, because each generator sent only its share of
+/// the load.
 fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
     match (mine, theirs) {
         (

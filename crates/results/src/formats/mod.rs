@@ -1,4 +1,4 @@
-//! Reads result files of other programs, and our own exchange format, as sessions.
+//! Reads result files of other programs, and files in Speedwell's exchange format, as sessions.
 //!
 //! Detects the format by content, never by file name. Knows neither where the bytes come from nor
 //! where the sessions go. To add a format, add a file here and an entry in [`FORMATS`]. Start at
@@ -55,7 +55,8 @@ pub struct FileFormat {
 pub type ReadFn = fn(&InputFile<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
 
 /// All formats. The first one that recognizes a file reads it. JSON of other programs may be on a
-/// single line, so it is tried before JSON Lines.
+/// single line and then resembles JSON Lines, so the JSON formats of other programs are tried
+/// first.
 pub const FORMATS: &[FileFormat] = &[
     FileFormat {
         name: "pyperf JSON",
@@ -180,7 +181,7 @@ pub const FORMATS: &[FileFormat] = &[
         recognizes: |file| go_bench::recognizes(file.bytes),
         read: |file, warnings| single(go_bench::read(file.label, file.bytes, warnings)),
     },
-    // Last, because a document may contain any of the others.
+    // Markdown comes last, because a document may contain text in any of the other formats.
     FileFormat {
         name: "Markdown tables of figures",
         recognizes: |file| markdown_tables::recognizes(file.bytes),
@@ -191,11 +192,12 @@ pub const FORMATS: &[FileFormat] = &[
 /// Magic number of gzip (RFC 1952).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Limit for unpacked data, larger than any result file: gzip can expand data a thousandfold.
+/// Maximum size of unpacked data. The limit exists because gzip can expand data a thousandfold. No
+/// result file is as large as the limit.
 const MAX_UNPACKED_BYTES: u64 = 1 << 30;
 
-/// Unpacks up to `max_bytes` bytes if the data are gzipped; returns them with the error that ended
-/// unpacking, if any.
+/// Unpacks up to `max_bytes` bytes if the data are gzipped, and otherwise returns the data as they
+/// are. The second value is the error that ended unpacking, if there was one.
 fn unpack(bytes: &[u8], max_bytes: u64) -> (Cow<'_, [u8]>, Option<std::io::Error>) {
     if !bytes.starts_with(&GZIP_MAGIC) {
         return (bytes.into(), None);
@@ -219,7 +221,7 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
     read_with_warnings(label, bytes, &mut Vec::new())
 }
 
-/// Like [`read`]; adds warnings about dropped content to `warnings`.
+/// Reads results like [`read`], and adds warnings about dropped content to `warnings`.
 ///
 /// # Errors
 /// Fails like [`read`].
@@ -237,7 +239,7 @@ pub fn read_with_warnings(
     read_input(&input, warnings)
 }
 
-/// Like [`read_with_warnings`], with additional facts given by the user.
+/// Reads results like [`read_with_warnings`], with additional facts that the user provides.
 ///
 /// # Errors
 /// Fails like [`read`].
@@ -245,7 +247,7 @@ pub fn read_input(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<V
     read_as_format(detect_format(input.bytes), input, warnings)
 }
 
-/// Like [`read_input`], with the format that [`detect_format`] returned.
+/// Reads results like [`read_input`]. `format` is the format that [`detect_format`] returned.
 ///
 /// # Errors
 /// Fails like [`read`].
@@ -276,7 +278,7 @@ pub fn read_as_format(
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
 }
 
-/// Rejects parameter names that would not round-trip through the store.
+/// Rejects parameter names that the store could not return unchanged.
 fn validate_names(sessions: &[Session]) -> Result<()> {
     for run in sessions.iter().flat_map(|session| &session.runs) {
         for (name, _) in &run.case.values {
@@ -294,17 +296,18 @@ fn validate_names(sessions: &[Session]) -> Result<()> {
 
 /// Returns the first format that recognizes the beginning of a file; `None` if none does.
 pub fn detect_format(bytes: &[u8]) -> Option<&'static FileFormat> {
-    // Unpacking a truncated beginning fails, which is expected.
+    // `bytes` may be only the beginning of a gzip file. Unpacking then ends with an error, which is
+    // expected.
     let (unpacked, _) = unpack(bytes, BEGINNING_BYTES);
     let content = JsonContent::new(unpacked.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&unpacked));
     FORMATS.iter().find(|format| (format.recognizes)(&content))
 }
 
-/// Returns whether the first line is an object with a key of our format. That includes files
-/// truncated within this line.
+/// Returns whether the first line is an object with a key of Speedwell's exchange format. A file
+/// that is cut short within this line is recognized as well.
 fn is_json_lines(file: &JsonContent<'_>) -> bool {
     let own_keys = ["speedwell", "run", "failure"];
-    // Most files have none of these keys, which saves the second check.
+    // Most files have none of these keys, so the first line need not be inspected.
     if !own_keys.iter().any(|key| file.has_key(1, key)) {
         return false;
     }

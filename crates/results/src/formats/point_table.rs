@@ -3,7 +3,7 @@
 //!
 //! Decides the role of each column by its name: `branch` and `machine` describe the point,
 //! `benchmark` is the name of the benchmark, and every other numeric column is a metric. Such files
-//! do not state the direction of a metric, so the user must. Start at [`read`].
+//! do not state the direction of a metric, so the user must state it. Start at [`read`].
 
 use super::duplicate_names::{ListedResult, add_distinguishing_parameters};
 use super::input::InputFile;
@@ -21,8 +21,8 @@ use std::path::Path;
 /// Cell separators, in the order in which they are tried until a header has the required columns.
 const SEPARATORS: [char; 3] = [',', ';', '\t'];
 
-/// Names of the time and the revision column, in lower case. The first one that the header has is
-/// used.
+/// Accepted names of the time column and of the commit column, in lower case. If a header has
+/// several of these names, the first one in the list is used.
 const TIME_COLUMNS: [&str; 4] = ["time", "date", "timestamp", "datetime"];
 const COMMIT_COLUMNS: [&str; 7] = [
     "commit",
@@ -44,11 +44,11 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 }
 
 /// Reads a whole table. Rows with the same time, commit, branch and machine form a session. Adds
-/// warnings about dropped content.
+/// messages about dropped content to `warnings`.
 ///
 /// # Errors
-/// Fails if nothing can be read (the message names the first line), a quote is not closed, or the
-/// direction of a metric is unknown.
+/// Fails if no row can be read (the message names the line of the first error), a quote is not
+/// closed, or the direction of a metric is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = require_utf8(file.bytes)?;
     let mut remarks = Vec::new();
@@ -97,8 +97,8 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     build_sessions(points, &table.keys, &table.metrics, file.label)
 }
 
-/// Builds the sessions of all points. Rows that differ in a text column are different cases; others
-/// with the same name are runs.
+/// Builds the sessions of all points. If rows of one benchmark at one point differ in a text
+/// column, they become different cases. Rows that do not differ become runs of the same case.
 fn build_sessions(
     mut points: Vec<ListedResult<RowValues>>,
     keys: &[PointKey],
@@ -123,7 +123,7 @@ fn build_sessions(
     sessions.context("it has a header but no results")
 }
 
-/// Returns the benchmark name if no column states it: the file name without extension.
+/// Returns the file name without extension, which names the benchmark if no column does.
 fn default_benchmark(label: &str) -> String {
     let stem = Path::new(label)
         .file_stem()
@@ -150,7 +150,7 @@ struct TableColumns {
     machine: Option<usize>,
     benchmark: Option<usize>,
     metrics: Vec<DataColumn>,
-    /// Text columns with recurring values, which may distinguish rows of one point.
+    /// Text columns whose values recur. They may distinguish the rows of one point.
     text_columns: Vec<DataColumn>,
     count: usize,
 }
@@ -221,7 +221,7 @@ impl TableColumns {
     }
 
     /// Determines the number style of each column. Columns without numbers or with an ambiguous
-    /// style are not metrics; adds a warning about each.
+    /// style are removed from the metrics, with a message about each in `remarks`.
     fn classify_columns(&mut self, rows: &[TableRow], remarks: &mut Vec<String>) {
         for mut column in std::mem::take(&mut self.metrics) {
             let cells = || rows.iter().map(|row| row.cells[column.index].trim());
@@ -307,12 +307,13 @@ impl NumberStyle {
         }
     }
 
-    /// Parses the number in a cell, which may be infinite or NaN.
+    /// Parses the number in a cell. The number may be infinite or NaN.
     fn parse_number(self, cell: &str) -> Option<f64> {
         match self {
             NumberStyle::Point => cell.parse().ok(),
             NumberStyle::Thousands => cell.replace(',', "").parse().ok(),
-            // Without a comma, a point may separate thousands or decimals.
+            // In a cell without a comma, the point is ambiguous: it may separate thousands or
+            // decimals.
             NumberStyle::DecimalComma if cell.contains('.') && !cell.contains(',') => None,
             NumberStyle::DecimalComma => cell.replace('.', "").replace(',', ".").parse().ok(),
         }
@@ -327,7 +328,7 @@ struct TableReader {
     metrics: Vec<Metric>,
     benchmark: String,
     keys: Vec<PointKey>,
-    /// Indices of points by their identifying facts.
+    /// Index of each point in `keys`, by the facts that identify the point.
     indices: HashMap<[String; 5], usize>,
     /// Number of cells without a number.
     missing_cells: usize,
@@ -335,7 +336,8 @@ struct TableReader {
 }
 
 impl TableReader {
-    /// Returns the values of a row, dropping other content.
+    /// Returns the values of a row with the point that they belong to. A cell that is not a number
+    /// is counted and left out.
     ///
     /// # Errors
     /// Fails if the time cannot be parsed, or the commit is missing.
@@ -361,7 +363,8 @@ impl TableReader {
             row.line
         );
         let key = PointKey {
-            // The file's benchmark, to separate tables of several benchmarks.
+            // A row that names no benchmark belongs to the benchmark of the file. The name of that
+            // benchmark distinguishes such points from points of other files.
             suite: optional_cell(columns.benchmark)
                 .map_or(self.benchmark.clone(), |_| String::new()),
             key: started.to_string(),
@@ -413,8 +416,8 @@ impl TableReader {
         values
     }
 
-    /// Returns the index of a point, shared by all rows with the same time, revision, branch and
-    /// machine.
+    /// Returns the index of a point. All rows with the same time, revision, branch and machine
+    /// share this index.
     fn point_index(&mut self, key: PointKey) -> usize {
         let machine = key.environment.machine.clone();
         let facts = [
@@ -431,8 +434,8 @@ impl TableReader {
     }
 }
 
-/// Accepted time formats, with a time zone or without (then UTC). Dates alone are handled
-/// separately.
+/// Accepted time formats. A time without a zone is in UTC. [`parse_time`] handles dates without a
+/// time separately.
 const FORMATS_WITH_ZONE: [&str; 4] = [
     "%Y-%m-%d %H:%M:%S %z",
     "%Y-%m-%d %H:%M:%S%.f%:z",
@@ -449,7 +452,8 @@ const FORMATS_WITHOUT_ZONE: [&str; 3] = [
 /// zone, or seconds since the Unix epoch.
 pub fn parse_time(input: &str) -> Option<i64> {
     if let Ok(seconds) = input.parse::<f64>() {
-        // Below 1e11: seconds until the year 5138; above: milliseconds from 1973 on.
+        // A number below 1e11 counts seconds, which covers times until the year 5138. A larger
+        // number counts milliseconds, which covers times from 1973 on.
         let factor = if seconds.abs() < 1e11 { 1e3 } else { 1.0 };
         return (0.0..1e14)
             .contains(&(seconds * factor))
@@ -458,7 +462,8 @@ pub fn parse_time(input: &str) -> Option<i64> {
     if let Ok(moment) = input.parse::<Timestamp>() {
         return Some(moment.as_millisecond());
     }
-    // Dates with points or slashes must be year first; otherwise day and month would be ambiguous.
+    // Dates with points or slashes must start with the year; otherwise day and month would be
+    // ambiguous.
     let text = match input.get(..10) {
         Some(date) => date.replace(['.', '/'], "-") + &input[10..],
         None => input.replace(['.', '/'], "-"),
@@ -557,8 +562,8 @@ impl Iterator for RowIterator<'_> {
     }
 }
 
-/// Returns the content of a quoted cell after its opening quote, and the text after its closing
-/// quote.
+/// Parses a quoted cell; `text` starts after its opening quote. Returns the content of the cell and
+/// the text after its closing quote, or `None` if the closing quote is missing.
 fn parse_quoted(text: &str) -> Option<(String, &str)> {
     let mut cell = String::new();
     let mut rest = text;

@@ -1,8 +1,8 @@
 //! Collects results of many revisions from one file: each point in time becomes its own session.
 //!
-//! Decides which results form a session, and derives the session's id from its facts in the file,
-//! so that reading the file again yields the same sessions. Knows nothing about file formats. Start
-//! at [`FileSessions`].
+//! Decides which results form a session, and derives the session's id from facts in the file, so
+//! that reading the file again yields the same sessions. Knows nothing about file formats. Start at
+//! [`FileSessions`].
 
 use super::session_builder::SessionBuilder;
 use anyhow::{Result, ensure};
@@ -18,7 +18,8 @@ const MAX_SUBJECT_CHARS: usize = 200;
 pub struct PointKey {
     /// Suite, or the name that the file gives to things that are measured together.
     pub suite: String,
-    /// Distinguishes results of the same revision, machine and environment: a time, a report.
+    /// A time or the name of a report. It distinguishes results of the same revision, machine and
+    /// environment.
     pub key: String,
     /// Measured code.
     pub origin: CodeOrigin,
@@ -50,8 +51,8 @@ impl PointKey {
     }
 }
 
-/// Returns the id of a later part of an imported session: content that was added to its file before
-/// the file was imported again.
+/// Returns the id of a part of an imported session. Part 0 is the session of the first import. Each
+/// later part holds content that was added to the file before it was imported again.
 pub fn part_id(id: &str, part: u32) -> String {
     match part {
         0 => id.to_owned(),
@@ -67,7 +68,7 @@ pub struct FileSessions {
 }
 
 impl FileSessions {
-    /// Creates an empty collection for a file format, whose name is part of the session ids.
+    /// Creates an empty collection. `format` names the file format and is part of the session ids.
     pub fn new(format: &'static str) -> FileSessions {
         FileSessions {
             format,
@@ -85,7 +86,7 @@ impl FileSessions {
     /// Returns all non-empty sessions. `label` is the user's name for the file.
     ///
     /// # Errors
-    /// Fails if there are none.
+    /// Fails if no session has results, or a value is invalid.
     pub fn into_sessions(self, label: &str) -> Result<Vec<Session>> {
         let non_empty = self
             .sessions

@@ -1,8 +1,9 @@
 //! Reads results of pyperf, as written by `pyperf timeit -o` and its runners.
 //!
 //! Decides how entries are mapped: each `run` with values is one process and thus one run;
-//! calibration runs and warm-up values are ignored. Independent of where the file comes from. Start
-//! at [`read`]. The format is version 1.0 of pyperf's "JSON" documentation.
+//! calibration runs and warm-up values are ignored. The module does not know where the file comes
+//! from. Start at [`read`]. The section "JSON" of pyperf's documentation defines version 1.0 of the
+//! format.
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;
@@ -31,8 +32,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole file. Adds messages about dropped content to `warnings`.
 ///
 /// # Errors
-/// Fails if the file is not JSON, or a value is missing, unknown or of the wrong type; the message
-/// names it.
+/// Fails if the file is not JSON, or a value is missing, unknown or of the wrong type. The message
+/// names the value.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);
@@ -163,7 +164,7 @@ const DETAIL_KEYS: [&str; 8] = [
     "hostname",
 ];
 
-/// Returns the details that may distinguish a benchmark from another with the same name.
+/// Returns the details that may distinguish a benchmark from other benchmarks with the same name.
 fn read_details(metadata: Option<JsonNode<'_>>) -> Vec<(String, String)> {
     let text = |key: &&str| -> Option<(String, String)> {
         let text = metadata.as_ref()?.text_of(key).ok()??;
@@ -180,8 +181,8 @@ fn find_metadata<'a>(innermost_first: &[Option<JsonNode<'a>>], key: &str) -> Opt
         .find_map(|metadata| metadata.get(key))
 }
 
-/// Returns the number of iterations per value: pyperf divides by this product before it writes
-/// values.
+/// Returns the number of iterations per value, which is the product of `loops` and `inner_loops`.
+/// pyperf divides each measured time by this product before it writes the value.
 fn iterations_per_value(metadata: &[Option<JsonNode<'_>>]) -> Result<f64> {
     let factor = |key| find_metadata(metadata, key).map_or(Ok(1.0), |node| node.number());
     Ok(factor("loops")? * factor("inner_loops")?)
@@ -197,7 +198,7 @@ fn read_environment(metadata: Option<JsonNode<'_>>) -> Result<Environment> {
         host: text("hostname")?,
         cpu: text("cpu_model_name")?,
         cpus: metadata.number_of("cpu_count")?.map(|count| count as u32),
-        // The kernel's setting, as translated by pyperf.
+        // pyperf translates the kernel's numeric setting into words.
         aslr: text("aslr")?.map(|setting| setting != "No randomization"),
         ..Environment::default()
     };

@@ -1,10 +1,13 @@
 //! Builds the session for an imported file.
 //!
-//! Decides the session's design: one variant, and an unknown order. Knows nothing about file
-//! formats. Start at [`SessionBuilder`], or at [`merge_sessions`] for several files with results of
-//! the same thing. When files are merged, values from one process, such as repetitions inside a
-//! program, are samples of one run (docs/why/statistics.md, "One value per process"). A single file
-//! would then have only one run, so there each repetition counts as a run, with a note.
+//! Decides the session's design: one variant, and an unknown order of runs. Knows nothing about
+//! file formats. Start at [`SessionBuilder`], or at [`merge_sessions`] to combine several files
+//! with results of the same variant.
+//!
+//! Values from one process, such as repetitions inside a program, should be samples of one run
+//! (docs/why/statistics.md, "One value per process"). [`merge_sessions`] joins them accordingly. In
+//! the session of a single file, however, joining would leave only one run. In such a session, each
+//! repetition therefore counts as a run, with a note.
 
 use anyhow::{Error, Result, bail, ensure};
 use speedwell_model::{
@@ -18,10 +21,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Name of the only variant.
 pub const ONLY_VARIANT: &str = "default";
 
-/// Note on each of several repetitions in one process.
+/// Note that marks a run as one of several repetitions in one process.
 pub use speedwell_model::REPETITION as NOTE_ON_REPETITIONS;
 
-/// Warning about a file with such repetitions.
+/// Warning about a file with repetitions in one process.
 pub const REPETITIONS_WARNING: &str = "repetitions of one process are not independent; they \
     count as runs here, and a change only counts if it exceeds their range";
 
@@ -40,11 +43,11 @@ pub fn unknown_directions_warning(names: &BTreeSet<String>) -> Option<String> {
 #[derive(Debug, Default)]
 pub struct SessionBuilder {
     metrics: Vec<Metric>,
-    /// Shared names of the metrics, for samples.
+    /// Names of the metrics, which all samples share.
     names: Vec<Arc<str>>,
     /// All cases by id, with the number of their runs.
     cases: HashMap<String, (Arc<Case>, u32)>,
-    /// Shared name of the only variant, for runs.
+    /// Name of the only variant, which all runs share.
     variant: Option<Arc<str>>,
     runs: Vec<Run>,
     failures: Vec<StepFailure>,
@@ -53,9 +56,9 @@ pub struct SessionBuilder {
 /// A process described in the file.
 #[derive(Debug, Default)]
 pub struct ImportedProcess {
-    /// Lower bound of its running time.
+    /// Lower bound of the running time of the process.
     pub wall_ns: f64,
-    /// Its measurements.
+    /// Measurements of the process.
     pub samples: Vec<Sample>,
     /// Notes on the run.
     pub notes: Vec<String>,
@@ -131,8 +134,8 @@ impl SessionBuilder {
         self.runs.is_empty() && self.failures.is_empty()
     }
 
-    /// Converts into a session. `label` is the user's name for the file; without `started_unix_ms`,
-    /// the session starts now.
+    /// Builds the session. `label` is the user's name for the file; without `started_unix_ms`, the
+    /// session starts now.
     ///
     /// # Errors
     /// Fails if nothing was added, or a value is invalid.
@@ -161,7 +164,7 @@ impl SessionBuilder {
         })
     }
 
-    /// Rejects values that overflowed when their unit was applied.
+    /// Rejects values that became infinite when they were converted to the unit of their metric.
     fn validate_values(&self) -> Result<()> {
         for run in &self.runs {
             for sample in &run.samples {
@@ -182,7 +185,7 @@ impl SessionBuilder {
     }
 }
 
-/// Creates a session without results that starts now. The first variant is the baseline;
+/// Creates a session that starts now and has no results. The first variant is the baseline;
 /// `most_runs` is the maximum number of runs per case and variant.
 pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>) -> Session {
     let now = SystemTime::now()
@@ -225,8 +228,9 @@ pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
     }
 }
 
-/// Merges sessions into one with a single variant, using the named variant of each, or its
-/// baseline. `label` is the user's name for the result.
+/// Merges sessions into one session with a single variant. From each session, takes the runs of the
+/// named variant or, if no variant is named, of the baseline. `label` is the user's name for the
+/// result.
 ///
 /// # Errors
 /// Fails if there are no sessions, or two have different units for a metric.
@@ -297,7 +301,7 @@ fn merge_session(
     Ok(())
 }
 
-/// Joins runs that are repetitions in one process.
+/// Joins runs that are repetitions in one process: their samples go into one run per case.
 fn join_repetitions(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut joined: Vec<Run> = Vec::new();
     let mut processes: HashMap<String, usize> = HashMap::new();
@@ -349,9 +353,9 @@ const MAX_QUOTED_CHARS: usize = 60;
 /// Lines that were skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkippedLines {
-    /// Number of lines, without blank lines and headers.
+    /// Number of skipped lines. Blank lines and headers do not count.
     pub lines: u64,
-    /// Beginning of the first one.
+    /// Beginning of the first skipped line.
     pub first: Option<String>,
 }
 
@@ -383,7 +387,7 @@ impl SkippedLines {
     }
 }
 
-/// Counts entries that cannot be read, in a file whose other entries can.
+/// Counts entries that cannot be read, so that the other entries of the file can be imported.
 #[derive(Debug, Default)]
 pub struct DroppedEntries {
     count: usize,
@@ -406,7 +410,8 @@ impl DroppedEntries {
     /// Returns a warning about the dropped entries, if there are any.
     ///
     /// # Errors
-    /// Fails if no entry could be read: returns the first entry's error.
+    /// Fails with the error of the first dropped entry if `is_all` states that no entry could be
+    /// read at all.
     pub fn into_warning(self, is_all: bool) -> Result<Option<String>> {
         let Some(first) = self.first else {
             return Ok(None);

@@ -28,11 +28,12 @@ pub fn recognizes_catch2(bytes: &[u8]) -> bool {
     text.contains("<?xml") && (text.contains("<Catch2TestRun") || text.contains("<Catch "))
 }
 
-/// Reads pytest-benchmark JSON. A test is named by its file and its name. Adds messages for the
-/// user to `warnings`.
+/// Reads pytest-benchmark JSON. The name of a case consists of the file and the name of the test.
+/// Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the file is not JSON, or nothing can be read; the message names the first location.
+/// Fails if the file is not JSON, or no benchmark can be read; the message names the location of
+/// the first error.
 pub fn read_pytest_benchmark(
     label: &str,
     bytes: &[u8],

@@ -1,9 +1,10 @@
 //! The spool: the line-oriented log that a fleet machine writes while it measures.
 //!
-//! One attempt at one shard (the work that a machine gets at once) writes a spool, which is read
-//! while it grows. Only complete blocks count: each ends with a line that carries the checksum of
-//! its lines, and is synced to disk before the next run starts. Lines that are torn, damaged or
-//! foreign to the shard are dropped and reported. Start at [`SpoolWriter`] and [`SpoolReader`].
+//! A shard is the work that a machine gets at once. Each attempt at a shard writes a spool of its
+//! own, which is read while it grows. Only complete blocks count. The last line of a block carries
+//! the checksum of the block's lines, and the whole block is synced to disk before the next run
+//! starts. Lines that are torn or damaged, or that do not belong to the shard, are dropped and
+//! reported. Start at [`SpoolWriter`] and [`SpoolReader`].
 
 mod read;
 mod write;
@@ -26,7 +27,7 @@ pub struct SpoolHeader {
     pub version: u32,
     /// Id of the session.
     pub session: String,
-    /// Id of the bundle that was sent for measuring.
+    /// Id of the bundle, which holds all files that the machine needs to measure.
     pub bundle: String,
     /// Number of the shard.
     pub shard: u32,
@@ -51,8 +52,8 @@ pub struct SpoolBlock {
     pub runs: Vec<Run>,
     /// Failures of the block.
     pub failures: Vec<StepFailure>,
-    /// The metrics of the runs, each keyed by where it was first reported: 65536 times the slot
-    /// plus the index within the slot.
+    /// The metrics of the runs. The number before each metric tells where it was first reported:
+    /// 65536 times the slot, plus its index among the metrics first reported in that slot.
     pub metrics: Vec<(i64, Metric)>,
 }
 
@@ -116,7 +117,7 @@ impl DecisionLine {
     }
 }
 
-/// Serializes runs as lines, for an attempt that continues the work of others.
+/// Serializes runs as lines, for an attempt that continues the work of earlier attempts.
 ///
 /// # Errors
 /// Fails if the measurements of a load cannot be serialized.

@@ -38,8 +38,8 @@ pub enum SpoolItem {
     Warning(String),
     /// Something was dropped, with the reason.
     LeftOut(String),
-    /// The attempt has ended, and whether all blocks it closed and all its decisions arrived
-    /// intact.
+    /// The attempt has ended. The flag tells whether all blocks that the attempt closed, and all
+    /// its decisions, arrived intact.
     Ended(AttemptEnd, bool),
 }
 
@@ -52,7 +52,8 @@ pub struct SpoolReader {
     is_too_long: bool,
     has_header: bool,
     shared: InternedNames,
-    /// All metrics reported so far; the first `earlier_metrics` of them precede the open block.
+    /// All metrics reported so far; the first `earlier_metrics` of them were reported before the
+    /// open block.
     metrics: Vec<(i64, Metric)>,
     earlier_metrics: usize,
     crc: crc32fast::Hasher,
@@ -207,7 +208,7 @@ impl SpoolReader {
 }
 
 impl ShardSlots {
-    /// Returns why a block does not belong to the shard, if it does not.
+    /// Returns the reason why a block does not belong to the shard; `None` if it does.
     fn block_fault(&self, block: &SpoolBlock) -> Option<String> {
         let find_slot = |slot: u32| {
             let slot_facts = self.0.get(&slot);

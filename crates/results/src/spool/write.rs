@@ -12,7 +12,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// How an attempt ended.
+/// How an attempt at a shard ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptEnd {
     /// Number of blocks that the attempt closed.
@@ -29,9 +29,9 @@ pub struct AttemptEnd {
 pub struct SpoolWriter {
     file: File,
     path: PathBuf,
-    /// Second destination, for a reader that follows along.
+    /// Second destination, for a reader that follows the measurement.
     copy: Option<Box<dyn Write + Send>>,
-    /// Indices of the cases in the whole plan, with their labels.
+    /// For each case of this attempt's plan: its index in the whole plan, and its label.
     jobs: Vec<(u32, String)>,
     /// Lines not written yet.
     lines: Vec<u8>,
@@ -41,7 +41,7 @@ pub struct SpoolWriter {
     decisions: u32,
     /// The last block of each case, by label.
     last_blocks: HashMap<String, u32>,
-    /// Last started slot, and the number of metrics first reported in it.
+    /// Highest slot that has started, and the number of metrics first reported in it.
     slot: u32,
     reported_metrics: i64,
 }
@@ -80,7 +80,7 @@ impl SpoolWriter {
         };
         spool.buffer_line(&SpoolLine::Spool(Box::new(header)))?;
         spool.flush_lines()?;
-        // Block checksums cover only the lines of blocks.
+        // Block checksums cover only the lines of blocks, so the header does not count.
         spool.crc = crc32fast::Hasher::new();
         Ok(spool)
     }
@@ -195,7 +195,8 @@ impl SpoolWriter {
 impl SessionObserver for SpoolWriter {
     fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
         match event {
-            // A slot may start again after later slots of its block.
+            // A slot may start again after later slots of its block have started. Only a new
+            // highest slot resets the number of metrics.
             SessionEvent::RunStarted { slot, .. } if *slot > self.slot => {
                 self.slot = *slot;
                 self.reported_metrics = 0;

@@ -5,7 +5,7 @@
 //! deletions. So any program that reads sessions, later versions of Speedwell included, can read a
 //! backup. Derived data (points and detector states) is left out. The last line counts projects and
 //! sessions, so that a file that was cut between two sessions is detected. Start at
-//! [`Store::write_backup`]; the kinds of lines are [`BackupLine`].
+//! [`Store::write_backup`]; [`BackupLine`] lists the kinds of lines.
 
 mod rows;
 
@@ -26,11 +26,11 @@ use std::io::{BufRead, Write};
 /// tables; older names are still read.
 const BACKUP_VERSION: u64 = 3;
 
-/// The first version that ends with [`BackupLine::End`].
+/// The first version of the format whose files end with [`BackupLine::End`].
 const FIRST_WITH_END: u64 = 2;
 
-/// Largest gap between session numbers that a restore reproduces; beyond it, sessions get new
-/// numbers.
+/// Largest gap between session numbers that a restore reproduces. If a gap is larger, sessions get
+/// new numbers.
 const MAX_NUMBER_GAP: i64 = 1_000_000;
 
 /// Kinds of lines, other than lines of sessions.
@@ -54,7 +54,7 @@ enum BackupLine {
     },
     /// Metadata of the session that follows.
     Stored(SessionMetadata),
-    /// A change; follows the sessions.
+    /// A change. All changes follow the sessions.
     Change {
         series: SeriesKey,
         branch: String,
@@ -72,7 +72,7 @@ struct SessionMetadata {
     /// The upload that brought the session.
     #[serde(default, alias = "pushed", skip_serializing_if = "Option::is_none")]
     upload: Option<UploadRecord>,
-    /// Spread between builds of one source: case, metric, builds, standard deviation.
+    /// Spread between builds of one source: case, metric, number of builds, standard deviation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     layout_spread: Vec<(String, String, i64, f64)>,
     /// Pending uploads: address and state.
@@ -143,8 +143,8 @@ impl<R: BufRead> BackupLines<R> {
         Ok(lines)
     }
 
-    /// Returns whether the file ends with its totals. Files of older versions do not; if one was
-    /// cut between two sessions, that cannot be detected.
+    /// Returns whether a complete file ends with a line of totals. Files of older versions have no
+    /// such line, so a file cut between two sessions cannot be detected.
     pub fn has_end(&self) -> bool {
         self.version >= FIRST_WITH_END
     }
@@ -220,7 +220,7 @@ impl<R: BufRead> BackupLines<R> {
         (!["project", "end"].into_iter().any(is_other)).then_some(text)
     }
 
-    /// Returns the next line of the current session.
+    /// Returns the next line of the current session; `None` after its last line.
     fn next_in_session(&self) -> Option<&str> {
         let text = self.next.as_deref()?;
         (!text.starts_with("{\"speedwell\":")).then_some(text)
@@ -292,8 +292,8 @@ impl Store {
                         continue;
                     }
                     write_line(out, &BackupLine::Stored(read_metadata(file, number)?))?;
-                    // A killed session cannot be resumed from a backup, which does not include its
-                    // plan.
+                    // A backup does not include the plan of a session, so a session whose process
+                    // was killed could not be resumed from it. The session is written as ended.
                     let session = SessionByCases::new(self, number)?;
                     session.into_ended().write_lines(out)?;
                     count += 1;
@@ -427,7 +427,7 @@ fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata
     })
 }
 
-/// Item of a project's lines.
+/// Part of a project, as read from a backup.
 enum BackupItem {
     /// A line outside sessions.
     OtherLine(Box<BackupLine>),
@@ -527,7 +527,7 @@ struct RestoreState {
     summary: RestoreSummary,
     /// Metadata of the session that follows.
     stored: SessionMetadata,
-    /// The session being restored; `None` also while one is skipped.
+    /// The session being restored. It is `None` between sessions, and while a session is skipped.
     open_session: Option<(Box<Session>, SessionInserter)>,
 }
 
@@ -563,7 +563,7 @@ impl RestoreState {
                 change,
                 confirmed_by,
             } => restore_change(file, &series, &branch, change, confirmed_by)?,
-            // Not among the lines of a project.
+            // `read_other_line` rejects these lines inside a project.
             BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {}
         }
         Ok(())
@@ -586,7 +586,7 @@ impl RestoreState {
     }
 }
 
-/// Inserts the metadata that the other store held about a session.
+/// Inserts the metadata that the backup contains about a session.
 fn restore_metadata(
     file: &Database,
     session: &Session,
@@ -629,8 +629,8 @@ fn restore_metadata(
     Ok(())
 }
 
-/// Burns the numbers before `number`, so that a session keeps the number users know. A number is
-/// never assigned twice.
+/// Uses up all numbers before `number`, so that a session keeps the number that users know. For
+/// each number, a row is inserted and deleted. The number is then never assigned again.
 fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Result<()> {
     let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
     let newest: i64 = file.query_value(sql, sql_params![])?;
@@ -655,7 +655,8 @@ fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Resu
     Ok(())
 }
 
-/// Restores a line, unless one of that name exists, which may have grown since.
+/// Restores a line of revisions. An existing line of that name stays as it is, because it may have
+/// grown since the backup.
 fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
     let sql =
         sql!("SELECT revision FROM branch_revision WHERE project = $1 AND branch = $2 LIMIT 1");
@@ -674,7 +675,7 @@ fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow
     Ok(())
 }
 
-/// Restores a change, unless it exists, possibly with a newer triage.
+/// Restores a change. An existing change stays as it is, because its triage may be newer.
 fn restore_change(
     file: &Database,
     series: &SeriesKey,

@@ -7,7 +7,7 @@ use super::Store;
 use super::browse::read_count;
 use super::database::{Error, SqlRow, SqlStatement, sql, sql_params};
 
-/// Counting sessions stops here: a count that reaches the limit means "more than a thousand".
+/// Counting sessions stops at this number. A count that reaches it means "more than a thousand".
 const COUNT_LIMIT: i64 = 1_001;
 
 /// A benchmark with at least one run.
@@ -21,8 +21,9 @@ pub struct StoredBenchmark {
     pub sessions: Option<usize>,
     /// Newest of these sessions.
     pub newest: i64,
-    /// End of its last run in that session, in milliseconds since the Unix epoch; for an imported
-    /// session, whose runs have no times, the start of the session.
+    /// End of the benchmark's last run in the session `newest`, in milliseconds since the Unix
+    /// epoch. If the session was imported, its runs have no times, and this is the start of the
+    /// session.
     pub ended_unix_ms: i64,
 }
 
@@ -35,7 +36,7 @@ pub struct StoredCase {
     pub sessions: Option<usize>,
     /// Newest of these sessions.
     pub newest: i64,
-    /// Number of its runs in all sessions, or in the newest thousand.
+    /// Number of runs of the case, counted in the newest thousand sessions that measured it.
     pub runs: usize,
 }
 
@@ -97,7 +98,7 @@ fn benchmarks_statement() -> &'static SqlStatement {
     )
 }
 
-/// Selects all cases of a benchmark, with the same limit on counting.
+/// Selects all cases of a benchmark. Counting stops at the limit, as in [`benchmarks_statement`].
 fn cases_statement() -> &'static SqlStatement {
     sql!(
         "SELECT id, CAST(sum(sessions) AS BIGINT), max(newest), CAST(sum(runs) AS BIGINT)

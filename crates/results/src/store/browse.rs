@@ -1,6 +1,6 @@
 //! Read-only queries for browsing: filtered lists, a page at a time.
 //!
-//! Lists read only tables that are small compared with runs and samples. Start at
+//! The lists use only tables that are small compared with the tables of runs and samples. Start at
 //! [`Store::open_to_view`].
 
 use super::database::{Error, SqlParam, SqlRow, sql, sql_params};
@@ -50,8 +50,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Like [`Store::open_to_view`], but subscribes to changes: a server announces them
-    /// immediately.
+    /// Opens the results like [`Store::open_to_view`], and also subscribes to changes. A database
+    /// server announces them immediately.
     ///
     /// # Errors
     /// Fails like [`Store::open_to_read`].
@@ -144,7 +144,8 @@ impl Store {
         Ok(self.selected_numbers(filter, usize::MAX)?.len())
     }
 
-    /// Returns the numbers of the sessions with a run of a case whose id is wanted.
+    /// Returns the numbers of the sessions that have a run of a wanted case. `is_wanted` decides by
+    /// the id of the case.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -166,7 +167,7 @@ impl Store {
         self.query_rows(sessions, sql_params![&numbers], |row| row.get(0))
     }
 
-    /// Returns the sessions with a known origin and the ids of their revisions, oldest first.
+    /// Returns the number and the revision id of each session with a known origin, oldest first.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -183,8 +184,9 @@ impl Store {
         Ok(self.overviews(&[number])?.pop())
     }
 
-    /// Returns the previous and the next session on the same branch and machine, searching a
-    /// thousand sessions of the branch (of all sessions, if it has no branch) in each direction.
+    /// Returns the previous and the next session on the same branch and machine. In each direction,
+    /// searches at most a thousand sessions of the branch. If the session has no branch, searches
+    /// at most a thousand of all sessions.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -257,8 +259,8 @@ impl Store {
         Ok(found.unwrap_or(0))
     }
 
-    /// Returns the start times of the sessions since this time, in milliseconds since the Unix
-    /// epoch.
+    /// Returns the start times of the sessions that started at `unix_ms` or later. Times are in
+    /// milliseconds since the Unix epoch.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -268,8 +270,7 @@ impl Store {
         self.query_rows(sql, sql_params![unix_ms], |row| row.get(0))
     }
 
-    /// Returns the titles of the machines of [`Store::list_machines`] with their numbers, in the
-    /// same order.
+    /// Returns the number and the title of each machine, in the order of [`Store::list_machines`].
     ///
     /// # Errors
     /// Fails on database errors.
@@ -335,7 +336,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn branches_and_tags(&self) -> anyhow::Result<[Vec<String>; 2]> {
-        // Skip through the index from name to name: as many steps as there are names, not sessions.
+        // Each step of the recursion skips to the next name in the index, so the query takes one
+        // step per name, not one per session.
         let branches = sql!(
             "WITH RECURSIVE known(name) AS (
                  SELECT (SELECT branch FROM origin WHERE branch IS NOT NULL
@@ -452,7 +454,8 @@ mod tests {
                     }
                     false
                 });
-                // It may start waiting at any time, so keep writing until it has been notified.
+                // The other thread may start waiting at any time, so keep writing until it has been
+                // notified.
                 for number in 0.. {
                     writer
                         .insert_session(&imported_session(&format!("z{number}")))

@@ -1,4 +1,5 @@
-//! Reads a session case by case: as a whole, one with ten million runs would take 15 GB of memory.
+//! Reads a session case by case, because a session with ten million runs would take 15 GB of memory
+//! as a whole.
 //!
 //! Keeps the runs of only a few cases in memory at a time. Cases are read completely, in the order
 //! in which they first appear. Start at [`Store::with_session_by_cases`].
@@ -13,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Number of runs above which a session is not loaded as a whole (300 MB).
+/// A session with more runs than this, which would take more than 300 MB, is not loaded as a whole.
 pub const LARGE_SESSION: usize = 200_000;
 
 /// Once a part (the cases in memory at a time) holds this many runs, no further case is added to
@@ -42,7 +43,7 @@ struct StoredRuns {
 }
 
 impl Store {
-    /// Returns the number of runs of a session, including superseded ones.
+    /// Returns the number of runs of a session, including superseded runs.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -52,7 +53,8 @@ impl Store {
         Ok(counts.into_iter().sum::<i64>() as usize)
     }
 
-    /// Calls `work` with a consistent snapshot of a session whose runs are not all loaded at once.
+    /// Calls `work` with a session whose runs are read a few cases at a time. All reads in `work`
+    /// see the same state of the database.
     ///
     /// # Errors
     /// Fails if there is no such session, on database errors, or if `work` fails.
@@ -97,7 +99,8 @@ impl<'s> SessionByCases<'s> {
         })
     }
 
-    /// Marks a running session as interrupted, for a session whose process was killed.
+    /// If the session is still marked as running, because its process was killed, marks it as
+    /// interrupted.
     pub(super) fn into_ended(mut self) -> SessionByCases<'s> {
         if self.header.state == SessionState::Running {
             self.header.state = SessionState::Interrupted;
@@ -120,7 +123,7 @@ impl<'s> SessionByCases<'s> {
         self.cases.iter().map(|stored| &stored.case)
     }
 
-    /// Returns whether some of its runs are HTTP loads, which record more than samples.
+    /// Returns whether some runs of the session are HTTP loads. Such runs record more than samples.
     pub fn has_loads(&self) -> bool {
         self.has_loads
     }
@@ -135,7 +138,7 @@ impl<'s> SessionByCases<'s> {
         self.header.failures.retain(wants_failure);
     }
 
-    /// Sets the minimum number of runs per part, 5,000 by default.
+    /// Sets the number of runs at which a part is complete, 5,000 by default.
     pub fn set_part_size(&mut self, runs: usize) {
         self.min_runs_per_part = runs;
     }
@@ -192,8 +195,9 @@ impl<'s> SessionByCases<'s> {
         json_lines::write_streaming(counted, out, |each| self.for_each_run(each))
     }
 
-    /// Returns the runs of a case, each with its index in the order of execution; sorted only among
-    /// runs that list the parameters in the same order.
+    /// Returns the runs of a case, each with its index in the order of execution. Runs that list
+    /// the parameters in the same order follow each other and are sorted; the result as a whole is
+    /// not sorted.
     fn case_runs(
         &self,
         stored: &StoredRuns,
@@ -213,8 +217,8 @@ impl<'s> SessionByCases<'s> {
         Ok(runs)
     }
 
-    /// Fails if a run has a variant that the header does not list: all parts must agree on the
-    /// variants.
+    /// Rejects a run whose variant the header does not list, because all parts must have the same
+    /// list of variants.
     fn check_variants(&self, runs: &[Run]) -> anyhow::Result<()> {
         let is_known = |run: &Run| {
             let mut variants = self.header.variants.iter();
@@ -293,7 +297,8 @@ mod tests {
     use speedwell_fixtures::FakeSession;
     use std::collections::BTreeSet;
 
-    /// Two cases, the second stored with two orders of its parameters.
+    /// Returns a stored session with two cases. The second case is stored with two orders of its
+    /// parameters.
     fn stored_session() -> (Store, i64, Session) {
         let mut session = FakeSession::with_fixed_blocks(&["old", "new"], 3)
             .add_case("a n=1", |_, run| f64::from(run))

@@ -1,4 +1,5 @@
-//! Stores changes detected along lines and their triage, renames of benchmarks, notes on revisions.
+//! Stores what is known about the history: changes along lines of revisions, with their triage;
+//! renames of benchmarks; and notes on revisions.
 
 use super::Store;
 use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
@@ -36,7 +37,8 @@ impl Store {
         Ok(stored.into_iter().map(|stored| stored.change).collect())
     }
 
-    /// Returns the numbers of the changes of a series between two commits, on any line.
+    /// Returns the numbers of all changes of a series between exactly these two revisions, on any
+    /// line.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -85,7 +87,8 @@ impl Store {
         changes: &[RecordedChange],
     ) -> anyhow::Result<Vec<RecordedChange>> {
         self.transact(|file| {
-            // Two changes may have swapped their positions.
+            // Delete all changes before inserting any. Two changes may have swapped their
+            // revisions, and the revision after a change must be unique.
             file.execute(
                 sql!("DELETE FROM change WHERE series = $1 AND branch = $2"),
                 sql_params![series, branch],
@@ -189,7 +192,7 @@ impl Store {
         })
     }
 
-    /// Returns new names by old ones; a new name may itself have been renamed.
+    /// Returns the new name for each old name. A new name may itself have been renamed.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -224,7 +227,7 @@ impl Store {
     }
 }
 
-/// Inserts a change. One that has a number keeps it.
+/// Inserts a change and returns its number. A change that already has a number keeps it.
 pub(super) fn insert_change(
     file: &Database,
     series: i64,

@@ -1,9 +1,9 @@
-//! Queue of pull-request comments that the server posts: whether a project wants them, and for
-//! which sessions they are pending.
+//! Stores the queue of pull-request comments that the server posts: whether a project wants
+//! comments, and for which sessions they are pending.
 //!
 //! A row is inserted in the same transaction as its session, so that nothing is lost when the
-//! server is killed; servers that share a store claim rows from each other. The text of a comment
-//! is written elsewhere. Start at [`Store::set_forge`].
+//! server is killed; servers that share a store claim a row before they post its comment. The text
+//! of a comment is written elsewhere. Start at [`Store::set_forge`].
 
 use super::Store;
 use super::database::{Database, Error, SqlRow, sql, sql_params};
@@ -19,7 +19,7 @@ pub struct ForgeSetting {
     pub repository: String,
     /// The file that holds the token.
     pub token_file: String,
-    /// Name of the comment and the status, for pull requests with several.
+    /// Name of the comment and of its status. It tells several comments on a pull request apart.
     pub check: String,
     /// Options of the comparison with their values, as on the command line.
     pub options: Vec<(String, String)>,
@@ -63,7 +63,7 @@ pub struct CommentJob {
     pub pull: String,
     /// Head revision of the pull request.
     pub revision: String,
-    /// Newest session of that revision; `None` while it is being uploaded.
+    /// Newest session of `revision`; `None` while the session is being uploaded.
     pub session: Option<i64>,
     /// Number of attempts so far.
     pub attempts: u32,
@@ -75,14 +75,14 @@ pub struct CommentJob {
     pub reason: Option<String>,
 }
 
-/// Name of the setting in the table.
+/// Name of the row in the table `setting`.
 const FORGE: &str = "forge";
 
 /// Duration of a server's claim on a row, in milliseconds.
 const CLAIM_MS: i64 = 120_000;
 
 impl Store {
-    /// Returns where the server comments on pull requests; `None` if it does not.
+    /// Returns where the server comments on pull requests; `None` if it does not comment.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -91,7 +91,8 @@ impl Store {
         found.map(|text| parse_json(&text)).transpose()
     }
 
-    /// Sets where the server comments; `None` stops comments. Rejected comments are retried.
+    /// Sets where the server comments; `None` stops comments. Comments that the forge rejected
+    /// earlier are tried again.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -171,8 +172,8 @@ impl Store {
         })
     }
 
-    /// Records the outcome of an attempt and releases the claim. Newer updates of the row stay
-    /// queued.
+    /// Records the outcome of an attempt and releases the claim. If a newer job has replaced this
+    /// job in the meantime, the newer job stays queued.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -203,8 +204,9 @@ impl Store {
     }
 }
 
-/// Queues the comment of a session, replacing the pull request's earlier job. A session that is
-/// still being uploaded does not replace a job for the same revision.
+/// Queues a comment that reports a session. The comment replaces the earlier job of the pull
+/// request. `session` is `None` while the session is being uploaded; in this case, the comment does
+/// not replace a job for the same revision.
 pub(super) fn queue_comment(
     file: &Database,
     origin: Option<&CodeOrigin>,
@@ -241,7 +243,8 @@ fn read_forge(file: &Database) -> Result<Option<String>, Error> {
 
 /// Returns the oldest job that is due.
 fn next_due_job(file: &Database, now_unix_ms: i64) -> Result<Option<CommentJob>, Error> {
-    // A claim too far in the future was made before the clock was set back.
+    // A claim that ends too far in the future was made before the clock was set back. It is
+    // ignored.
     let sql = sql!(
         "SELECT pull, revision, session, attempts, next_unix_ms, state, reason FROM comment_job
          WHERE state = 'waiting' AND next_unix_ms <= $1

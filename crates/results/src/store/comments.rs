@@ -1,4 +1,5 @@
-//! Records posted pull-request comments; a record survives later edits of its comment.
+//! Records the comments that were posted on pull requests. A record keeps the posted text, even if
+//! the comment is edited later.
 
 use super::Store;
 use super::database::{sql, sql_params};
@@ -14,7 +15,7 @@ pub struct PostedComment {
     pub pull: String,
     /// The revision the comment reports on.
     pub revision: String,
-    /// When it was posted, in milliseconds since the Unix epoch.
+    /// When the comment was posted, in milliseconds since the Unix epoch.
     pub posted_unix_ms: i64,
     /// Text in Markdown.
     pub text: String,

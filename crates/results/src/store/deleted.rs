@@ -1,5 +1,6 @@
 //! Deletes and restores sessions. A tombstone remains, so that a later push of the session is
-//! rejected. For some days, it keeps the session's lines, so that the deletion can be undone.
+//! rejected. For some days, the tombstone keeps the session as compressed JSON Lines, so that the
+//! deletion can be undone.
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
@@ -16,13 +17,13 @@ use std::io::Read;
 pub struct DeletedSession {
     /// Id of the session.
     pub id: String,
-    /// Number the session had.
+    /// Number that the session had.
     pub number: i64,
-    /// Who deleted it.
+    /// Who deleted the session.
     pub actor: String,
     /// Why it was deleted.
     pub reason: String,
-    /// When, in milliseconds since the Unix epoch.
+    /// When the session was deleted, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
     /// Whether the deletion can be undone.
     pub is_kept: bool,
@@ -111,8 +112,8 @@ impl Store {
         })
     }
 
-    /// Drops the lines of sessions deleted before this time, keeping the tombstones. Returns how
-    /// many were dropped.
+    /// Drops the stored lines of sessions that were deleted before this time. The tombstones stay.
+    /// Returns the number of sessions whose lines were dropped.
     ///
     /// # Errors
     /// Fails on database errors.

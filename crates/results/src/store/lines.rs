@@ -1,4 +1,5 @@
-//! Stores lines of revisions: each is a branch as last seen, and orders the points of its series.
+//! Stores lines of revisions. A line holds the revisions of a branch as last seen, and determines
+//! the order of the points of every series on the branch.
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
@@ -46,9 +47,9 @@ impl Store {
         })
     }
 
-    /// Stores the measured revisions, of `branch` if one is given, as line `name`, ordered by their
-    /// first measurement or import. Does nothing if no session was added or removed since the last
-    /// call.
+    /// Stores the measured revisions as a line called `name`, in the order in which they were first
+    /// measured or imported. If `branch` is given, stores only the revisions of that branch. Does
+    /// nothing if no session was added or removed since the last call.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -61,7 +62,7 @@ impl Store {
             return Ok(());
         }
         let revisions = self.revisions_in_measured_order(branch)?;
-        // A name that is not a branch must not leave an empty line behind.
+        // Do not store an empty line of revisions for a name that is not a branch.
         if revisions.is_empty() && self.line_tip(name)?.is_none() {
             return Ok(());
         }
@@ -104,8 +105,8 @@ impl Store {
         self.query_first(sql, sql_params![PROJECT, branch, id], |row| row.get(0))
     }
 
-    /// Returns the ids of the revisions that follow this one on any known line; `None` if no line
-    /// contains it.
+    /// Returns the ids of the revisions that follow this revision on any known line; `None` if no
+    /// line contains this revision.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -134,7 +135,7 @@ impl Store {
         Ok(Some(found))
     }
 
-    /// Returns the given revisions that lie on a line, in line order.
+    /// Returns a marker for each given revision that lies on the line, in the order of the line.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -164,8 +165,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns the measured revisions, of `branch` if one is given, in the order of their first
-    /// sessions.
+    /// Returns the measured revisions in the order of their first sessions. If `branch` is given,
+    /// returns only the revisions of that branch.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -228,8 +229,8 @@ impl Store {
         branch: &str,
         numbers: &[i64],
     ) -> anyhow::Result<Vec<(i64, PlacedRevision)>> {
-        // Join from the revisions with the same tree: joining from the line would scan all of it
-        // for each revision off the line.
+        // The join starts from the revisions with the same tree. A join that starts from the line
+        // would scan the whole line for each revision that is not on it.
         let sql = sql!(
             "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
                  (SELECT position FROM branch_revision WHERE branch_revision.revision = known.number
@@ -283,7 +284,7 @@ mod tests {
         }
     }
 
-    /// Returns the position of a revision, by number, on the line.
+    /// Returns the position that the revision with this number has on the line.
     fn position_of_number(store: &Store, branch: &str, number: i64) -> Option<u32> {
         let placed = store.place_revision(branch, number).unwrap();
         placed.and_then(|placed| placed.position)
@@ -341,7 +342,7 @@ mod tests {
         }
     }
 
-    /// The maintained tables agree with the rows of the sessions.
+    /// The totals that the store maintains agree with the sessions after every change.
     #[test]
     fn which_sessions_have_no_points_yet_follows_whatever_happens_to_them() {
         for backend in test_backends() {

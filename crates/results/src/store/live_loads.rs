@@ -1,7 +1,8 @@
-//! Records progress of running loads for viewers. A load's session is stored when the load ends.
+//! Records the progress of running loads, so that viewers can show it. The session of a load is
+//! stored only when the load ends.
 //!
-//! A row belongs to a process: rows of killed processes are ignored, and deleted by the next load.
-//! Start at [`Store::begin_load`].
+//! Each row belongs to a process. Rows of killed processes are ignored, and the next load deletes
+//! them. Start at [`Store::begin_load`].
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
@@ -17,41 +18,43 @@ pub struct LoadProgress {
     pub command: Vec<String>,
     /// Index of the load in the command, from 1.
     pub load: usize,
-    /// Milliseconds since its start, including warm-up.
+    /// Milliseconds since the start of the load, including warm-up.
     pub elapsed_ms: u64,
-    /// Planned duration including warm-up; `None` if the load does not end by time.
+    /// Planned duration including warm-up; `None` if the load has no time limit.
     pub planned_ms: Option<u64>,
-    /// Planned number of requests; `None` if the load does not end by requests.
+    /// Planned number of requests; `None` if it is not limited.
     pub planned_requests: Option<u64>,
     /// Whether the load is warming up.
     pub is_warmup: bool,
-    /// Requests started since the end of the warm-up, or so far within it.
+    /// Number of requests started since the end of the warm-up. During the warm-up, the number of
+    /// requests started so far.
     pub attempted: u64,
-    /// Failed requests among them.
+    /// Number of failed requests among those in `attempted`.
     pub errors: u64,
     /// Successful responses per second over the last seconds, newest last.
     pub rates: Vec<f64>,
     /// Median latency of the last successful responses, in nanoseconds.
     pub p50_ns: Option<u64>,
-    /// 99th percentile of the same.
+    /// 99th percentile of the latency of the same responses, in nanoseconds.
     pub p99_ns: Option<u64>,
 }
 
 /// A running load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveLoad {
-    /// Number of the load among the running ones.
+    /// Number that identifies the load in the store.
     pub number: i64,
-    /// Start of its command, in milliseconds since the Unix epoch.
+    /// Start of the load's command, in milliseconds since the Unix epoch.
     pub begun_unix_ms: i64,
-    /// Time of its last update.
+    /// Time of the last update of its progress.
     pub at_unix_ms: i64,
     /// Its progress.
     pub progress: LoadProgress,
 }
 
 impl Store {
-    /// Registers a load of this process and deletes the rows of killed ones; returns its number.
+    /// Registers a load of this process and returns its number. Deletes the rows of killed
+    /// processes.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -133,7 +136,7 @@ impl Store {
             .collect())
     }
 
-    /// Returns all rows, each with whether its process is gone.
+    /// Returns all rows. The flag of a row tells whether its process is gone.
     fn all_loads(&self) -> anyhow::Result<Vec<(LiveLoad, bool)>> {
         let sql = sql!(
             "SELECT machine_id, boot_id, pid_namespace, pid, started_ticks, number, begun_unix_ms,

@@ -1,9 +1,10 @@
-//! Merges blocks that several machines measured into one session, in any order and even if they
-//! arrive repeatedly.
+//! Merges blocks from several machines into one session. The blocks may arrive in any order, and
+//! repeatedly.
 //!
 //! The result depends only on the blocks: any merge order gives the session that one machine would
 //! have recorded. This rests on the primary key of `block_origin`: a block and its origin are
-//! inserted in one transaction, so a duplicate conflicts. Start at [`SessionMerger::merge_block`].
+//! inserted in one transaction, so a duplicate violates the key. Start at
+//! [`SessionMerger::merge_block`].
 
 use super::Store;
 use super::database::{Database, sql, sql_params};
@@ -30,9 +31,9 @@ pub struct BlockOrigin {
 pub enum MergeOutcome {
     /// The block was inserted.
     New,
-    /// The same attempt had already delivered it.
+    /// The same attempt had already delivered the block.
     Known,
-    /// Another attempt had already delivered it.
+    /// Another attempt had already delivered the block.
     Refused(BlockOrigin),
 }
 
@@ -47,7 +48,7 @@ pub struct StoredShard {
     pub stratum: u32,
     /// Last attempt, from 0.
     pub attempt: u32,
-    /// Id assigned by the engine.
+    /// Id that the engine assigned to the shard.
     pub engine_id: Option<String>,
     /// Progress.
     pub state: ShardState,
@@ -130,7 +131,8 @@ impl Store {
         })
     }
 
-    /// Returns the shards of a session, in order; none if one machine measured it.
+    /// Returns the shards of a session, in order; none if the session was measured on a single
+    /// machine.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -162,8 +164,8 @@ impl Store {
             .collect()
     }
 
-    /// Returns the merged blocks, as index of the case in the plan and block number, with their
-    /// origins.
+    /// Returns the merged blocks with their origins. Each block is given by the index of its case
+    /// in the plan and the number of the block.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -189,7 +191,8 @@ impl SessionMerger<'_> {
         self.recorder.number()
     }
 
-    /// Queues the session for upload when it is complete, even if this process dies first.
+    /// Queues the session for upload. It is uploaded when it is complete, even if this process dies
+    /// before that.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -240,9 +243,10 @@ impl SessionMerger<'_> {
         })
     }
 
-    /// Records that an attempt decided that a case needs no more runs. Only valid if the attempt
-    /// delivered block `after`, or, without `after`, was given the merged blocks; returns whether
-    /// the decision was accepted.
+    /// Records that an attempt decided that a case needs no more runs. Returns whether the decision
+    /// was accepted. If `after` is given, the decision is accepted only if the same attempt
+    /// delivered block `after` of the case. If `after` is `None`, the attempt decided from blocks
+    /// that were merged before it started, so the decision is always accepted.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -297,8 +301,9 @@ impl SessionMerger<'_> {
         })
     }
 
-    /// Stores a machine's report about itself. If it is the only machine, its
-    /// environment also becomes the session's, except for the programs, which are already known.
+    /// Stores what a machine reports about itself. If it is the only machine, its environment also
+    /// becomes the environment of the session. The session keeps its programs and its machine,
+    /// which are known already.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -329,8 +334,8 @@ impl SessionMerger<'_> {
         })
     }
 
-    /// Marks the runs of slots as superseded, because their case restarted on another machine: they
-    /// remain stored, but no analysis reads them.
+    /// Marks the runs of these slots as superseded, because their case was started again on another
+    /// machine. The runs remain stored, but no analysis reads them.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -367,7 +372,7 @@ impl SessionMerger<'_> {
     }
 }
 
-/// Inserts a whole block, at the row indices derived from its slots.
+/// Inserts a whole block. Its slots determine the indices of its rows.
 fn insert_block(
     writer: &mut SessionWriter,
     file: &Database,
@@ -432,8 +437,8 @@ mod tests {
     use speedwell_fixtures::FakeSession;
     use speedwell_model::{Metric, MetricDirection, Sample, SessionState};
 
-    /// Two cases with two blocks each, on two machines: the session before its first run, and its
-    /// blocks.
+    /// Returns a session before its first run, and the blocks to be merged into it. Two machines
+    /// measure one case each, in two blocks.
     fn two_machine_session() -> (Session, Vec<SpoolBlock>) {
         let session = FakeSession::with_fixed_blocks(&["a", "b"], 2)
             .add_case("g/x", |_, run| f64::from(run))
@@ -501,7 +506,7 @@ mod tests {
             let double = merger.merge_block(block_origin(first, 1), first).unwrap();
             assert_eq!(double, MergeOutcome::Refused(block_origin(first, 0)));
             // A decision based on the blocks of a rejected attempt does not apply to the merged
-            // ones.
+            // blocks.
             let decide = |merger: &mut SessionMerger<'_>, attempt| {
                 let origin = block_origin(first, attempt);
                 merger.record_decision(origin, (first.job, Some(first.block)), "g/x", 4)
@@ -525,7 +530,8 @@ mod tests {
             assert_eq!(store.finished_slots(number).unwrap().len(), 16);
             assert_eq!(store.decided_cases(number).unwrap()["g/x"], 4);
             assert_eq!(store.merged_blocks(number).unwrap().len(), 4);
-            // Everything round-trips through a file, which earlier versions reject.
+            // The whole session survives a round trip through a file. Earlier versions reject the
+            // file because of its version.
             let mut text = Vec::new();
             json_lines::write(&session, &mut text).unwrap();
             let text = String::from_utf8(text).unwrap();

@@ -1,6 +1,6 @@
 //! Stores sessions in a SQLite file or a PostgreSQL database, during and after measurement.
 //!
-//! Decides where the file is, what its tables look like and when data counts as stored: a slot of
+//! Decides where the file is, what its tables look like and when data counts as stored. A slot of
 //! the plan is stored as a whole once its `SlotsDone` event has been observed, whatever happens to
 //! the process afterwards. Knows neither where runs come from nor how they are analyzed. Start with
 //! [`Store`], then [`SessionRecorder`]; the tables are in `schema.rs`.
@@ -72,7 +72,7 @@ pub use uploads::{IncompleteUpload, SessionDigest, UploadSender, UploadStatus, c
 /// The sessions of a project or of a user.
 ///
 /// Several processes may use one file at the same time: readers never wait, and a writer waits up
-/// to 10 seconds for another.
+/// to 10 seconds for another writer.
 ///
 /// ```
 /// use speedwell_results::store::{SessionReference, Store};
@@ -98,15 +98,17 @@ impl Store {
 /// Folder of a project's results, which also marks the project's root.
 pub(super) const FOLDER: &str = ".speedwell";
 
-/// A folder that contains one of these is the root of a project.
+/// Names of files and folders. A folder that contains one of them is the root of a project.
 const ROOT_MARKERS: [&str; 3] = [FOLDER, "speedwell.toml", ".git"];
 
 impl Store {
     /// Returns the results file for work done in the folder `from`.
     ///
-    /// `explicit` (`--db`) wins; then `.speedwell/results.db` in the nearest folder upwards that
-    /// holds `.speedwell`, `speedwell.toml` or `.git`; then the user's data folder
-    /// (`$XDG_DATA_HOME/speedwell`, by default `~/.local/share/speedwell`). Nothing is created.
+    /// If `explicit` (`--db`) is given, that is the file. Otherwise, the file is
+    /// `.speedwell/results.db` in the nearest folder, from `from` upwards, that contains
+    /// `.speedwell`, `speedwell.toml` or `.git`. If there is no such folder, the file is in the
+    /// user's data folder (`$XDG_DATA_HOME/speedwell`, by default `~/.local/share/speedwell`).
+    /// Nothing is created.
     pub fn locate(explicit: Option<&Path>, from: &Path) -> PathBuf {
         locate(explicit, from, data_home())
     }
@@ -116,7 +118,8 @@ fn locate(explicit: Option<&Path>, from: &Path, data_home: Option<PathBuf>) -> P
     if let Some(path) = explicit {
         return path.to_owned();
     }
-    // A relative path has no ancestors to search; without a current folder it stays relative.
+    // The path must be absolute, so that its ancestors can be searched. If there is no current
+    // folder, it stays relative.
     let from = absolute(from).unwrap_or_else(|_| from.to_owned());
     let is_root = |folder: &&Path| {
         ROOT_MARKERS
@@ -130,8 +133,8 @@ fn locate(explicit: Option<&Path>, from: &Path, data_home: Option<PathBuf>) -> P
     }
 }
 
-/// Returns the user's data folder. Per the XDG base directory specification, relative paths in the
-/// variable are ignored.
+/// Returns the user's data folder. Relative paths in environment variables are ignored, as the XDG
+/// base directory specification demands.
 fn data_home() -> Option<PathBuf> {
     let folder = |name: &str| {
         env::var_os(name)
@@ -193,8 +196,8 @@ impl Store {
         )
     }
 
-    /// Makes every later transaction wait for the disk, for callers whose clients discard their
-    /// data once it is acknowledged.
+    /// Makes every later transaction wait for the disk. A server needs this, because its clients
+    /// may discard their data once the server has acknowledged it.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -203,7 +206,7 @@ impl Store {
         result.map_err(|error| self.explain_error(error))
     }
 
-    /// Creates a store in memory, lost when the process exits (`--no-save`).
+    /// Creates a store in memory (`--no-save`). It is lost when the process exits.
     ///
     /// # Errors
     /// Fails only if memory runs out.
@@ -234,7 +237,7 @@ impl Store {
         }
     }
 
-    /// Converts a database error into a message for the user, for `map_err`.
+    /// Converts a database error into an error with a message for the user. Used with `map_err`.
     pub(in crate::store) fn explain_error(&self, error: Error) -> anyhow::Error {
         let kind = error.kind();
         error.explain_error().context(StoreError {
@@ -250,7 +253,8 @@ impl Store {
     }
 }
 
-/// The store could not be used. [`StoreErrorKind::from_error`] finds this in an error.
+/// States that the store could not be used. [`StoreErrorKind::from_error`] finds this in a chain of
+/// errors.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 struct StoreError {
@@ -259,7 +263,8 @@ struct StoreError {
 }
 
 impl StoreErrorKind {
-    /// Returns whether a retry may help after this error of a store.
+    /// Returns whether a retry may help after this error. An error that does not come from a store
+    /// is permanent.
     pub fn from_error(error: &anyhow::Error) -> StoreErrorKind {
         let unusable = error.downcast_ref::<StoreError>();
         unusable.map_or(StoreErrorKind::Permanent, |unusable| unusable.kind)
@@ -284,7 +289,7 @@ fn redact_address(address: &str) -> String {
 }
 
 /// Creates the folder of the file. In `.speedwell`, a `.gitignore` keeps results out of the
-/// project's history: they belong to one machine.
+/// project's history, because they belong to one machine.
 fn create_parent(path: &Path) -> anyhow::Result<()> {
     let Some(folder) = path
         .parent()
@@ -297,7 +302,8 @@ fn create_parent(path: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot create the folder '{}'", folder.display()))?;
     let ignore = folder.join(".gitignore");
     if folder.ends_with(FOLDER) && !ignore.exists() {
-        // Without it the results merely show up in `git status`, which is no reason to fail.
+        // Without a `.gitignore`, the results merely show up in `git status`, which is no reason to
+        // fail.
         let _ = fs::write(ignore, "*\n");
     }
     Ok(())

@@ -1,8 +1,9 @@
-//! Outbox: sessions to upload, their destinations and the state of each upload.
+//! Stores the outbox: which sessions to upload, to which destinations, and the state of each
+//! upload.
 //!
-//! A row stays at least until its session is sent, which only the server can confirm. Several
+//! A row stays at least until the server has confirmed that it received the session. Several
 //! processes may send at once; each claims a row for a limited time, so that a killed process does
-//! not block it for long. The transfer itself is implemented elsewhere. Start at
+//! not block the row for long. The transfer itself is implemented elsewhere. Start at
 //! [`Store::queue_upload`].
 
 use super::Store;
@@ -43,7 +44,7 @@ pub struct OutboxEntry {
     pub session: i64,
     /// Id of the session.
     pub id: String,
-    /// Stored name of the session's state: a session that is running or can be resumed is not sent
+    /// Stored name of the session's state. A session that is running or can be resumed is not sent
     /// automatically.
     pub ended: String,
     /// Destination: address of the project on the server.
@@ -63,13 +64,14 @@ pub struct OutboxEntry {
 /// Duration of a process's claim on an upload, in milliseconds.
 const CLAIM_MS: i64 = 60_000;
 /// Maximum delay of an upload in milliseconds, whatever the server asks for. A delay of more than
-/// twice this means that the clock was changed.
+/// twice this time means that the clock was changed.
 pub const MAX_DELAY_MS: i64 = 3_600_000;
 
 /// Selects the uploads to claim.
 #[derive(Debug, Clone, Copy)]
 pub struct UploadSelection<'a> {
-    /// Numbers of the sessions; empty for all complete sessions.
+    /// Numbers of the sessions. If the list is empty, all complete and imported sessions are
+    /// selected.
     pub sessions: &'a [i64],
     /// Limits the selection to one destination.
     pub url: Option<&'a str>,
@@ -79,7 +81,7 @@ pub struct UploadSelection<'a> {
 
 impl Store {
     /// Queues a session for upload to a project of a server. A rejected upload is retried; a sent
-    /// one stays sent.
+    /// upload stays sent.
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
@@ -118,7 +120,7 @@ impl Store {
         self.query_rows(sql, sql_params![], read_entry)
     }
 
-    /// Makes all waiting uploads due immediately, overriding backoff.
+    /// Makes all waiting uploads due immediately, even if their next attempt was delayed.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -154,7 +156,8 @@ impl Store {
     ) -> anyhow::Result<Option<OutboxEntry>> {
         let numbers = serde_json::to_string(selection.sessions)?;
         self.transact(|file| {
-            // A time too far in the future was set before the clock was set back.
+            // A time too far in the future was computed before the clock was set back. It is
+            // ignored.
             let found: Option<(i64, String)> = file.query_first(
                 sql!(
                     "SELECT outbox.session, url FROM outbox

@@ -1,9 +1,9 @@
-//! Caches long series: packs their first points into one blob, and keeps the state of the change
-//! search.
+//! Caches long series: packs their first points into one blob, and keeps the state of the search
+//! for changes.
 //!
 //! Reading hundreds of points row by row costs more than searching them. Packs and detector states
-//! are derived from points: triggers delete a pack whose points change, and a state records which
-//! points it has seen. Start at [`Store::load_points`].
+//! are derived from points: triggers delete a pack whose points change, and a detector state
+//! records which points it has seen. Start at [`Store::load_points`].
 
 use super::Store;
 use super::database::{Database, SqlRow, sql, sql_params};
@@ -12,24 +12,25 @@ use speedwell_model::{HistoryPoint, PointKind};
 
 /// Shorter series are not cached: reading and searching them from the beginning is as fast.
 const MIN_CACHED_POINTS: usize = 128;
-/// A pack is rebuilt once at least one point in this many is outside it.
+/// A pack is rebuilt once at least one sixteenth of the points is outside it.
 const LOOSE_SHARE_DIVISOR: usize = 16;
 
 /// Marks a missing number: a quiet NaN with a payload that no arithmetic produces.
 const NO_NUMBER: u64 = 0x7ff8_0000_5350_574c;
 /// Marks a missing revision.
 const NO_REVISION: i64 = i64::MIN;
-/// Little-endian 8-byte words per point.
+/// Number of little-endian 8-byte words per point.
 const WORDS_PER_POINT: usize = 9;
 
-/// Cacheable results of a search, so that the next one can continue from there.
+/// Results of a search for changes. They are cached, so that the next search can continue where
+/// this search ended.
 #[derive(Debug, Default)]
 pub struct SearchCache {
     packs: Vec<PointPack>,
     detector_states: Vec<(i64, Vec<Vec<u8>>)>,
 }
 
-/// The packed points of a series up to one of its sessions.
+/// The packed points of a series, from its first session up to `session`.
 #[derive(Debug)]
 struct PointPack {
     series: i64,
@@ -40,15 +41,16 @@ struct PointPack {
 }
 
 impl SearchCache {
-    /// Adds the detector states of a series with this number of points, one for each digest of
-    /// [work](HistoryPoint::work).
+    /// Adds the detector states of a series that has this number of points. There is one state for
+    /// each digest of [work](HistoryPoint::benchmark_digest). Short series are ignored.
     pub fn add_detector_states(&mut self, series: i64, points: usize, states: Vec<Vec<u8>>) {
         if points >= MIN_CACHED_POINTS {
             self.detector_states.push((series, states));
         }
     }
 
-    /// Packs the points of a series: all of them, as returned by [`Store::load_points`].
+    /// Packs the points of a series, if that is worthwhile. `series` must contain all points, as
+    /// [`Store::load_newest_points`] returns them without a limit.
     pub fn pack_points(&mut self, series: &SeriesPoints) {
         let points = &series.points;
         if points.len() < MIN_CACHED_POINTS || LOOSE_SHARE_DIVISOR * series.loose < points.len() {
@@ -69,7 +71,7 @@ impl SearchCache {
 /// The points of a series, ordered by the start of their sessions.
 #[derive(Debug, Default)]
 pub struct SeriesPoints {
-    /// Its points.
+    /// The points.
     pub points: Vec<StoredPoint>,
     /// Number of points outside the pack.
     loose: usize,

@@ -1,4 +1,5 @@
-//! Stores points: one summary per session and series, so that runs need not be read for a trend.
+//! Stores points. A point summarizes one series in one session, so that a trend can be shown
+//! without reading runs.
 //!
 //! Points are derived from sessions. A session without points gets them when its history is first
 //! queried.
@@ -21,8 +22,9 @@ use std::collections::HashMap;
 const MAX_AHEAD_MS: i64 = 86_400_000;
 
 /// Returns the start time to use for a session that claims to have started at `started_unix_ms`. If
-/// that is in the future, returns `now_unix_ms`, the time of the first read: a machine whose clock
-/// is years ahead must not have the newest point for all these years.
+/// that time is more than a day in the future, returns `now_unix_ms`, the time at which the session
+/// is first read. This keeps a machine whose clock is years ahead from having the newest point for
+/// all these years.
 pub fn credible_start(started_unix_ms: i64, now_unix_ms: i64) -> i64 {
     if is_in_future(started_unix_ms, now_unix_ms) {
         now_unix_ms
@@ -35,7 +37,8 @@ fn is_in_future(started_unix_ms: i64, now_unix_ms: i64) -> bool {
     started_unix_ms > now_unix_ms.saturating_add(MAX_AHEAD_MS)
 }
 
-/// The project of a local file.
+/// Value of the columns called `project`. It is always the same, because each project has tables of
+/// its own.
 pub(super) const PROJECT: i64 = 1;
 
 /// A series and its number.
@@ -45,7 +48,7 @@ pub struct StoredSeries {
     pub number: i64,
     /// Case, variant and metric.
     pub key: SeriesKey,
-    /// Whether its metric is the primary one of the newest session.
+    /// Whether its metric is the primary metric of at least one session.
     pub is_primary: bool,
 }
 
@@ -79,10 +82,10 @@ impl Store {
         self.query_rows(sql, sql_params![], |row| row.get(0))
     }
 
-    /// Returns the numbers of sessions that are dated in the future, at most `max_count`.
+    /// Returns the numbers of up to `max_count` sessions that are dated in the future.
     ///
     /// # Errors
-    /// Fails on I/O errors.
+    /// Fails on database errors.
     pub fn sessions_in_future(&self, max_count: i64) -> anyhow::Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session WHERE started_unix_ms >= $1 ORDER BY started_unix_ms LIMIT $2"
@@ -137,8 +140,8 @@ impl Store {
         })
     }
 
-    /// Returns case, metric and revision of every point that this machine measured and change
-    /// detection considers.
+    /// Returns case, metric and revision of the points that this machine measured, without the
+    /// points that change detection ignores.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -160,7 +163,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn line_failures(&self, branch: &str) -> anyhow::Result<LineFailures> {
-        // Join from the failures: they are fewer than the revisions of the line.
+        // The join starts from the failures, because there are fewer of them than revisions on the
+        // line.
         let sql = sql!(
             "SELECT position, committed_unix_ms, revision.id, session.number, failure.detail, design
              FROM failure CROSS JOIN session CROSS JOIN origin CROSS JOIN revision
@@ -198,7 +202,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn failed_backfills(&self) -> anyhow::Result<Vec<(String, String, i64)>> {
-        // Filter by text first, because backfill sessions are few.
+        // The text filter excludes most sessions cheaply. The purpose is checked exactly below.
         let sql = sql!(
             "SELECT origin.revision, variants, session.number, design, failure.detail FROM session
              JOIN origin ON origin.session = session.number
@@ -262,7 +266,8 @@ impl Store {
             .collect()
     }
 
-    /// Returns the number of the machine that measured a session, once the session has points.
+    /// Returns the number of the machine that measured a session; `None` if the session has no
+    /// points yet.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -351,8 +356,8 @@ pub(super) fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, E
     })
 }
 
-/// Parses a point kind. An unknown kind of a later version maps to one that change detection
-/// ignores.
+/// Parses a point kind. A kind that only a later version knows becomes [`PointKind::Confirm`],
+/// because change detection ignores points of this kind.
 fn parse_point_kind(name: &str) -> PointKind {
     let named_kind = PointKind::NAMES
         .iter()
@@ -360,7 +365,7 @@ fn parse_point_kind(name: &str) -> PointKind {
     named_kind.map_or(PointKind::Confirm, |(kind, _)| *kind)
 }
 
-/// Failures of the sessions on a line, in line order.
+/// Failures of the sessions on a line, in the order of the line.
 #[derive(Debug, Clone, Default)]
 pub struct LineFailures {
     failures: Vec<(RevisionMarker, FailureKeys)>,
@@ -390,7 +395,7 @@ struct FailureKeys {
 
 impl FailureKeys {
     /// Returns whether the failure concerns the case and variant. A failed build affects all cases,
-    /// and a failure without a variant all variants.
+    /// and a failure without a variant affects all variants.
     fn concerns(&self, case: &str, variant: &str) -> bool {
         let concerns_case =
             self.case.as_deref() == Some(case) || self.step.as_deref() == Some("build");
@@ -404,7 +409,7 @@ struct DesignKeys {
     purpose: Option<String>,
 }
 
-/// Returns the build command of the first stored variant; empty if it is not built.
+/// Returns the build command of the first stored variant; empty if the variant has none.
 fn build_command(variants: &str) -> anyhow::Result<String> {
     let variants: serde_json::Value = parse_json(variants)?;
     let command = variants
@@ -416,11 +421,13 @@ fn build_command(variants: &str) -> anyhow::Result<String> {
 struct PointLocation {
     series: i64,
     revision: Option<i64>,
-    /// Index in its series: a session with several revisions of one thing has several points there.
+    /// Index of the point among the points of its session in the same series. A session that
+    /// measured several revisions has several points in a series.
     index: i64,
 }
 
-/// Inserts the series and revisions of points. A revision that occurs repeatedly is inserted once.
+/// Inserts the series and revisions of points, and returns their numbers. A revision that occurs
+/// repeatedly is inserted once.
 fn locate_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<PointLocation>> {
     let mut next_indices: HashMap<i64, i64> = HashMap::new();
     let mut revisions: HashMap<&str, (&Revision, i64)> = HashMap::new();
@@ -474,7 +481,8 @@ fn point_row<'p>(
     ]
 }
 
-/// Updates first: on PostgreSQL, an upsert that conflicts consumes a number and leaves a gap.
+/// Returns the number of a machine, inserting the machine if needed. Tries an update first, because
+/// on PostgreSQL an upsert that conflicts uses up a number and leaves a gap.
 fn upsert_machine(file: &Database, machine: &Machine, session_start_ms: i64) -> Result<i64, Error> {
     let number = file.query_first(
         sql!(
@@ -506,8 +514,8 @@ fn upsert_machine(file: &Database, machine: &Machine, session_start_ms: i64) -> 
     )
 }
 
-/// Returns the number of a series, inserting it if needed; `metric_index` is the index of its
-/// metric. Looks it up first, which is cheaper.
+/// Returns the number of a series, inserting the series if needed. `metric_index` is the index of
+/// its metric in the session. Looks the series up first, because that is cheaper than an upsert.
 pub(super) fn upsert_series(
     file: &Database,
     key: &SeriesKey,
@@ -546,8 +554,8 @@ pub(super) fn upsert_series(
     )
 }
 
-/// Returns the number of a revision, inserting it if needed. Fills in missing facts and never drops
-/// known ones.
+/// Returns the number of a revision, inserting the revision if needed. Fills in missing facts of a
+/// stored revision, and never removes facts from it.
 pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
     let number = file.query_first(
         sql!(

@@ -1,8 +1,8 @@
-//! The projects of a server. Each has its own tables, in a separate file or schema, so that no
-//! statement can access another project.
+//! Manages the projects of a server. Each project has its own tables, in a separate file or schema,
+//! so that no statement can access another project.
 //!
-//! The first project has no name and uses the tables the server was started with; a local file has
-//! only this one.
+//! The first project has no name and uses the tables that the server was started with. A local file
+//! has only this project.
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
@@ -23,7 +23,7 @@ pub struct StoredProject {
 /// Maximum length of a name.
 const MAX_NAME_LENGTH: usize = 64;
 
-/// Names that would clash with other paths.
+/// Names that would clash with other paths of the server.
 const RESERVED_NAMES: [&str; 7] = [
     "api", "static", "login", "logout", "settings", "health", "metrics",
 ];
@@ -104,7 +104,8 @@ impl Store {
         })
     }
 
-    /// Returns the folder of a file's other projects: `results.projects` next to `results.db`.
+    /// Returns the folder that holds all projects of a file except the first one:
+    /// `results.projects` next to `results.db`.
     pub fn projects_folder(path: &Path) -> PathBuf {
         path.with_extension("projects")
     }
@@ -139,8 +140,8 @@ fn project_file(path: &Path, name: &str) -> PathBuf {
     Store::projects_folder(path).join(format!("{name}.db"))
 }
 
-/// Returns the address with a search path of `schema`. The server uses the last of several such
-/// options.
+/// Returns the address with an option that makes `schema` the search path. The option comes after
+/// all others, because the server uses the last search path that is given.
 fn address_of_schema(address: &str, schema: &str) -> String {
     let option = format!("-csearch_path%3D{schema}");
     let Some((base, options)) = address.split_once('?') else {

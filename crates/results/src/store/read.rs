@@ -22,14 +22,14 @@ impl Store {
     /// Fails if there is no such session, on database errors, or if the database holds data that
     /// this version cannot read.
     pub fn load_session(&self, number: i64) -> anyhow::Result<Session> {
-        // One transaction, to get a consistent snapshot of a session that is being recorded.
+        // Use one transaction, to get a consistent snapshot of a session that is being recorded.
         let read = self.database.transaction(TransactionPurpose::Reading, |_| {
             self.load_in_transaction(number)
         });
         read.map_err(|error| self.to_user_error(error))
     }
 
-    /// Loads a session without its runs, of which there may be millions.
+    /// Loads a session without its runs. A session may have millions of runs.
     ///
     /// # Errors
     /// Fails like [`Store::load_session`].
@@ -91,7 +91,7 @@ impl Store {
     /// Fails if there is no such session, or on database errors.
     pub fn finished_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
         self.session_state(number)?;
-        // A slot is complete if its rows say so, or if it is recorded as empty.
+        // A slot is complete if its rows are marked as done, or if it is recorded as empty.
         let sql = sql!(
             "SELECT slot FROM run WHERE session = $1 AND slot_done <> 0
              UNION SELECT slot FROM failure
@@ -111,8 +111,8 @@ impl Store {
         self.query_rows(sql, sql_params![number], |row| row.get(0))
     }
 
-    /// Returns the ids of the cases that need no more runs, with the number of planned runs saved
-    /// for each.
+    /// Returns the ids of the cases that need no more runs, with the number of planned runs
+    /// that were skipped for each.
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
@@ -144,7 +144,7 @@ impl Store {
         found.ok_or_else(|| anyhow!("session @{number} does not exist"))
     }
 
-    /// Returns the first row of a query.
+    /// Returns the first row of a query, if any.
     pub(super) fn query_first<T>(
         &self,
         statement: &'static SqlStatement,
@@ -217,7 +217,7 @@ impl Store {
     }
 }
 
-/// Returns the session's calibration of its machine, if it is a calibration session.
+/// Returns the calibration that the session measured; `None` if it is not a calibration session.
 fn load_calibration(file: &Database, session: i64) -> Result<Option<NoiseCalibration>, Error> {
     let sql = sql!(
         "SELECT started_unix_ms, comparisons, false_alarms, expected_low, expected_high
@@ -379,7 +379,9 @@ impl<'a> RunReader<'a> {
         Ok(found)
     }
 
-    /// Merges the rows of both queries in one pass: both tables are clustered by session and run.
+    /// Reads the rows of both queries in one pass, and adds the samples to their runs. Both queries
+    /// return rows in the order of the runs. This is cheap, because both tables are clustered by
+    /// session and run.
     fn read_runs(
         &mut self,
         [runs, samples]: [&'static SqlStatement; 2],
@@ -494,7 +496,8 @@ fn read_run(
     })
 }
 
-/// Interns cases and variants: all runs of a case share one.
+/// Interns cases and names of variants, so that all runs of a case share one [`Case`], and all runs
+/// of a variant share one name.
 struct RunNames<'a> {
     file: &'a Database,
     cases: HashMap<i64, Arc<Case>>,

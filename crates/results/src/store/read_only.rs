@@ -1,9 +1,9 @@
-//! Reads a results file that cannot be written: one of another user, on a read-only mount, or in an
-//! archive.
+//! Reads a results file that cannot be written, because it belongs to another user, or is on a
+//! read-only mount or in an archive.
 //!
-//! A database with write-ahead logging needs auxiliary files even for reading, and one of an
-//! earlier version needs migration. Where neither can be written, the database is read as immutable
-//! or from a temporary copy. Start at [`Store::open_to_read`].
+//! SQLite needs auxiliary files even to read a database with write-ahead logging, and a database of
+//! an earlier version must be migrated. If these files or the database cannot be written, the
+//! database is read as immutable or from a temporary copy. Start at [`Store::open_to_read`].
 
 use super::Store;
 use super::schema::{self, DatabaseOwner};
@@ -20,7 +20,7 @@ const COPY_ATTEMPTS: usize = 5;
 
 impl Store {
     /// Opens the results file at `path` for reading. A read-only file is read in place or from a
-    /// copy; any other is opened with [`Store::open`].
+    /// copy; any other file is opened with [`Store::open`].
     ///
     /// # Errors
     /// Fails like [`Store::open`], or if the file cannot be read.
@@ -32,8 +32,8 @@ impl Store {
             .with_context(|| format!("cannot read the results file '{}'", path.display()))
     }
 
-    /// Like [`Store::open_to_read`], for callers that also store derived data: for a read-only
-    /// file, in a temporary copy.
+    /// Opens the results like [`Store::open_to_read`], for callers that also store derived data. If
+    /// the file is read-only, these data are stored in a temporary copy.
     ///
     /// # Errors
     /// Fails like [`Store::open_to_read`].
@@ -44,7 +44,8 @@ impl Store {
         Store::open_copy_to_derive(path)
     }
 
-    /// Opens a temporary copy even if the file is writable: its disk may be full.
+    /// Opens a temporary copy even if the file is writable. This helps if the disk of the file is
+    /// full.
     ///
     /// # Errors
     /// Fails like [`Store::open_to_read`], or if `path` is not a file.
@@ -82,8 +83,9 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
         path: path.to_owned(),
         _copy: copy,
     };
-    // With a writer's files next to the database, SQLite can read it. Without pending changes in
-    // the log, treat it as immutable (<https://sqlite.org/wal.html#read_only_databases>).
+    // SQLite can read the database if a writer has left its auxiliary files next to it. If the log
+    // contains no pending changes, the database can also be read as immutable
+    // (<https://sqlite.org/wal.html#read_only_databases>).
     let has_changes = fs::metadata(sibling_path(path, "-wal")).is_ok_and(|data| data.len() > 0);
     let uri_parameters: &[&str] = if has_changes {
         &["mode=ro"]
@@ -111,7 +113,8 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
     Ok(store(file, Some(copy)))
 }
 
-/// Copies the database for migration; starts over if the original changes meanwhile.
+/// Copies the database, so that the copy can be migrated. Starts over if the database changes
+/// during the copy.
 fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
     let files = [
         (path.to_owned(), "results.db"),
@@ -209,7 +212,7 @@ mod tests {
     fn changes_that_are_only_in_the_log_are_read_too() {
         let folder = tempfile::tempdir().unwrap();
         let path = create_results(folder.path(), schema::STEPS.len());
-        // A killed writer: its log exists, but the index of the log does not.
+        // Simulate a killed writer: its log exists, but the index of the log does not.
         let writer = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
         let later = "INSERT INTO session (number, id, started_unix_ms, state, command, design, variants, environment)
                      VALUES (7, 'b', 6, 'complete', '[]', '{}', '[]', '{}')";

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 ///
 /// The rows of a slot (its runs or its failure, and the mark that it is done) stay in memory until
 /// [`SessionEvent::SlotsDone`] and are then committed together. So a killed session holds only
-/// complete slots, and resuming it repeats exactly the missing ones. Slots may overlap, as they do
+/// complete slots, and resuming it repeats exactly the missing slots. Slots may overlap, as they do
 /// when variants run in parallel.
 #[derive(Debug)]
 pub struct SessionRecorder<'a> {
@@ -32,7 +32,8 @@ enum SlotEntry {
 impl Store {
     /// Inserts `session` as running, before its first run. `plan` is the plan as JSON.
     ///
-    /// Failures the session already holds (benchmarks that could not be described) are stored.
+    /// Also stores the failures that the session already contains. They come from benchmarks that
+    /// could not be queried for their cases and metrics.
     ///
     /// # Errors
     /// Fails if the session already has runs, its id or a tag is invalid, or on database errors.
@@ -66,7 +67,7 @@ impl Store {
 
     /// Continues a session that was killed or interrupted, and marks it as running.
     ///
-    /// Drops the runs of incomplete slots: those slots run again.
+    /// Drops the runs of incomplete slots, because these slots will run again.
     ///
     /// # Errors
     /// Fails if the session does not exist, has nothing left to do, or is being measured by another
@@ -131,8 +132,9 @@ impl SessionRecorder<'_> {
         self.writer.session()
     }
 
-    /// Declares unit and direction of a metric that the harness reports. Best called before the
-    /// first sample: an undeclared metric has no unit, and more of it counts as better.
+    /// Declares unit and direction of a metric that the harness reports. Call this before the first
+    /// sample of the metric, because an undeclared metric has no unit, and more of it counts as
+    /// better.
     ///
     /// # Errors
     /// Fails if the session holds the metric with another unit or direction, or on database errors.
@@ -140,7 +142,8 @@ impl SessionRecorder<'_> {
         self.write_with(|writer, file| writer.declare_metric(file, metric))
     }
 
-    /// Queues the session for upload when it is complete, even if this process dies first.
+    /// Queues the session for upload. It is uploaded when it is complete, even if this process dies
+    /// before that.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -149,8 +152,8 @@ impl SessionRecorder<'_> {
             .queue_upload(self.writer.session(), url, now_unix_ms)
     }
 
-    /// Replaces the variants of the session, for a search, which finds more of them while it
-    /// measures. Variants with runs stay.
+    /// Replaces the list of variants of the session. A bisection needs this, because it finds more
+    /// variants while it measures. The new list must contain all variants that have runs.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -214,8 +217,8 @@ impl SessionRecorder<'_> {
         })
     }
 
-    /// Ends the session, and also stores the results of incomplete slots: a user who never resumes
-    /// has paid for them, and resuming drops them first.
+    /// Ends the session. Also stores the results of incomplete slots, because they are useful to a
+    /// user who never resumes the session. Resuming drops them first.
     pub(super) fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
         let open: Vec<u32> = self.open_slots.keys().copied().collect();
         for slot in open {
@@ -229,7 +232,8 @@ impl SessionRecorder<'_> {
         self.write_with(|writer, file| set_state(file, writer.session(), state))
     }
 
-    /// Writes in one transaction, and resets the cached numbers if it fails.
+    /// Runs `work` in one transaction. If the transaction fails, opens the writer again, because
+    /// the numbers that it caches may belong to rows that were rolled back.
     pub(super) fn write_with<T>(
         &mut self,
         work: impl FnOnce(&mut SessionWriter, &Database) -> anyhow::Result<T>,

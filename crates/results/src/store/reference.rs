@@ -18,13 +18,13 @@ pub enum SessionReference {
     Number(i64),
     /// `@TAG`: the last session that carries the tag.
     Tag(String),
-    /// `@rev:REVISION`: the last session of that revision without uncommitted changes, by id or id
-    /// prefix.
+    /// `@rev:REVISION`: the last session that measured this revision without uncommitted changes.
+    /// REVISION is an id or the beginning of an id.
     Revision(String),
-    /// `@branch:NAME`: the last session of that branch without uncommitted changes.
+    /// `@branch:NAME`: the last session that measured this branch without uncommitted changes.
     Branch(String),
-    /// `@base` or `@base:BRANCH`: the newest measured revision that the checkout and the branch
-    /// have in common.
+    /// `@base` or `@base:BRANCH`: the session of the newest measured revision that the checkout and
+    /// the branch have in common.
     Base(Option<String>),
 }
 
@@ -102,8 +102,9 @@ fn is_number(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns why `name` cannot be a tag; `None` if it can. `[`, `]` and `:` separate the parts of a
-/// source, and a tag must not look like a number or a reserved word.
+/// Returns why `name` cannot be a tag; `None` if it can. A tag must not contain characters that
+/// separate the parts of a source on the command line, such as `[`, `]` and `:`. It must not look
+/// like a number or a reserved word.
 fn tag_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("the name is empty");
@@ -158,7 +159,8 @@ impl Store {
         }
     }
 
-    /// Returns the last session of a revision. An id prefix must be unambiguous.
+    /// Returns the last session of a revision. `revision` may be the beginning of an id, if only
+    /// one measured id begins with it.
     fn latest_of_revision(&self, revision: &str) -> anyhow::Result<Option<i64>> {
         let sql = sql!(
             "SELECT max(session) FROM origin WHERE revision = $1 AND dirty = 0
@@ -191,7 +193,8 @@ impl Store {
         Ok(found.first().map(|(_, number)| *number))
     }
 
-    /// Returns the last session of each measured revision, ignoring those with uncommitted changes.
+    /// Returns the last session of each measured revision, ignoring sessions with uncommitted
+    /// changes.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -201,7 +204,8 @@ impl Store {
         self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// Returns the revisions of the last `max_count` sessions, each with its tree if known.
+    /// Returns the revisions of the last `max_count` sessions with a known origin, each with its
+    /// tree if known.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -10,9 +10,10 @@ use speedwell_model::SessionState;
 #[derive(Debug, Clone, Copy)]
 pub struct RetentionRules<'a> {
     /// Keeps interrupted and empty sessions that started at or after this time, in milliseconds
-    /// since the Unix epoch; `None` keeps all.
+    /// since the Unix epoch; `None` keeps all interrupted and empty sessions.
     pub failed_since: Option<i64>,
-    /// Keeps sessions of other branches that started at or after this time; `None` keeps all.
+    /// Keeps sessions of branches not in `main` that started at or after this time; `None` keeps
+    /// all sessions of these branches.
     pub branches_since: Option<i64>,
     /// Branches whose sessions are always kept.
     pub main: &'a [String],

@@ -1,4 +1,5 @@
-//! Packs the samples of a run into bytes: one set of arrays per metric, exact to the bit.
+//! Packs the samples of a run into arrays of bytes, exactly to the bit. Each metric has its own set
+//! of arrays.
 //!
 //! Any program can read little-endian arrays (`numpy.frombuffer`, `struct.unpack`). Missing facts
 //! of a sample are marked in the array, and an array without any fact is omitted, because most
@@ -7,25 +8,26 @@
 use speedwell_model::{Run, Sample};
 use std::sync::Arc;
 
-/// Marks an unknown length; as a length it would be 584 years.
+/// Marks an unknown duration. As a duration, the value would be 584 years.
 const NO_ELAPSED: u64 = u64::MAX;
 /// Marks an unknown iteration count: a quiet NaN with a payload that no arithmetic produces.
 const NO_ITERATIONS: u64 = 0x7ff8_0000_5350_574c;
 
-/// All samples of a run and metric.
+/// All samples of one metric in one run.
 #[derive(Debug, Default)]
 pub(super) struct PackedSamples {
-    /// Values.
+    /// Values of the samples.
     pub readings: Vec<u8>,
-    /// Lengths of the observations, if any is known.
+    /// Durations of the samples; `None` if no duration is known.
     pub elapsed_ns: Option<Vec<u8>>,
-    /// Iteration counts, if any is known.
+    /// Iteration counts of the samples; `None` if no count is known.
     pub iterations: Option<Vec<u8>>,
-    /// Indices of the samples among all samples of the run; absent if they are 0, 1, 2 ...
+    /// Indices of the samples among all samples of the run; `None` if they are 0, 1, 2 ...
     pub positions: Option<Vec<u8>>,
 }
 
-/// Groups a run's samples by metric, in the order of their first samples.
+/// Groups the samples of a run by metric, and packs each group. Metrics are in the order of their
+/// first samples.
 pub(super) fn pack_samples(run: &Run) -> Vec<(Arc<str>, PackedSamples)> {
     let mut metrics: Vec<(Arc<str>, Vec<usize>)> = Vec::new();
     for (position, sample) in run.samples.iter().enumerate() {
@@ -86,7 +88,7 @@ pub(super) struct StoredArrays<'a> {
     pub positions: Option<&'a [u8]>,
 }
 
-/// Accumulates a run's samples from its metrics.
+/// Collects the samples of a run, metric by metric.
 #[derive(Default)]
 pub(super) struct SampleUnpacker {
     samples: Vec<(u32, Sample)>,

@@ -1,8 +1,8 @@
-//! The tables of the store and the migrations between their versions.
+//! Defines the tables of the store, as a list of migrations from each version to the next.
 //!
-//! The version is SQLite's `user_version`. A released migration is never edited: a change of the
-//! tables is a new step at the end of [`STEPS`]. Other programs are expected to read the tables, so
-//! names are whole words and column names include the unit.
+//! In a file, the version is SQLite's `user_version`. A released migration is never edited. Every
+//! change of the tables is a new step at the end of [`STEPS`]. Other programs are expected to read
+//! the tables, so names are whole words and column names include the unit.
 
 use anyhow::bail;
 
@@ -15,7 +15,7 @@ use anyhow::bail;
 pub(super) struct SchemaStep {
     /// SQL for SQLite.
     pub text: &'static str,
-    /// How PostgreSQL differs, apart from type names and other differences of dialect.
+    /// How the SQL for PostgreSQL differs, apart from type names and other differences of dialect.
     pub differs: PostgresVariant,
 }
 
@@ -26,11 +26,11 @@ pub(super) struct SchemaStep {
     expect(dead_code, reason = "only PostgreSQL needs it")
 )]
 pub(super) enum PostgresVariant {
-    /// The same SQL, in its dialect.
+    /// PostgreSQL runs the same SQL, translated into its dialect.
     Not,
-    /// Replaces the SQL.
+    /// PostgreSQL runs this SQL instead.
     Instead(&'static str),
-    /// Runs this after the same SQL.
+    /// PostgreSQL runs the same SQL, translated, and then this SQL.
     And(&'static str),
 }
 
@@ -67,8 +67,9 @@ pub(super) const STEPS: &[SchemaStep] = &[
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
-/// whole and appended only at its end. So storing a run touches two pages. Its rows themselves mark
-/// the slot as done; only the rare slot without rows needs a row in another table.
+/// whole, and new rows are only added at its end. Therefore, storing a run touches only two pages.
+/// The rows of a run mark its slot as done. Only a slot without rows, which is rare, needs a row in
+/// another table.
 const FIRST: SchemaStep = SchemaStep::same(include_str!("steps/1-sessions.sql"));
 
 /// Counts of false alarms when a machine is compared with itself. The verdict follows from the
@@ -76,36 +77,37 @@ const FIRST: SchemaStep = SchemaStep::same(include_str!("steps/1-sessions.sql"))
 const CALIBRATION: SchemaStep = SchemaStep::same(include_str!("steps/2-calibration.sql"));
 
 /// Details of an HTTP load run beyond its samples: histograms, counts of every outcome, the
-/// progress over time. A separate table, because only reports about that run read it.
+/// progress over time. They are in a separate table, because only reports about that run read them.
 const LOAD: SchemaStep = SchemaStep::same(include_str!("steps/3-load.sql"));
 
 /// Profiles of cases, from runs that were recorded and not timed: folded stacks, or why there are
 /// none.
 const PROFILE: SchemaStep = SchemaStep::same(include_str!("steps/4-profile.sql"));
 
-/// Number of runs per case and session, so that listing sessions reads no runs. Triggers maintain
-/// it for every writer.
+/// Number of runs per case and session, so that listing sessions reads no runs. Triggers keep the
+/// number up to date, whichever program writes.
 const COUNTS: SchemaStep = SchemaStep {
     text: include_str!("steps/5-counts.sql"),
     differs: PostgresVariant::Instead(include_str!("steps/5-counts.postgres.sql")),
 };
 
-/// The process that records a session, to tell a killed session from one in progress.
+/// The process that records a session. It distinguishes a killed session from a session in
+/// progress.
 const RECORDER: SchemaStep = SchemaStep::same(include_str!("steps/6-recorder.sql"));
 
 /// The measured code of a session, if known.
 const ORIGIN: SchemaStep = SchemaStep::same(include_str!("steps/7-origin.sql"));
 
-/// Which build of a source each run executed, and the spread between builds, against which later
-/// single-build sessions are compared.
+/// Which build of a source each run executed, and the spread between builds. Later sessions with a
+/// single build are compared against this spread.
 const BUILDS: SchemaStep = SchemaStep::same(include_str!("steps/8-builds.sql"));
 
 /// Kernel counters of each run, and the rule by which it was rejected.
 const DISTURBANCE: SchemaStep = SchemaStep::same(include_str!("steps/9-disturbance.sql"));
 
-/// History: one point per session and series, the lines on which the revisions of the points lie,
-/// and the changes found there. Points and detector states are derived from sessions; triage,
-/// renames and notes are user input.
+/// History: one point per session and series, the lines of revisions to which the points belong,
+/// and the changes found on these lines. Points and detector states are derived from sessions;
+/// triage, renames and notes are user input.
 const HISTORY: SchemaStep = SchemaStep {
     text: include_str!("steps/10-history.sql"),
     // PostgreSQL's sequence does not advance for a row inserted with an explicit number.
@@ -117,12 +119,13 @@ const HISTORY: SchemaStep = SchemaStep {
 /// their audit log exist only in the first set.
 const SERVER: SchemaStep = SchemaStep::same(include_str!("steps/11-server.sql"));
 
-/// Sessions on several machines: the machines, the shards assigned to each, and the origin of
-/// every block. Runs of other sessions have no machine, as before.
+/// Sessions on several machines: the machines, the shards assigned to each, and the origin of every
+/// block. If a session was measured on a single machine, its runs still refer to no machine.
 const FLEET: SchemaStep = SchemaStep::same(include_str!("steps/12-fleet.sql"));
 
 /// Comments that the server posts on pull requests, and which sessions measured each benchmark, so
-/// that listing benchmarks scans no sessions. Triggers maintain the latter for every writer.
+/// that listing benchmarks scans no sessions. Triggers keep the table of benchmarks and sessions up
+/// to date, whichever program writes.
 const SERVED: SchemaStep = SchemaStep {
     text: include_str!("steps/13-served.sql"),
     differs: PostgresVariant::Instead(include_str!("steps/13-served.postgres.sql")),
@@ -131,15 +134,15 @@ const SERVED: SchemaStep = SchemaStep {
 /// Index of the runs of each case: a session with millions of runs is read case by case.
 const CASES: SchemaStep = SchemaStep::same(include_str!("steps/14-cases.sql"));
 
-/// Caches that avoid reading and searching a long series from the beginning. Both are derived from
-/// points; triggers delete outdated entries.
+/// Caches that avoid reading and searching a long series from the beginning: packed points and
+/// detector states. Both are derived from points; triggers delete outdated entries.
 const PACKS: SchemaStep = SchemaStep {
     text: include_str!("steps/15-packs.sql"),
     differs: PostgresVariant::Instead(include_str!("steps/15-packs.postgres.sql")),
 };
 
-/// Tables that avoid scanning all sessions: which sessions have each variant, and which have no
-/// points yet. Triggers maintain them for every writer.
+/// Tables that avoid scanning all sessions: which sessions have each variant, and which sessions
+/// have no points yet. Triggers keep them up to date, whichever program writes.
 const LOOKS: SchemaStep = SchemaStep {
     text: include_str!("steps/16-looks.sql"),
     differs: PostgresVariant::Instead(include_str!("steps/16-looks.postgres.sql")),
@@ -152,8 +155,8 @@ const COUNTS_TOGETHER: SchemaStep = SchemaStep {
     differs: PostgresVariant::Instead(include_str!("steps/17-counts.postgres.sql")),
 };
 
-/// Renames tables and columns into the terms of the field. The renames are the same for both back
-/// ends; their triggers differ.
+/// Renames tables and columns, so that they use common technical terms. The renames are the same
+/// for both back ends; their triggers differ.
 const NAMES: SchemaStep = SchemaStep {
     text: concat!(
         include_str!("steps/18-names.sql"),
@@ -165,7 +168,7 @@ const NAMES: SchemaStep = SchemaStep {
     )),
 };
 
-/// Owner and version of a database, read from its header.
+/// Owner and version of a database, as stated in the database itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DatabaseOwner {
     /// Created by this program, at this version. A file without tables is version 0.

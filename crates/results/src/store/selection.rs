@@ -2,39 +2,41 @@
 //!
 //! A page shows about fifty sessions out of perhaps a hundred thousand. Therefore the filter that
 //! is usually most selective drives the search: its index is scanned from the newest session, and
-//! only its matches are checked against the other filters. Start at [`Store::selected_numbers`].
+//! only the sessions that it matches are checked against the other filters. Start at
+//! [`Store::selected_numbers`].
 
 use super::Store;
 use super::database::{SqlParam, sql, sql_params};
 
-/// Filters for listing sessions; a field that is `None` matches all.
+/// Conditions that every listed session meets. A field that is `None` imposes no condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFilter {
-    /// Number below this one.
+    /// The session has a number below this number.
     pub before: Option<i64>,
-    /// On this branch.
+    /// The session measured this branch.
     pub branch: Option<String>,
-    /// Revision id with this prefix.
+    /// The session measured a revision whose id begins with this text.
     pub revision: Option<String>,
-    /// In this state, by its stored name.
+    /// The session is in the state with this stored name.
     pub state: Option<String>,
-    /// With this tag.
+    /// The session has this tag.
     pub tag: Option<String>,
-    /// On the machine with this number.
+    /// The machine with this number measured the session.
     pub machine: Option<i64>,
-    /// With runs of this benchmark.
+    /// The session has runs of this benchmark.
     pub benchmark: Option<String>,
-    /// With this variant.
+    /// The session has this variant.
     pub variant: Option<String>,
-    /// Started at this time or later, in milliseconds since the Unix epoch.
+    /// The session started at this time or later, in milliseconds since the Unix epoch.
     pub since_unix_ms: Option<i64>,
-    /// With one of these numbers.
+    /// The number of the session is one of these numbers.
     pub numbers: Option<Vec<i64>>,
-    /// For the pull request with this number.
+    /// The session measured the pull request with this number.
     pub pull: Option<String>,
 }
 
-/// Initial and maximum number of matches of the leading filter that are checked per batch.
+/// Initial number of matches of the leading filter that are checked in one batch. The number
+/// doubles from batch to batch, up to [`MAX_BATCH`].
 const INITIAL_BATCH: usize = 256;
 const MAX_BATCH: usize = 4096;
 
@@ -183,7 +185,7 @@ impl Store {
         self.query_rows(sql, sql_params![beginning, before, limit], |row| row.get(0))
     }
 
-    /// Returns the given sessions that match the other filters, in the same order.
+    /// Returns the given sessions that match the filter, newest first.
     fn apply_filter(&self, numbers: &[i64], filter: &SessionFilter) -> anyhow::Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session WHERE (CAST($1 AS TEXT) IS NULL OR EXISTS (
@@ -244,7 +246,8 @@ enum LeadingFilter {
     Since(i64),
 }
 
-/// Splits off the indexed filter that is usually most selective; returns it and the others.
+/// Splits off the filter that is usually most selective and has an index. Returns this filter and
+/// the others, or `None` if there is no such filter.
 fn split_leading(filter: &SessionFilter) -> Option<(LeadingFilter, SessionFilter)> {
     let mut other_filters = SessionFilter {
         before: None,
@@ -272,13 +275,15 @@ fn split_leading(filter: &SessionFilter) -> Option<(LeadingFilter, SessionFilter
     Some((leading, other_filters))
 }
 
-/// Returns whether the ids with this prefix form a range of the index in every collation, as
-/// hexadecimal commit ids do. There are too few other names for an index to matter.
+/// Returns whether the prefix is hexadecimal, like the beginning of a commit id. The ids with such
+/// a prefix form a range of the index in every collation. Other names of revisions are so few that
+/// an index does not matter for them.
 pub(super) fn is_commit_prefix(beginning: &str) -> bool {
     !beginning.is_empty() && beginning.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns the exclusive upper bound of the commit ids with this prefix.
+/// Returns the exclusive upper bound of the commit ids with this prefix. The letter `g` sorts after
+/// all hexadecimal digits.
 pub(super) fn commit_range_end(beginning: &str) -> String {
     format!("{beginning}g")
 }
@@ -325,7 +330,7 @@ mod tests {
         }
     }
 
-    /// Every combination of filters finds its session among three hundred.
+    /// Random combinations of filters find exactly the matching sessions among three hundred.
     #[test]
     fn every_combination_of_filters_lets_pass_what_each_of_them_does() {
         for backend in test_backends() {
@@ -356,7 +361,7 @@ mod tests {
         }
     }
 
-    /// A session whose properties are derived from its index.
+    /// Returns a session whose properties are derived from its index.
     fn session_at(at: usize) -> Session {
         let mut session = imported_session(&format!("id{at}"));
         session.started_unix_ms = at as i64 * 1000;
@@ -380,7 +385,8 @@ mod tests {
         session
     }
 
-    /// Applies the filters selected by the bits of a number, page by page.
+    /// Applies the filters that `bits` selects, and compares the result with a check of every
+    /// session.
     fn check_filter(store: &Store, all: &[Session], bits: u64) {
         let chosen = |bit: u64| bits >> bit & 1 == 1;
         let filter = SessionFilter {

@@ -1,5 +1,5 @@
-//! Inserts the parts of one session. Every function expects an open transaction, so that callers
-//! control atomicity.
+//! Writes one session to the database, part by part. Every function expects an open transaction:
+//! the caller decides which parts are committed together.
 
 use super::database::{Database, Error, SqlParam, sql, sql_params};
 use super::samples;
@@ -14,9 +14,11 @@ use speedwell_process::ProcessIdentity;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Next row indices of a session, and the numbers of names seen so far.
+/// Writes one session. Holds the indices of the session's next rows, and the numbers of the metrics
+/// and cases that have been written so far.
 ///
-/// The numbers are a cache: after a failed transaction, start again with [`SessionWriter::open`].
+/// The indices and numbers are a cache, and a failed transaction makes them invalid. After a failed
+/// transaction, continue with a new writer from [`SessionWriter::open`].
 #[derive(Debug)]
 pub(super) struct SessionWriter {
     session: i64,
@@ -26,7 +28,8 @@ pub(super) struct SessionWriter {
     cases: HashMap<(String, String), i64>,
 }
 
-/// Low bits of a row index that count the rows of a block, if indices are derived from slots.
+/// Number of low bits in a row index. They count the rows of a block;
+/// [`SessionWriter::seek_to_slot`] derives the high bits from the first slot of the block.
 const ROW_BITS_PER_SLOT: u32 = 24;
 
 impl SessionWriter {
@@ -127,15 +130,16 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Moves to the row indices of the block that starts at `slot`: blocks arrive in any order and
-    /// are read in plan order.
+    /// Continues with the row indices of the block that starts at `slot`. The indices are derived
+    /// from the slot, because blocks arrive in any order but are read in the order of the plan.
     pub fn seek_to_slot(&mut self, slot: u32) {
         let row_index = (i64::from(slot) + 1) << ROW_BITS_PER_SLOT;
         (self.runs, self.failures) = (row_index, row_index);
     }
 
-    /// Records where a metric was first reported. Blocks arrive in any order, and the first metric
-    /// of a session is its primary one.
+    /// Records at which position of the plan a metric was first reported; an earlier position
+    /// replaces a later one. This is needed because blocks arrive in any order, but the primary
+    /// metric of a session is the one that comes first in the plan.
     pub fn record_first_report(
         &self,
         file: &Database,
@@ -152,14 +156,16 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Sorts the metrics of a session with merged blocks by first report.
+    /// Sorts the metrics of a session by the position at which they were first reported, after all
+    /// its blocks were merged.
     pub fn order_metrics(&mut self, file: &Database) -> Result<(), Error> {
         let sql = sql!("SELECT seq FROM metric WHERE session = $1 ORDER BY first_report, seq");
         let ordered: Vec<i64> = file.query(sql, sql_params![self.session], |row| row.get(0))?;
         if ordered.is_sorted() {
             return Ok(());
         }
-        // Move via unused indices, because no two metrics may share one.
+        // Move the metrics to unused indices first, because two metrics may not share an index even
+        // for a moment.
         let first_unused = 1 << ROW_BITS_PER_SLOT;
         for (&seq, new) in ordered.iter().zip(first_unused..) {
             file.execute(
@@ -212,11 +218,12 @@ impl SessionWriter {
         self.session
     }
 
-    /// Inserts a metric, or completes one that was added for its first sample.
+    /// Inserts a metric. If a sample has already added the metric without a unit, sets its unit and
+    /// direction.
     ///
     /// # Errors
-    /// Fails if the session holds values of that name with another unit or direction: one series
-    /// would mix quantities.
+    /// Fails if the session has a metric of the same name with another unit or direction: its
+    /// series would mix different quantities.
     pub fn declare_metric(&mut self, file: &Database, metric: &Metric) -> anyhow::Result<()> {
         let existing = file.query_first(
             sql!("SELECT unit, better FROM metric WHERE session = $1 AND name = $2"),
@@ -269,8 +276,8 @@ impl SessionWriter {
         Ok(metric_index)
     }
 
-    /// Returns the index of a metric. An undeclared metric has no unit, and more of it counts as
-    /// better.
+    /// Returns the index of a metric, and adds the metric if it was not declared. Such a metric has
+    /// no unit and counts as better when it is higher.
     fn metric_index(&mut self, file: &Database, name: &Arc<str>) -> Result<i64, Error> {
         if let Some(&index) = self.metrics.get(name) {
             return Ok(index);
@@ -290,8 +297,9 @@ impl SessionWriter {
         }
     }
 
-    /// Returns the number of a case. Sessions share cases; the same case with its parameters in
-    /// another order is a separate entry, because the order is displayed.
+    /// Returns the number of a case, and adds the case if it is new. Sessions share cases. Two
+    /// cases that differ only in the order of their parameters have different numbers, because the
+    /// order is displayed.
     fn case_number(&mut self, file: &Database, case: &Case) -> anyhow::Result<i64> {
         let parameters = serde_json::to_string(&json_lines::json_parameters(case))?;
         let key = (case.benchmark.clone(), parameters);
@@ -314,7 +322,7 @@ impl SessionWriter {
         Ok(number)
     }
 
-    /// Inserts runs with their samples. `is_done` marks their slot as complete.
+    /// Inserts runs with their samples. `is_done` says whether the slots of the runs are complete.
     pub fn insert_runs(
         &mut self,
         file: &Database,
@@ -423,7 +431,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Inserts a failure; `is_done` is the same as in [`SessionWriter::insert_runs`].
+    /// Inserts a failure; `is_done` has the same meaning as in [`SessionWriter::insert_runs`].
     pub fn insert_failure(
         &mut self,
         file: &Database,
@@ -449,8 +457,8 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Inserts a failure without a slot unless it exists: a resumed session encounters
-    /// undescribable benchmarks again.
+    /// Inserts a failure that belongs to no slot, unless the session already contains it. For
+    /// example, a benchmark that cannot list its cases fails again whenever the session is resumed.
     pub fn insert_failure_once(
         &mut self,
         file: &Database,
@@ -496,7 +504,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Records a completed slot without results.
+    /// Records that a slot is complete, but yielded no result.
     pub fn mark_empty_slot(&self, file: &Database, slot: u32) -> anyhow::Result<()> {
         file.execute(
             sql!("INSERT INTO empty_slot (session, slot) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
@@ -516,7 +524,7 @@ impl SessionWriter {
     }
 }
 
-/// JSON columns of a run.
+/// Columns of a run that are stored as JSON.
 struct RunJson {
     notes: Option<String>,
     kernel_stats: Option<String>,

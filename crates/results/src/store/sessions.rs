@@ -1,5 +1,5 @@
-//! Inserts, tags, lists and deletes whole sessions, and stores calibrations of a machine, which is
-//! identified by host name, processor model and number of processors.
+//! Inserts, tags, lists and deletes whole sessions. Also stores calibrations of machines; a machine
+//! is identified by its host name, processor model and number of processors.
 
 use crate::formats::json_lines::ParsedLine;
 use crate::store::Store;
@@ -14,13 +14,14 @@ use speedwell_model::{
 };
 use speedwell_process::ProcessIdentity;
 
-/// Runs per batch insert: few round trips to a server, and little memory compared with the session.
+/// Number of runs that are inserted at once. This batch is large enough to need few round trips to
+/// a database server, and small enough to need much less memory than a whole session.
 const RUN_BATCH_SIZE: usize = 256;
 
 impl Store {
-    /// Inserts a session that was measured elsewhere and returns its number here.
+    /// Inserts a session that was measured elsewhere and returns its number in this store.
     ///
-    /// Idempotent: a session is recognized by its id.
+    /// If the store already has a session with the same id, returns the number of that session.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -52,7 +53,8 @@ impl Store {
         self.transact(|file| SessionWriter::open(file, number)?.upsert_profile(file, recording))
     }
 
-    /// Adds a tag to the session. Several sessions may carry a tag; `@TAG` means the last.
+    /// Adds a tag to the session. Several sessions may have the same tag; `@TAG` means the last of
+    /// them.
     ///
     /// # Errors
     /// Fails if there is no such session, for a tag that could be mistaken for a number, or on
@@ -77,8 +79,8 @@ impl Store {
 
     /// Deletes the session with all its measurements. Its number is not reused.
     ///
-    /// Cases stay: they are small, other sessions share them, and a session that is being recorded
-    /// relies on their numbers.
+    /// The cases of the session stay in the store: they are small, other sessions share them, and a
+    /// session that is being recorded relies on their numbers.
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
@@ -116,7 +118,7 @@ pub(super) fn insert_whole(file: &Database, session: &Session) -> anyhow::Result
     entering.finish_insert(file)
 }
 
-/// Incremental insertion of a session, so that its runs need not all be in memory.
+/// Inserts a session piece by piece, so that its runs need not all be in memory.
 pub(super) struct SessionInserter {
     writer: SessionWriter,
     waiting: Vec<Run>,
@@ -139,7 +141,8 @@ impl SessionInserter {
         })
     }
 
-    /// Inserts the content of a line. Runs are buffered into batches.
+    /// Inserts what one line of an exported session holds. Collects runs until there are enough for
+    /// a batch.
     pub fn insert_item(&mut self, file: &Database, line: ParsedLine) -> anyhow::Result<()> {
         self.waiting.extend(line.run);
         if self.waiting.len() >= RUN_BATCH_SIZE {
@@ -160,7 +163,7 @@ impl SessionInserter {
         self.writer.insert_runs(file, &runs, true)
     }
 
-    /// Inserts the rest; returns the number of the session.
+    /// Inserts the runs that are not inserted yet, and returns the number of the session.
     pub fn finish_insert(mut self, file: &Database) -> anyhow::Result<i64> {
         if !self.waiting.is_empty() {
             self.flush_runs(file)?;
@@ -169,7 +172,7 @@ impl SessionInserter {
     }
 }
 
-/// Inserts a calibration, as in [`Store::store_calibration`].
+/// Inserts a calibration; see [`Store::store_calibration`].
 fn insert_calibration(
     file: &Database,
     machine: &Environment,
@@ -208,7 +211,7 @@ fn insert_calibration(
 pub struct SessionOverview {
     /// Number, as in `@NUMBER`.
     pub number: i64,
-    /// Id, the same in every copy.
+    /// Id, which is the same in every copy of the session.
     pub id: String,
     /// Start, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
@@ -224,7 +227,7 @@ pub struct SessionOverview {
     pub command: Vec<String>,
     /// The measured code, if known.
     pub origin: Option<CodeOrigin>,
-    /// Names of the variants in the given order.
+    /// Names of the variants, in the order in which the user gave them.
     pub variants: Vec<String>,
     /// Names of the loads, if it is a load session.
     pub loads: Vec<String>,
@@ -244,7 +247,8 @@ impl Store {
     /// Returns the sessions with these numbers, oldest first.
     pub(super) fn overviews(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
         let numbers = serde_json::to_string(numbers)?;
-        // Sum the counts in `session_case` instead of counting runs.
+        // The query sums the counts in `session_case` instead of counting runs, which would take
+        // longer.
         let sql = sql!(
             "SELECT number, session.id, started_unix_ms, state, command, variants,
                     (SELECT count(DISTINCT benchmark) FROM session_case
@@ -342,7 +346,8 @@ impl Store {
 }
 
 impl Store {
-    /// Stores a session's calibration of its machine, replacing an earlier result of the session.
+    /// Stores the calibration of a machine that a session measured. Replaces an earlier calibration
+    /// from the same session.
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
@@ -354,8 +359,8 @@ impl Store {
         self.transact(|file| Ok(insert_calibration(file, machine, calibration)?))
     }
 
-    /// Returns the newest calibration of the machine; `None` if there is none or the machine has no
-    /// name.
+    /// Returns the newest calibration of the machine; `None` if there is none, or if the host name
+    /// of the machine is unknown.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -387,8 +392,9 @@ impl Store {
         )
     }
 
-    /// Stores the spread between builds of one source in a session: case, metric, number of builds,
-    /// and the standard deviation of logarithms between them.
+    /// Stores how much builds of the same source differed in a session, for one case and metric.
+    /// `builds` is the number of builds, and `sd` is the standard deviation between builds on a
+    /// logarithmic scale.
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
@@ -409,8 +415,8 @@ impl Store {
         })
     }
 
-    /// Returns the newest session that measured the spread between builds of this case, with the
-    /// standard deviation; `None` if no session did.
+    /// Returns the newest session that stored a spread between builds for this case and metric,
+    /// together with the standard deviation; `None` if no session did.
     ///
     /// # Errors
     /// Fails on database errors.

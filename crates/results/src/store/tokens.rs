@@ -1,14 +1,14 @@
 //! Stores access tokens, as digests only, and the append-only audit log.
 //!
-//! This module stores permissions; callers enforce them. Both tables exist once, not per project:
-//! in the database the server was started with.
+//! This module stores permissions; callers enforce them. All projects share the tables of tokens
+//! and of audit entries. Both tables are in the database with which the server was started.
 
 use super::Store;
 use super::database::{Error, SqlRow, sql, sql_params};
 use super::read::parse_json;
 use anyhow::{Context, ensure};
 
-/// Granularity in milliseconds with which the last use of a token is recorded: an hour.
+/// An hour in milliseconds. The last use of a token is recorded to the hour.
 const HOUR_MS: i64 = 3_600_000;
 
 /// Permission of a token.
@@ -65,9 +65,9 @@ pub struct StoredToken {
     pub scopes: Vec<TokenScope>,
     /// Project to which the token is limited; `None` for all.
     pub project: Option<String>,
-    /// Branches whose sessions it may upload; `None` for all.
+    /// Branches whose sessions may be uploaded with this token; `None` for all.
     pub branches: Option<Vec<String>>,
-    /// Machines whose sessions it may upload; `None` for all.
+    /// Machines whose sessions may be uploaded with this token; `None` for all.
     pub machines: Option<Vec<String>>,
     /// Creation time in milliseconds since the Unix epoch, like all times here.
     pub created_unix_ms: i64,
@@ -91,7 +91,7 @@ impl StoredToken {
 pub struct AuditEntry {
     /// Time, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
-    /// Name of the token, or a substitute.
+    /// Name of the token, or who acted without a token, such as `command line`.
     pub actor: String,
     /// The id of the token.
     pub token: Option<String>,
@@ -101,7 +101,7 @@ pub struct AuditEntry {
     pub project: Option<String>,
     /// The action.
     pub action: String,
-    /// Object of the action.
+    /// What the action was applied to.
     pub subject: Option<String>,
     /// `done`, or the reason for the denial.
     pub result: String,
@@ -167,8 +167,8 @@ impl Store {
         row.map(TokenRow::into_token).transpose()
     }
 
-    /// Returns a token by its id and digest. The response time does not reveal which of them is
-    /// unknown.
+    /// Returns a token by its id and digest. The response time does not reveal whether the id or
+    /// the digest was wrong.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -209,7 +209,7 @@ impl Store {
         Ok(tokens.into_iter().map(|token| token.id).collect())
     }
 
-    /// Records the use of a token, to the hour.
+    /// Records that a token was used, with the time rounded down to the hour.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -276,7 +276,7 @@ impl Store {
     }
 }
 
-/// A row whose lists are not parsed yet.
+/// A row of the table `token`. Its lists are not parsed yet.
 struct TokenRow {
     token: StoredToken,
     scopes: String,
@@ -306,7 +306,7 @@ impl TokenRow {
         })
     }
 
-    /// Parses the lists. An unknown scope of a later version grants nothing.
+    /// Parses the lists. Drops scopes that this version does not know, so that they grant nothing.
     fn into_token(self) -> anyhow::Result<StoredToken> {
         let list = |text: &Option<String>| text.as_deref().map(parse_json).transpose();
         let scopes: Vec<String> =

@@ -1,8 +1,9 @@
-//! Stores incoming uploads: parts of a session until all have arrived, then the session as a whole.
+//! Stores incoming uploads: keeps the parts of a session until all have arrived, then stores the
+//! session as a whole.
 //!
 //! A client that gets no response retries, so every operation is idempotent: existing data is
 //! neither duplicated nor replaced. Each function is one transaction and returns after the commit.
-//! The receiver decides what a part may contain. Start at [`Store::begin_upload`]; small sessions
+//! The caller decides what a part may contain. Start at [`Store::begin_upload`]; small sessions
 //! skip the parts and start at [`Store::accept_session`].
 
 use super::database::{Database, Error, SqlRow, sql, sql_params};
@@ -14,7 +15,7 @@ use ring::digest::{self, SHA256};
 use speedwell_model::Session;
 use std::fmt;
 
-/// SHA-256 of all lines of a session, including line ends, as they were sent.
+/// SHA-256 of all lines of a session as they were sent, including the line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionDigest([u8; 32]);
 
@@ -61,10 +62,10 @@ impl fmt::Display for SessionDigest {
     }
 }
 
-/// Sender of an upload, and the time.
+/// Sender of an upload, and the time of the request.
 #[derive(Debug, Clone, Copy)]
 pub struct UploadSender<'a> {
-    /// Id of the token.
+    /// Id of the token that the sender used.
     pub token: Option<&'a str>,
     /// Current time in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
@@ -73,18 +74,18 @@ pub struct UploadSender<'a> {
 /// State of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UploadStatus {
-    /// Incomplete; this number of lines has arrived.
+    /// The upload is incomplete; this number of lines has arrived.
     Arriving(u64),
-    /// Already present, with this number.
+    /// The store had the session already, with this number.
     Known(i64),
-    /// Stored now, with this number.
+    /// The session has just been stored, with this number.
     Stored(i64),
-    /// Conflicts with a different session of the same id.
+    /// The store has a different session with the same id.
     Differs {
-        /// Digest of the existing session.
+        /// Digest of the session in the store.
         here: SessionDigest,
     },
-    /// Rejected because the session was deleted.
+    /// The upload is rejected because the session was deleted.
     Deleted,
 }
 
@@ -113,7 +114,8 @@ impl Store {
         found.map_err(|error| self.explain_error(error))
     }
 
-    /// Returns the digest of a stored session: of the lines that were uploaded, or of its export.
+    /// Returns the digest of a stored session: the digest of the uploaded lines or, if the session
+    /// was not uploaded, the digest of its export.
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
@@ -130,8 +132,8 @@ impl Store {
         }
     }
 
-    /// Starts an upload with the header of a session. An upload that was started with the same
-    /// header continues; with another header it starts over.
+    /// Starts an upload with the header of a session. If the upload was started earlier with the
+    /// same header, it continues; if it was started with another header, it starts over.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -166,9 +168,11 @@ impl Store {
         })
     }
 
-    /// Adds lines from index `first_line` on, where 0 is the header. Lines at any other index than
-    /// the next are ignored. Returns the state, and false if ignored lines are not a part received
-    /// before.
+    /// Adds lines to an upload. `first_line` is the index of their first line in the session, where
+    /// 0 is the header. If the upload expects other lines next, the given lines are ignored.
+    ///
+    /// Returns the state of the upload. The second value is false if the lines were ignored
+    /// although they do not repeat a part that was received before.
     ///
     /// # Errors
     /// Fails if the upload was not started, or on database errors.
@@ -217,8 +221,8 @@ impl Store {
         self.transact(|file| Ok(delete_incomplete(file, id)?))
     }
 
-    /// Inserts a session whose lines have all arrived and were parsed, given their number and their
-    /// size in bytes.
+    /// Inserts a session after all its lines have arrived and have been parsed. `lines` and `bytes`
+    /// are the number and the total size of the lines.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -230,7 +234,7 @@ impl Store {
         sender: &UploadSender<'_>,
     ) -> anyhow::Result<UploadStatus> {
         if let Some(number) = self.find_by_id(&session.id)? {
-            // Complete sessions never change, so reading before the transaction is safe.
+            // A complete session never changes, so it is safe to read it before the transaction.
             return self.compare_with_stored(number, digest);
         }
         let outcome = self.transact(|file| {
@@ -265,7 +269,7 @@ impl Store {
             Ok(UploadStatus::Stored(number))
         })?;
         match outcome {
-            // Another sender was faster.
+            // Another sender has stored the session since the check above.
             UploadStatus::Known(number) => self.compare_with_stored(number, digest),
             other => Ok(other),
         }
@@ -308,7 +312,8 @@ impl Store {
         self.query_rows(sql, sql_params![], read_incomplete_upload)
     }
 
-    /// Discards incomplete uploads without activity since this time; returns their number.
+    /// Discards incomplete uploads whose last part arrived before this time, and returns their
+    /// number.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -354,7 +359,7 @@ fn sent_digest(file: &Database, number: i64) -> Result<Option<SessionDigest>, Er
     Ok(bytes.as_deref().and_then(SessionDigest::from_stored))
 }
 
-/// Returns the number of lines and the digest of the part that starts at a line.
+/// Returns the number of lines and the digest of the part that starts at this line.
 fn find_part(file: &Database, id: &str, line: u64) -> Result<Option<(u64, SessionDigest)>, Error> {
     let sql = sql!(
         "SELECT upload_part.lines, upload_part.digest FROM upload_part
@@ -368,7 +373,7 @@ fn find_part(file: &Database, id: &str, line: u64) -> Result<Option<(u64, Sessio
     Ok(found.and_then(|(lines, bytes)| Some((lines, SessionDigest::from_stored(&bytes)?))))
 }
 
-/// Adds a part; returns the number of lines received so far.
+/// Adds a part, and returns the number of lines that have arrived so far.
 fn add_part(
     file: &Database,
     id: &str,

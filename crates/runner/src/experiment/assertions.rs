@@ -1,5 +1,5 @@
-//! Checks that a variant took effect: a module that silently failed to load would be measured as
-//! "no overhead".
+//! Searches for the proofs that a variant took effect. Without a proof, a module that silently
+//! failed to load would seem to have no overhead.
 
 use super::{StageResult, stage_failure};
 use regex::Regex;
@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Time to wait for a proof once the target is ready: a target may write it shortly after it begins
-/// to listen.
+/// Time to wait for a proof once the target is ready, because a target may write its proof shortly
+/// after it begins to listen.
 const PROOF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Interval for polling a proof.
@@ -24,7 +24,7 @@ pub struct ProofSources<'a> {
     pub output: &'a CapturedOutput,
     /// Working directory of the target.
     pub directory: &'a Path,
-    /// Start of the target; older files are ignored.
+    /// Start of the target; files written before it are ignored.
     pub since: SystemTime,
     /// Clock for waiting.
     pub clock: WaitClock,
@@ -32,10 +32,11 @@ pub struct ProofSources<'a> {
     pub ask: &'a dyn Fn(&str) -> Result<String, String>,
 }
 
-/// Searches for the proofs that are due now.
+/// Searches for the proofs that are due now: at the exit of the target if `at_exit` is set,
+/// otherwise once the target is ready.
 ///
 /// # Errors
-/// Fails if one is missing.
+/// Fails if a proof is missing.
 pub fn check_proofs(
     proofs: &[VariantProof],
     at_exit: bool,
@@ -95,20 +96,21 @@ fn read_fresh_file(file: &Path, since: SystemTime) -> Result<String, String> {
     let modified = std::fs::metadata(file)
         .and_then(|metadata| metadata.modified())
         .map_err(|error| error.to_string())?;
-    // File timestamps are coarser than the system clock.
+    // Timestamps of files are coarser than the system clock, so a new file can seem slightly older
+    // than the run.
     if modified + Duration::from_millis(20) < since {
         return Err("it is older than the run".to_owned());
     }
     std::fs::read_to_string(file).map_err(|error| error.to_string())
 }
 
-/// Prefix of a mark's line.
+/// Prefix of an output line that is a mark. The name of the mark follows the prefix.
 const MARK_PREFIX: &str = "mark:";
 
-/// Bytes of each stream that are searched for proofs; later output is ignored.
+/// Number of bytes of each stream that are searched for proofs and marks; later output is ignored.
 const MAX_SEARCHED_BYTES: usize = 1 << 20;
 
-/// Output of both streams, shared with the thread that reads them.
+/// Output of a process on stdout and stderr, shared with the thread that reads it.
 #[derive(Debug, Clone, Default)]
 pub struct CapturedOutput(Arc<Mutex<OutputBuffer>>);
 
@@ -132,7 +134,7 @@ impl CapturedOutput {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// Returns when the first line of a mark arrived.
+    /// Returns the time at which the first line with this mark arrived.
     pub fn mark_time(&self, name: &str) -> Option<Instant> {
         let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         buffer.marks.get(name).copied()
@@ -203,7 +205,7 @@ mod tests {
             at_exit,
         };
         let (output, clock) = (CapturedOutput::default(), WaitClock::movable());
-        // Each response advances the clock by a quarter of the limit.
+        // Each response advances the clock by a quarter of the timeout.
         let asked = std::cell::Cell::new(0);
         let checked = |at_exit, good_at| {
             asked.set(0);

@@ -12,7 +12,7 @@ use speedwell_process::{
 };
 use std::time::{Instant, SystemTime};
 
-/// Lines of stderr kept from a failed command.
+/// Number of lines of stderr that are kept from a failed command.
 const TAIL_LINES: usize = 20;
 
 /// Performs the run of a command.
@@ -92,8 +92,8 @@ fn check_exit(assignment: &RunAssignment, outcome: &ProcessOutcome) -> StageResu
         ProcessEnd::Lingered => "did not end".to_owned(),
         ProcessEnd::Interrupted => "interrupted".to_owned(),
     };
-    // Give the time in whole seconds, so that runs that fail quickly have identical messages and
-    // are grouped.
+    // The message gives the duration in whole seconds, and leaves it out if it is below one second.
+    // Similar failures therefore have the same message and can be grouped.
     let duration_clause = match outcome.wall_ns / 1_000_000_000 {
         0 => String::new(),
         wall_s => format!(" after {wall_s} s"),

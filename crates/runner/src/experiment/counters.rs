@@ -1,4 +1,4 @@
-//! Reads hardware and kernel counters while the load is sent.
+//! Reads hardware and kernel counters of a target while it is measured.
 
 use super::RunReport;
 use super::metrics::LoadCounters;
@@ -66,7 +66,7 @@ struct PerfEventAttributes {
     config1: u64,
 }
 
-/// Opens an instruction counter if a metric needs it and the machine has one.
+/// Opens an instruction counter if a metric needs one and the machine provides one.
 pub fn open_if_wanted(
     assignment: &RunAssignment,
     report: &mut RunReport,
@@ -107,8 +107,8 @@ impl InstructionCounter {
             ..PerfEventAttributes::default()
         };
         let flags = CLOSE_ON_EXEC;
-        // SAFETY: the structure outlives the call, which only reads it. 0 and -1: this thread on
-        // any processor.
+        // SAFETY: the structure outlives the call, which only reads it. The arguments 0 and -1
+        // stand for this thread on any processor.
         let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, 0, -1, -1, flags) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
@@ -119,7 +119,7 @@ impl InstructionCounter {
         }))
     }
 
-    /// Returns the count so far.
+    /// Returns the number of instructions so far.
     pub fn read(&self) -> Option<u64> {
         let mut count = [0u8; 8];
         (read(&self.0, &mut count) == Ok(8)).then(|| u64::from_ne_bytes(count))
@@ -131,7 +131,8 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_TASK_CLOCK`: nanoseconds, on every machine.
+    /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_TASK_CLOCK`: a counter of nanoseconds that every
+    /// machine has.
     const SOFTWARE: u32 = 1;
     const TASK_CLOCK: u64 = 1;
 

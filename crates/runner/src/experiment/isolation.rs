@@ -1,8 +1,9 @@
-//! Isolates a run: separate processors, and a network namespace with only a loopback device.
+//! Isolates a run: gives its target and its load separate processors, and a network namespace that
+//! has only a loopback device.
 //!
 //! In such a namespace, a fixed port is free, and no other process can answer for the server
-//! (network_namespaces(7)). Entering it affects the whole process, which must still be
-//! single-threaded.
+//! (network_namespaces(7)). Entering the namespace affects the whole process, which must still have
+//! a single thread.
 
 use super::RunReport;
 use rustix::ioctl::{Opcode, Setter, ioctl};
@@ -12,11 +13,12 @@ use speedwell_model::assignment::ProcessorShares;
 use speedwell_process::CpuSet;
 use std::io;
 
-/// Enters a new network namespace and brings up its loopback device. Without the privilege, uses a
-/// new user namespace if the kernel allows it (user_namespaces(7)).
+/// Enters a new network namespace and brings up its loopback device. A process without the
+/// privilege to do so first enters a new user namespace, if the kernel allows that
+/// (user_namespaces(7)).
 ///
 /// # Errors
-/// Fails if it is not permitted, or the kernel does not support it.
+/// Fails if the kernel does not permit or does not support network namespaces.
 pub fn enter_network_namespace() -> io::Result<()> {
     let network = UnshareFlags::NEWNET;
     // SAFETY: the file descriptor table stays shared, and this process still has one thread.
@@ -26,12 +28,12 @@ pub fn enter_network_namespace() -> io::Result<()> {
     raise_loopback()
 }
 
-/// Equivalent of `ip link set lo up` (netdevice(7)).
+/// Brings up the loopback device. Does the same as `ip link set lo up` (netdevice(7)).
 fn raise_loopback() -> io::Result<()> {
     let (domain, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
     let socket = socket_with(domain, SocketType::DGRAM, flags, None)?;
-    // SAFETY: ifreq is plain data; the name is shorter than its field and NUL-terminated. The
-    // kernel reads an ifreq.
+    // SAFETY: ifreq is plain data; the name is shorter than its field and NUL-terminated. For this
+    // request, the kernel reads an ifreq.
     unsafe {
         let mut request: libc::ifreq = std::mem::zeroed();
         for (target, source) in request.ifr_name.iter_mut().zip(b"lo") {
@@ -46,8 +48,8 @@ fn raise_loopback() -> io::Result<()> {
 /// Binds this process, the load generator, to its share of the processors and returns the target's
 /// share.
 ///
-/// Returns `None`, which allows all processors, if no shares were assigned or the system cannot
-/// provide them; in the latter case, adds a note to the report.
+/// Returns `None`, which allows all processors, if no shares were assigned. If the system cannot
+/// provide the assigned shares, also returns `None`, and adds a note to the report.
 pub fn divide_processors(
     shares: Option<ProcessorShares>,
     report: &mut RunReport,

@@ -1,7 +1,7 @@
 //! Runs a server under measurement from start to end, stage by stage. Every stage has its own time
 //! limit and failure.
 //!
-//! Start at [`run_server`], which lists the stages.
+//! Start at [`run_server`], which goes through the stages.
 
 use super::assertions::CapturedOutput;
 use super::assertions::{self, ProofSources};
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Performs the run of a server.
 ///
 /// # Errors
-/// Returns the stage that failed. `report` holds the earlier measurements.
+/// Returns the stage that failed. `report` then holds what was measured before.
 pub fn run_server(
     assignment: &RunAssignment,
     serving: &Serving,
@@ -68,7 +68,7 @@ pub(super) struct ServerLifecycle<'a> {
     started: SystemTime,
     pub(super) ready: ServerReady,
     profiler: Option<RunProfiler>,
-    /// Recording that began with the server.
+    /// Profile recording that began when the server started.
     attached: Option<ActiveRecording>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> ServerLifecycle<'a> {
         Ok(ServerReady { took_ns, address })
     }
 
-    /// Checks whether the server is ready, and where it listens.
+    /// Checks whether the server is ready, and returns the address on which it listens.
     fn check_ready(&self) -> Result<SocketAddr, ReadinessFailure> {
         let address = find_listener(self.site, self.port, self.service.pid())?;
         let ready = &self.serving.ready;
@@ -150,7 +150,7 @@ impl<'a> ServerLifecycle<'a> {
         Ok(address)
     }
 
-    /// Processes of the target except the root process.
+    /// Returns the processes of the target, without the root process.
     fn child_pids(&self) -> BTreeSet<i32> {
         let root_pid = self.service.pid();
         tree_of(root_pid)
@@ -159,7 +159,9 @@ impl<'a> ServerLifecycle<'a> {
             .collect()
     }
 
-    /// Starts a recording if it is due now.
+    /// Starts recording a profile if the request asks for a recording from this moment on. If
+    /// `is_warm` is set, this moment is the end of the warm-up; otherwise, it is the start of the
+    /// server.
     fn attach_profiler(&self, is_warm: bool) -> StageResult<Option<ActiveRecording>> {
         let home = &self.assignment.target.directory;
         match &self.profiler {
@@ -168,7 +170,9 @@ impl<'a> ServerLifecycle<'a> {
         }
     }
 
-    /// Runs the stages from the variant's proof to the end of measuring.
+    /// Runs the stages of a server that is ready: searches for the proofs of the variant, verifies
+    /// a response, sends the warm-up and the measured load, and then checks the results and the
+    /// server.
     fn measure(
         &mut self,
         counter: Option<&InstructionCounter>,
@@ -253,7 +257,8 @@ impl<'a> ServerLifecycle<'a> {
     /// Stops the target and checks how it ended.
     fn stop_server(self, report: &mut RunReport) -> StageResult<()> {
         let has_ended = self.service.has_ended();
-        // Proofs at exit need the output of the target after it has ended.
+        // Proofs that are due at the exit are searched for after the target has ended. Keep what
+        // this search needs.
         let (output, port, site) = (self.output.clone(), self.port, self.site);
         let (assignment, started, url) = (self.assignment, self.started, self.url.clone());
         let outcome = self
@@ -306,8 +311,8 @@ impl<'a> ServerLifecycle<'a> {
     }
 }
 
-/// Picks the port of the run: the given one, which must be free, or else any free one, within
-/// `ports` if given.
+/// Picks the port of the run. If `port` is given, that port must be free. Otherwise, any free port
+/// will do, or any free port in the range `ports` if that is given.
 pub(super) fn pick_port(
     port: Option<u16>,
     ports: Option<(u16, u16)>,
@@ -332,7 +337,8 @@ pub(super) fn pick_port(
             free_port(site.host()).map_err(port_failure)
         }
         (None, Some((first, last))) => {
-            // Concurrent runs start at different ports, so that they do not race for the same one.
+            // Concurrent runs begin their search at different ports, so that they do not race for
+            // the same port.
             let count = u32::from(last - first) + 1;
             let begin = std::process::id() % count;
             let port_at = |offset: u32| first + ((begin + offset) % count) as u16;
@@ -346,7 +352,7 @@ pub(super) fn pick_port(
     }
 }
 
-/// Returns where the process tree of `pid` listens.
+/// Returns the address on which the process `pid` or one of its descendants listens on `port`.
 pub(super) fn find_listener(
     site: &RunSite<'_>,
     port: u16,

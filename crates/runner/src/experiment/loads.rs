@@ -1,9 +1,9 @@
 //! Sends the loads of a run: the warm-up load and the measured load of a server, or the load of a
-//! `[benchmark.NAME]` table, which does what `speedwell load` does, including its own server if it
-//! has one.
+//! `[benchmark.NAME]` table. The load of a table does the same as `speedwell load`, and starts its
+//! own server if the table names one.
 //!
 //! Decides which metrics of a load the run gets, and when a load has failed. Start at [`send_load`]
-//! for a `[benchmark.NAME]` table, at [`ServerLifecycle::warm_up`] for a server.
+//! for a `[benchmark.NAME]` table, and at [`ServerLifecycle::warm_up`] for a server.
 
 use super::lifecycle::{ServerLifecycle, pick_port};
 use super::{RunReport, RunSite, StageResult, stage_failure, target};
@@ -71,7 +71,7 @@ pub fn send_load(
     }
 }
 
-/// Result of a load, by its client.
+/// Result of a load that either our own generator or another tool sent.
 enum LoadOutcome {
     ByUs(Box<LoadRun>),
     ByTool(Option<Box<Session>>),
@@ -90,7 +90,8 @@ fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet
     }
 }
 
-/// Puts the reason on one line; hints and the server's last output follow as stderr.
+/// Builds the failure of a load. The first lines of the error messages become its reason, on one
+/// line; all other lines, such as hints and the server's last output, become its stderr.
 fn load_failure(stage: RunStage, error: &anyhow::Error) -> StageFailure {
     let messages: Vec<String> = error.chain().map(ToString::to_string).collect();
     let first = |message: &String| message.lines().next().unwrap_or_default().to_owned();
@@ -103,7 +104,8 @@ fn load_failure(stage: RunStage, error: &anyhow::Error) -> StageFailure {
     }
 }
 
-/// Rejects a load that did not complete or that had failed requests.
+/// Adds the metrics of a load to the report. Rejects a load that did not complete or that had
+/// failed requests.
 fn record_load(load: &LoadRun, report: &mut RunReport) -> StageResult<()> {
     if process::is_interrupt_requested() {
         return Err(stage_failure(RunStage::Load, "interrupted"));
@@ -157,8 +159,8 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
     Ok(())
 }
 
-/// Adds metrics of our own server: startup time, and processor time per request, which varies less
-/// than any wall time on a busy machine.
+/// Adds metrics of the server that the load started itself: its startup time, and its processor
+/// time per request, which varies less than any wall time on a busy machine.
 fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
     let Some(server) = &load.server else {
         return;
@@ -177,10 +179,11 @@ fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
     }
 }
 
-/// Maximum difference between two consecutive seconds of a steady server, in percent.
+/// Maximum difference in percent between the results of two consecutive seconds. If the difference
+/// is larger, the server is not steady.
 const STEADY_PERCENT: f64 = 5.0;
 
-/// Success statuses, which a load expects by default.
+/// Statuses that a load expects by default.
 const SUCCESS_STATUSES: (u16, u16) = (200, 299);
 
 /// Interval for polling a server under load.
@@ -246,8 +249,8 @@ impl ServerLifecycle<'_> {
         Ok((load_session(&run).map_err(load_error)?, Some(run)))
     }
 
-    /// The load, addressed to this server. Expects the same statuses as the verification, unless
-    /// the latter requests another path.
+    /// Returns the load with the address of this server. The load expects the same statuses as the
+    /// verification, unless the verification requests another path.
     fn load_spec(&self) -> LoadSpec {
         let mut spec = self.serving.load.spec.clone();
         spec.url.clone_from(&self.url);
@@ -293,7 +296,7 @@ impl ServerLifecycle<'_> {
         }
     }
 
-    /// Checks that every request succeeded, and that their number is as requested.
+    /// Checks that every request succeeded, and that as many were sent as the load asks for.
     pub(super) fn check_all_served(
         &self,
         session: &Session,
@@ -317,7 +320,7 @@ impl ServerLifecycle<'_> {
     }
 }
 
-/// Fails a load with failed requests: the server does not work.
+/// Fails if any request of the load failed: such a server does not work.
 pub(super) fn check_no_failures(load: &LoadRun) -> StageResult<()> {
     let counts = &load.measured.totals.outcomes;
     if counts.all_errors() == 0 {
@@ -351,8 +354,9 @@ pub(super) fn check_tool_errors(session: &Session) -> StageResult<()> {
     }
 }
 
-/// Converts a load into metrics of a run. The run defines the expected statuses: if it expects 404,
-/// a 404 is not an error.
+/// Converts a load into a session that holds its metrics. In the session, `http_non2xx` counts the
+/// responses whose status the load did not expect. If the load expects status 404, a 404 is not an
+/// error.
 pub(super) fn load_session(load: &LoadRun) -> anyhow::Result<Session> {
     let mut session =
         load_session::load_session("load", std::slice::from_ref(load), &mut Vec::new())?;

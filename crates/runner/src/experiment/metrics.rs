@@ -1,4 +1,5 @@
-//! Assembles the metrics of a run, with name, unit and direction, even if the run ended early.
+//! Assembles the metrics of a run, with their names, units and directions. Even a run that ended
+//! early has metrics.
 
 use crate::profile::FinishedRecording;
 use speedwell_environment::IntervalUsage;
@@ -17,7 +18,7 @@ pub struct RunReport {
     pub performed: StageReport,
     /// Details of the load, if the built-in generator sent it.
     pub load: Option<LoadRun>,
-    /// Profile, if the run was recorded instead of timed.
+    /// Profile, if the run was profiled instead of timed.
     pub profile: Option<StackProfile>,
 }
 
@@ -35,7 +36,7 @@ pub fn stage_failure(stage: RunStage, reason: impl Into<String>) -> StageFailure
 
 /// Facts observed when the server became ready.
 pub struct ServerReady {
-    /// Time since its start.
+    /// Time from the start of the server until it was ready.
     pub took_ns: u64,
     /// Listening address.
     pub address: SocketAddr,

@@ -1,10 +1,10 @@
-//! One run of an experiment: starts a fresh process tree, proves that it is the intended variant,
-//! measures it, and stops all of it.
+//! Performs one run of an experiment: starts a fresh process tree, proves that it is the intended
+//! variant, measures it, and stops all of it.
 //!
 //! Decides the order of stages and which failure belongs to which stage. Knows nothing about
-//! definition files and plans: a [`RunAssignment`] is the whole input, a [`RunReport`] the result.
-//! Needs a process of its own, since it may enter another network namespace. Start at
-//! [`perform_run`]; `lifecycle.rs` has the stages of a server.
+//! definition files and plans: a [`RunAssignment`] is the whole input, and a [`RunReport`] is the
+//! result. A run needs a process of its own, because it may enter another network namespace. Start
+//! at [`perform_run`]; `lifecycle.rs` has the stages of a server.
 
 mod assertions;
 mod command;
@@ -23,8 +23,8 @@ pub use services::{RunningService, run_shared_services, wait_for_loss};
 pub use site::{LoadSender, LocalSender, RunSite};
 use speedwell_model::assignment::{RunAssignment, TargetWork};
 
-/// Performs a run on this machine, drawing random choices from `seed`. Reports failure as part of
-/// the result.
+/// Performs a run on this machine, drawing random choices from `seed`. A failure is part of the
+/// report.
 pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
     let site = RunSite::default();
     let mut report = RunReport::default();
@@ -71,17 +71,18 @@ fn run_with_services(
     let result = run_target(&filled_assignment, site, seed, report);
     let lost_service = services::find_lost_service(&services);
     let stop_result = services::stop_all(services, report);
-    // A lost service is reported first: a target whose database is gone fails because of that.
+    // The loss of a service takes precedence over a failure of the target: a target whose database
+    // is gone fails because of that loss.
     match lost_service {
         Some(failure) => Err(failure),
         None => result.and(stop_result),
     }
 }
 
-/// Runs a target at this site; its services are ready already.
+/// Runs a target at this site. The services that the target needs must be ready already.
 ///
 /// # Errors
-/// Returns the stage that failed. `report` holds the earlier measurements.
+/// Returns the stage that failed. `report` then holds what was measured before.
 pub fn run_target(
     assignment: &RunAssignment,
     site: &RunSite<'_>,

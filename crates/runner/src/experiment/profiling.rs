@@ -1,4 +1,5 @@
-//! Profiles a run instead of timing it: the same lifecycle, with a profiler attached.
+//! Profiles a run instead of timing it. A profiled run goes through the same stages, with a
+//! profiler attached.
 //!
 //! Decides which tool may be used and when a server is recorded; `runner/profile` does the
 //! recording.
@@ -46,7 +47,9 @@ impl RunProfiler {
             .select_tool(&spec.program)
             .map_err(profile_failure)?;
         if tool == RecordingTool::V8 && self.options.tool == ProfilingTool::Perf {
-            // For any other program, the recorder says why perf is unavailable.
+            // The user requested perf, but V8's profiler was selected because perf is unavailable.
+            // Selecting a tool for a program other than Node.js returns an error that says why perf
+            // is unavailable.
             self.recorder
                 .select_tool(Path::new("perf"))
                 .map_err(profile_failure)?;
@@ -64,7 +67,9 @@ impl RunProfiler {
         self.recorder.prepare(spec);
     }
 
-    /// Starts recording a server, if this is the requested moment.
+    /// Starts recording a server if the request asks for a recording from this moment on. If
+    /// `is_warm` is set, this moment is the end of the warm-up; otherwise, it is the start of the
+    /// server.
     ///
     /// # Errors
     /// Fails if V8's profiler was requested or perf is unavailable: only perf can record a running

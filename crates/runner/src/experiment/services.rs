@@ -1,5 +1,5 @@
-//! Runs the services that a target depends on, such as a database: they are ready before the target
-//! starts, and are stopped after it.
+//! Runs the services that a target depends on, such as a database. Services are ready before the
+//! target starts, and are stopped after it has ended.
 //!
 //! Start at [`RunningService::start`]; [`run_shared_services`] runs services that several runs
 //! share.
@@ -71,7 +71,7 @@ impl RunningService {
         }
     }
 
-    /// Placeholders for the address of the service.
+    /// Returns the placeholders for the address of the service.
     pub fn placeholders(&self) -> [PlaceholderValue; 2] {
         [
             (format!("{}.host", self.name), self.host.clone()),
@@ -79,12 +79,12 @@ impl RunningService {
         ]
     }
 
-    /// Name of the service.
+    /// Returns the name of the service.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Port of the service.
+    /// Returns the port of the service.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -98,7 +98,7 @@ impl RunningService {
     /// Stops the service.
     ///
     /// # Errors
-    /// Fails if it had to be killed.
+    /// Fails if the service had to be killed.
     pub fn stop(self, report: &mut RunReport) -> StageResult<()> {
         let outcome = self
             .service
@@ -116,7 +116,7 @@ impl RunningService {
     }
 }
 
-/// Attributes a failure to a service.
+/// Adds the name of a service to the reason of its failure.
 fn name_service(name: &str, failure: StageFailure) -> StageFailure {
     StageFailure {
         reason: format!("service '{name}': {}", failure.reason),
@@ -124,8 +124,8 @@ fn name_service(name: &str, failure: StageFailure) -> StageFailure {
     }
 }
 
-/// Starts services in order, since later ones may need earlier ones. Adds the address of each to
-/// `placeholders`.
+/// Starts services in the given order, because a service may need the services before it. Adds the
+/// address of each service to `placeholders`.
 pub(super) fn start_all(
     services: &[BackingService],
     site: &RunSite<'_>,
@@ -170,8 +170,8 @@ pub(super) fn stop_all(services: Vec<RunningService>, report: &mut RunReport) ->
     result
 }
 
-/// Runs services on this machine until an interrupt tells the process to stop them. Calls `ready`
-/// with their addresses once all are ready.
+/// Runs services on this machine until an interrupt tells the process to stop them. Once all
+/// services are ready, calls `ready` with their addresses.
 ///
 /// # Errors
 /// Returns the stage that failed, or fails if a service ended by itself.
@@ -194,7 +194,7 @@ pub fn run_shared_services(
 /// Waits until the process is interrupted or `find_loss` finds a failure.
 ///
 /// # Errors
-/// Returns that failure.
+/// Returns the failure that `find_loss` found.
 pub fn wait_for_loss(find_loss: impl Fn() -> Option<StageFailure>) -> StageResult<()> {
     while !process::is_interrupt_requested() {
         if let Some(failure) = find_loss() {

@@ -1,5 +1,5 @@
-//! Describes where a run takes place: the address at which other machines reach it, and what sends
-//! its loads. Start at [`RunSite`].
+//! Describes where a run takes place: the address at which other machines reach the machine of the
+//! run, and what sends the loads of the run. Start at [`RunSite`].
 
 use crate::load::{self, send_load, wrap_measured};
 use anyhow::Result;
@@ -48,8 +48,8 @@ impl LoadSender for LocalSender {
 
 /// Location of a run, as seen from its machine.
 pub struct RunSite<'a> {
-    /// Address at which other machines reach this one; servers must listen on it. Loopback if
-    /// `None`.
+    /// Address at which other machines reach this machine; servers must listen on it. `None` stands
+    /// for the loopback address.
     pub address: Option<IpAddr>,
     /// Sends the loads of the run.
     pub sender: &'a dyn LoadSender,
@@ -65,12 +65,12 @@ impl Default for RunSite<'_> {
 }
 
 impl RunSite<'_> {
-    /// Address at which other machines reach this one.
+    /// Returns the address at which other machines reach this machine.
     pub fn host(&self) -> IpAddr {
         self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }
 
-    /// Placeholders for the address of this machine, which runs the target.
+    /// Returns the placeholders for the address of this machine, which runs the target.
     pub(super) fn placeholders(&self) -> Vec<PlaceholderValue> {
         let host = self.host().to_string();
         vec![
@@ -79,7 +79,7 @@ impl RunSite<'_> {
         ]
     }
 
-    /// Addresses where a server with this port may listen.
+    /// Returns the addresses at which a server with this port may listen.
     pub fn listen_addresses(&self, port: u16) -> Vec<ServerAddress> {
         let loopback = [
             IpAddr::V4(Ipv4Addr::LOCALHOST),

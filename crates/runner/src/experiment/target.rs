@@ -6,7 +6,7 @@ use speedwell_model::assignment::{EnvVarChange, TargetProgram};
 use speedwell_process::{ProcessSpec, ShutdownPolicy};
 use std::time::Duration;
 
-/// Builds the command, with `{port}` in arguments and variables replaced with `port`.
+/// Builds the command. Replaces `{port}` in its arguments and environment variables with `port`.
 pub fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
     let fill_port = |text: &String| match port {
         Some(port) => text.replace("{port}", &port.to_string()),
@@ -17,7 +17,7 @@ pub fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
     let mut spec = ProcessSpec::new(program).args(arguments);
     spec.directory = Some(target.directory.clone());
     spec.limit = Duration::from_millis(target.limit_ms);
-    // The target may be a harness, too, and must not inherit this process's private channel.
+    // The target may itself be a harness. It must not use the private channel of this process.
     spec.unset.push("SPEEDWELL_FDS".into());
     for change in &target.environment {
         apply_change(change, &mut spec, &fill_port);
@@ -25,7 +25,8 @@ pub fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
     spec
 }
 
-/// How to stop a server. Definition files accept only named signals.
+/// Returns how to stop a server. The fallback to `TERM` is never needed, because definition files
+/// accept only signals that have a name.
 pub fn shutdown(stop: &speedwell_model::assignment::StopSignal) -> ShutdownPolicy {
     ShutdownPolicy {
         signal: Signal::from_named_raw(stop.signal).unwrap_or(Signal::TERM),
@@ -77,7 +78,8 @@ fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
-/// Joins both with the separator of this variable: a colon for path lists, a space for options.
+/// Joins two values with the separator that the variable uses: a colon if the variable is a list of
+/// paths, otherwise a space.
 fn join_values(name: &str, first: Option<String>, second: Option<String>) -> String {
     let separator = if name.ends_with("PATH") { ":" } else { " " };
     let parts: Vec<String> = [first, second].into_iter().flatten().collect();

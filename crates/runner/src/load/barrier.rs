@@ -1,8 +1,9 @@
-//! Start barrier for generator processes. Start reading at [`StartSignal`].
+//! Lets several generator processes begin at the same time. Start at [`StartSignal`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A sleep may overshoot by this much, so the last part of a wait spins.
+/// A sleep may take up to this much longer than requested, so the last part of a wait spins instead
+/// of sleeping.
 const SPIN_NS: i64 = 2_000_000;
 
 /// When generators begin.
@@ -17,7 +18,7 @@ pub enum StartSignal {
 }
 
 impl StartSignal {
-    /// Line of the worker protocol that announces the signal to a generator.
+    /// Returns the line of the worker protocol that sends this signal to a generator.
     pub(super) fn to_line(self) -> Vec<u8> {
         match self {
             StartSignal::Now => b"go\n".to_vec(),
@@ -26,7 +27,7 @@ impl StartSignal {
         }
     }
 
-    /// Parses a line without its newline.
+    /// Parses a line of the worker protocol, given without its newline.
     pub fn from_line(line: &str) -> StartSignal {
         match line.split_once(' ') {
             None if line == "go" => StartSignal::Now,
@@ -45,8 +46,8 @@ impl StartSignal {
     }
 }
 
-/// Waits until the clock shows `at_ns`, in nanoseconds since 1970, if that is in the future.
-/// Returns the current time.
+/// Waits until the clock shows `at_ns`, in nanoseconds since 1970; does not wait if that time has
+/// passed. Returns the current time.
 fn wait_until(at_ns: i64) -> i64 {
     loop {
         let now_ns = now_ns();
@@ -54,18 +55,18 @@ fn wait_until(at_ns: i64) -> i64 {
         match u64::try_from(remaining_ns.saturating_sub(SPIN_NS)) {
             Ok(sleep_ns @ 1..) => std::thread::sleep(Duration::from_nanos(sleep_ns)),
             _ if remaining_ns <= 0 => {
-                // Lets other waiters on this processor notice that the time has come before this
-                // generator delays them.
+                // Other generators may be waiting on the same processor. Let them notice that the
+                // time has come before this generator occupies the processor.
                 std::thread::yield_now();
                 return now_ns;
             }
-            // Yields to other threads while spinning.
+            // Let other threads run while this one spins.
             _ => std::thread::yield_now(),
         }
     }
 }
 
-/// Nanoseconds since 1970.
+/// Returns the current time in nanoseconds since 1970.
 fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

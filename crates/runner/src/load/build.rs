@@ -1,8 +1,8 @@
-//! Builds what the generator executes from a [`LoadSpec`]: fills in defaults, reads files and
-//! resolves names.
+//! Turns a [`LoadSpec`] into the [`LoadJob`] that the generator executes: fills in defaults, reads
+//! files and resolves names.
 //!
 //! Decides which options contradict each other. The replacements for other tools (`crates/compat`)
-//! build the types of `crates/load` themselves. Start at [`build_job`].
+//! do not use this module: they build a [`LoadConfig`] directly. Start at [`build_job`].
 
 use super::{TargetUrl, requests, target};
 use anyhow::ensure;
@@ -26,14 +26,14 @@ pub struct LoadJob {
     pub url: TargetUrl,
     /// What the generator executes.
     pub load: LoadConfig,
-    /// Specification it was built from.
+    /// The specification from which the load was built.
     pub spec: LoadSpec,
     /// Seed of random choices.
     pub seed: u64,
 }
 
 impl LoadJob {
-    /// Number of generator processes.
+    /// Returns the number of generator processes.
     pub fn processes(&self) -> u32 {
         self.spec.clients.unwrap_or(1)
     }
@@ -42,16 +42,18 @@ impl LoadJob {
 /// Default number of requests in flight, as in wrk and autocannon.
 const DEFAULT_CONCURRENCY: u32 = 10;
 
-/// Default duration of a load without an end of its own, as in wrk and autocannon.
+/// Default duration of a load whose options set no end, as in wrk and autocannon.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
-/// Default request timeout, and the drain time of loads without one.
+/// Default request timeout. If the request timeout of a load is disabled, this is also the default
+/// drain time of the load.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Default limit on connections in an open load.
 const DEFAULT_MAX_CONNECTIONS: u32 = 1000;
 
-/// Builds the load that a specification describes; `part` is the share of this generator process.
+/// Builds the load that a specification describes; `part` says which part of the load this
+/// generator process sends.
 ///
 /// # Errors
 /// Fails for an invalid URL, contradictory options, unreadable files, or a host that does not
@@ -102,12 +104,12 @@ pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<
     })
 }
 
-/// Nanoseconds of a duration, saturating at 584 years.
+/// Returns the nanoseconds of a duration, or the maximum for a duration of more than 584 years.
 fn saturating_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Rejects what clap cannot: conflicts that depend on the URL or on several options.
+/// Rejects conflicts that clap cannot detect, because they depend on the URL or on several options.
 fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<()> {
     let is_open = spec.is_open();
     ensure!(
@@ -143,7 +145,8 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
             .count
             .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         if let Some(count) = count.filter(|count| *count < concurrency) {
-            // A default that does not fit is reduced; a given value is rejected.
+            // A default concurrency greater than the count is reduced below; a concurrency that the
+            // user gave is rejected.
             ensure!(
                 spec.concurrency.is_none(),
                 "{concurrency} requests cannot be in flight when only {count} are sent\nhint: use \
@@ -183,7 +186,7 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
     Ok(PacingModel::Open(RateSchedule::new(stages, spacing)?))
 }
 
-/// Returns when the load stops. Ramps have an end of their own unless a rate follows them.
+/// Returns when the load stops. Ramps end by themselves, unless a constant rate follows them.
 pub fn stop_condition(spec: &LoadSpec) -> StopCondition {
     let ends_itself = !spec.ramp.is_empty() && spec.rate.is_none();
     let default_time = (spec.count.is_none() && !ends_itself).then_some(DEFAULT_DURATION);
@@ -194,7 +197,8 @@ pub fn stop_condition(spec: &LoadSpec) -> StopCondition {
     }
 }
 
-/// Like [`stop_condition`], but counted from the start of the warm-up, for the live view.
+/// Returns the same as [`stop_condition`], but with times that count from the start of the warm-up.
+/// The live view needs these.
 pub fn stop_condition_with_warmup(spec: &LoadSpec) -> StopCondition {
     let stop = stop_condition(spec);
     let warmup_ns = spec.warmup.map_or(0, saturating_nanos);
@@ -204,7 +208,7 @@ pub fn stop_condition_with_warmup(spec: &LoadSpec) -> StopCondition {
     }
 }
 
-/// Initial and maximum number of connections.
+/// Returns the initial and the maximum number of connections.
 fn connection_range(
     spec: &LoadSpec,
     pace: &PacingModel,
@@ -251,8 +255,8 @@ fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> anyhow::Re
     Ok(threads)
 }
 
-/// Gives every thread of every generator process a processor of its own, as long as there are
-/// enough.
+/// Assigns the processors of `--pin` so that every thread of every generator process has one of its
+/// own, as long as there are enough.
 fn assign_processors(spec: &LoadSpec, part: LoadShare, threads: u32) -> anyhow::Result<Vec<usize>> {
     let Some(set) = &spec.pin else {
         return Ok(Vec::new());
@@ -263,7 +267,7 @@ fn assign_processors(spec: &LoadSpec, part: LoadShare, threads: u32) -> anyhow::
     Ok(processors)
 }
 
-/// Request timeout; `None` if disabled with zero.
+/// Returns the request timeout; `None` if the user disabled it with zero.
 fn request_timeout(spec: &LoadSpec) -> Option<Duration> {
     let limit = spec.timeout.unwrap_or(DEFAULT_TIMEOUT);
     (!limit.is_zero()).then_some(limit)

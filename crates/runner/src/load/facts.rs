@@ -1,4 +1,5 @@
-//! Describes a load for reports: [`LoadFacts`] and [`ProbeFacts`].
+//! Describes a load for reports: builds the [`LoadFacts`] of its job and the [`ProbeFacts`] of its
+//! probe request.
 
 use super::{LoadJob, format_address};
 use crate::verify::ProbeResult;
@@ -101,7 +102,7 @@ fn kind_facts(kind: &RequestKind) -> KindFacts {
     }
 }
 
-/// Name of the protocol used by the requests.
+/// Returns the name of the protocol that the requests use.
 pub fn protocol_name(load: &LoadConfig) -> &'static str {
     let is_http10 = |kind: &RequestKind| kind.version == Http1Version::Http10;
     match load.http {

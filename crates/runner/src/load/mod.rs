@@ -1,7 +1,7 @@
-//! Runs HTTP loads, beginning with a probe request outside the measurement.
+//! Runs HTTP loads. Each load begins with a probe request, which is not part of the measurement.
 //!
-//! Knows nothing about the command line, the store and reports. Start at [`run_load`], which runs
-//! one load from the start of its server to its end; [`LoadRun`] is its complete result.
+//! Knows nothing about the command line, the store and reports. Start at [`run_load`], which starts
+//! the server of a load, sends the load and stops the server; [`LoadRun`] is its complete result.
 
 mod barrier;
 mod build;
@@ -30,5 +30,6 @@ pub use target::format_address;
 pub use target::{TargetUrl, parse_host_and_port};
 pub use tool::{load_with_tool, load_with_tool_beside};
 
-/// Longer than any load: servers are stopped; tools and generators end by themselves or on Ctrl-C.
+/// A time limit longer than any load. Processes of a load need no limit: servers are stopped, and
+/// tools and generators end by themselves or on Ctrl-C.
 pub const UNLIMITED: std::time::Duration = std::time::Duration::from_secs(10 * 365 * 24 * 3600);

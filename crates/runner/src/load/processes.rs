@@ -1,10 +1,11 @@
-//! Sends one load from several generator processes, which start together and whose results are
+//! Sends one load from several generator processes. They start together, and their results are
 //! summed at the end.
 //!
-//! The protocol is line-based. A worker receives its [`WorkerAssignment`] as JSON and answers
-//! `ready`; it receives `go`, or `start NS` with a time of its clock, and answers `began NS`, then
-//! `at SNAPSHOT` periodically, and `measured MEASURED` at the end; `stop` ends it early. If a
-//! worker dies, its part is lost and the others' results are kept. Start at [`run_workers`];
+//! Parent and worker exchange lines. The worker first receives its [`WorkerAssignment`] as JSON and
+//! answers `ready`. Then it receives `go`, or `start NS` with the time on its clock at which it
+//! must start, and answers `began NS` when it has started. During the load it sends `at SNAPSHOT`
+//! periodically, and at the end `measured MEASURED`. The line `stop` ends the load early. If a
+//! worker dies, its part is lost, and the results of the others are kept. Start at [`run_workers`];
 //! [`run_worker`] is the worker's side.
 
 use super::{LoadJob, LoadPart, StartSignal, UNLIMITED, build, target};
@@ -26,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Interval for combining snapshots, equal to the interval of a generator's reports.
+/// Interval for combining snapshots; a generator sends its snapshots at the same interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time a worker may take to report its results after the stop command.
@@ -50,7 +51,8 @@ pub struct WorkerAssignment {
     pub index: u32,
     /// Total number of workers.
     pub of: u32,
-    /// Number of workers that this one stands for, beginning with its own index.
+    /// Number of workers whose parts the recipient sends, beginning with the worker `index`. It is
+    /// more than 1 only for a machine that starts several generator processes.
     #[serde(default = "one")]
     pub count: u32,
 }
@@ -63,7 +65,7 @@ impl WorkerAssignment {
     /// Builds the worker's part of the load.
     ///
     /// # Errors
-    /// Fails if it cannot be sent from this machine.
+    /// Fails if this part cannot be sent from this machine.
     pub fn job(&self) -> anyhow::Result<LoadJob> {
         let (index, count) = (self.index, self.of);
         let mut job = build::build_job(&self.spec, self.seed, LoadShare { index, count })?;
@@ -75,20 +77,21 @@ impl WorkerAssignment {
 
 /// The generators that this process starts, out of all generators of a load.
 pub struct GeneratorShare<'a> {
-    /// Index of the first one.
+    /// Index of the first of these generators.
     pub first: u32,
     /// Number of generators to start.
     pub count: u32,
     /// Total number of generators of the load.
     pub total: u32,
-    /// Called once, as soon as all of these generators are ready.
+    /// Called once, as soon as all generators of this share are ready. Returns the signal that they
+    /// get.
     pub begin: &'a (dyn Fn() -> StartSignal + Sync),
 }
 
 /// Combined result of a load that several generators sent.
 #[derive(Debug)]
 pub struct CombinedResult {
-    /// Sum of their measurements.
+    /// Sum of the measurements of all generators.
     pub measured: LoadMeasurement,
     /// One sentence for each generator whose part is missing.
     pub losses: Vec<String>,
@@ -108,7 +111,7 @@ struct WorkerState {
     measured: Option<LoadMeasurement>,
 }
 
-/// State shared by the listener threads.
+/// State that is shared by the threads of all workers; each thread talks to one worker.
 struct WorkerTable<'a> {
     workers: Mutex<Vec<WorkerState>>,
     changed: Condvar,
@@ -121,7 +124,7 @@ struct WorkerTable<'a> {
 /// Sends a share of a load from processes of this machine.
 ///
 /// # Errors
-/// Fails if none could be started, or none measured anything.
+/// Fails if no worker could be started, or no worker measured anything.
 pub fn run_workers(
     job: &LoadJob,
     share: &GeneratorShare<'_>,
@@ -210,7 +213,8 @@ impl WorkerTable<'_> {
         }
     }
 
-    /// Returns when the workers begin; calls `begin` once for all of them.
+    /// Returns the start signal, which is the same for all workers; calls `begin` only the first
+    /// time.
     fn start_signal(&self) -> StartSignal {
         let mut signal = self
             .start_signal
@@ -385,8 +389,9 @@ pub fn run_worker() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens the pipes to and from the parent that `SPEEDWELL_FDS` names. Reopening them by their /proc
-/// path needs no unsafe code.
+/// Opens the two pipes that connect this process with its parent. `SPEEDWELL_FDS` names their file
+/// descriptors. The function opens the pipes again by their paths in /proc, because this needs no
+/// unsafe code.
 ///
 /// # Errors
 /// Fails if this process was started without a private channel.
@@ -409,7 +414,8 @@ pub struct LoadSnapshot {
     pub at_ns: u64,
     /// Whether the load is in its warm-up.
     pub is_warmup: bool,
-    /// Requests begun since the end of the warm-up or, during the warm-up, since its beginning.
+    /// Number of requests that have begun since the end of the warm-up or, while the warm-up lasts,
+    /// since the start of the load.
     pub attempted: u64,
     /// Failed requests in the same period.
     pub errors: u64,
@@ -432,7 +438,8 @@ impl LoadSnapshot {
         }
     }
 
-    /// Combines the progress of generators that send parts of the same load.
+    /// Combines the progress of generators that send parts of the same load. Adds up their counts,
+    /// and takes the maximum of their times and of each latency.
     pub fn combine(parts: &[LoadSnapshot]) -> LoadSnapshot {
         let mut combined = LoadSnapshot::default();
         for part in parts {

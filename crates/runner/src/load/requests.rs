@@ -1,5 +1,5 @@
-//! Builds the requests of a load: either a single one from the command line with its rows of data,
-//! or several kinds from a TOML file:
+//! Builds the requests of a load. The command line describes a single request; a TOML file can
+//! describe several kinds:
 //!
 //! ```toml
 //! [[request]]
@@ -14,8 +14,8 @@
 //! body = '{"name": "{{name}}"}'
 //! ```
 //!
-//! Settings of the command line apply to all requests that do not override them. Start at
-//! [`build_kinds`].
+//! Settings of the command line apply to all requests that do not override them. Rows of data, if a
+//! file provides them, fill placeholders such as `{{id}}`. Start at [`build_kinds`].
 
 use super::{TargetUrl, target};
 use anyhow::{Context, bail, ensure};
@@ -60,7 +60,7 @@ fn one() -> u32 {
 /// paths of body files are relative to the request file.
 ///
 /// # Errors
-/// Fails if it is unreadable or invalid, or holds no request.
+/// Fails if the file is unreadable or invalid, or holds no request.
 fn read_kinds(
     file: &Path,
     command_line_request: &RequestKind,
@@ -103,7 +103,8 @@ fn parse_kinds(
     Ok(kinds)
 }
 
-/// Adds a hint to a parse error. The library's message gives the position in several lines.
+/// Adds a hint to a parse error. The message of the error already shows its position, on several
+/// lines.
 fn add_hint(error: &toml::de::Error) -> anyhow::Error {
     const KNOWN: [&str; 7] = [
         "name",
@@ -192,7 +193,7 @@ pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Re
     RequestKinds::new(kinds, rows).with_context(|| format!("cannot send requests to '{url}'"))
 }
 
-/// Builds the request that the options describe.
+/// Builds the request that the options of the command line describe.
 fn plain_request(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKind> {
     let body = request_body(spec)?;
     let default_method = if body.is_some() { "POST" } else { "GET" };
@@ -283,8 +284,9 @@ fn encode_basic(name: &str, password: &str) -> Vec<u8> {
     format!("Basic {encoded}").into_bytes()
 }
 
-/// Applies a header as typed: `Name: value` replaces a default field or is added to others of that
-/// name, `Name:` removes a default field, `Name;` is a field without value.
+/// Applies a header as the user typed it. `Name: value` replaces a default field of that name; if
+/// the field has no default, it is added to others of the same name. `Name:` removes a default
+/// field. `Name;` adds a field without a value.
 ///
 /// # Errors
 /// Fails if the header has none of these forms.
@@ -303,7 +305,7 @@ pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
 /// Sets a field, or removes it if `value` is `None`.
 pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
     if name.eq_ignore_ascii_case("host") {
-        // Host is special: HTTP/2 sends it as :authority.
+        // Host is not kept with the other fields, because HTTP/2 sends it as :authority.
         if let Some(value) = value {
             kind.host = value.to_owned();
         }
@@ -325,10 +327,11 @@ pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
     }
 }
 
-/// Reads a table; the file extension determines its format.
+/// Reads rows of data from a file; the extension of the file determines its format.
 ///
 /// # Errors
-/// Fails if it is unreadable, of an unknown format, or has rows that do not match the columns.
+/// Fails if the file is unreadable, has an unknown format, or has rows that do not match the
+/// columns.
 fn read_rows(file: &Path) -> anyhow::Result<DataTable> {
     let displayed = file.display();
     let content =
@@ -376,7 +379,7 @@ fn parse_csv(bytes: &[u8]) -> anyhow::Result<DataTable> {
     Ok(rows)
 }
 
-/// Parses one JSON object per line; the first one defines the columns.
+/// Parses one JSON object per line; the first object defines the columns.
 fn parse_json_lines(bytes: &[u8]) -> anyhow::Result<DataTable> {
     let text = std::str::from_utf8(bytes).context("it is not UTF-8 text")?;
     let mut rows = DataTable::default();

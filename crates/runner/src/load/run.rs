@@ -1,7 +1,7 @@
 //! Runs one load from beginning to end: starts the server, verifies one request, sends the load,
 //! and stops the server.
 //!
-//! Decides the order of steps, and when a load ends early. Start at [`run_load`].
+//! Decides the order of these steps, and when a load ends early. Start at [`run_load`].
 
 use super::{
     CombinedResult, GeneratorShare, LoadJob, LoadRun, LoadSnapshot, ProbeFacts, ServerOutcome,
@@ -27,7 +27,8 @@ const SERVER_START_TIMEOUT: Duration = Duration::from_secs(30);
 pub enum LoadNotice<'a> {
     /// The server accepts connections.
     Served,
-    /// The probe request was answered, at this URL, with this protocol.
+    /// The probe request was answered. Holds the URL of the request, the facts that the response
+    /// revealed, and the name of the protocol.
     Probed(&'a TargetUrl, &'a ProbeFacts, &'static str),
     /// Progress snapshot.
     Standing(&'a LoadSnapshot),
@@ -35,10 +36,10 @@ pub enum LoadNotice<'a> {
     Warning(&'a str),
 }
 
-/// A load that is ready to send: its server runs and passed verification.
+/// A load that is ready to send: its server is running and has passed verification.
 #[derive(Debug)]
 pub struct PreparedLoad {
-    /// What to send, with redirects followed.
+    /// What to send, with the URL to which redirects led.
     pub job: LoadJob,
     /// Result of the probe request.
     pub probe: Option<ProbeFacts>,
@@ -48,18 +49,19 @@ pub struct PreparedLoad {
 }
 
 impl PreparedLoad {
-    /// Starts the server, if any, and verifies it.
+    /// Starts the server, if any, and verifies its response to a probe request.
     ///
     /// # Errors
-    /// Fails if a permission is missing, or if the server does not start, respond or succeed.
+    /// Fails if a permission is missing, if the server does not start or respond, or if its
+    /// response is not a success.
     pub fn prepare(
         mut job: LoadJob,
         server: Option<ProcessSpec>,
         notify: &mut dyn FnMut(LoadNotice),
     ) -> anyhow::Result<PreparedLoad> {
         if job.spec.rt {
-            // Fails before anything is started if real-time priority is not permitted; the
-            // generator requests it again.
+            // If real-time priority is not permitted, fail before anything is started. The
+            // generator requests the priority again.
             drop(processes::enter_real_time()?);
         }
         let addresses = &job.load.target.addresses;
@@ -103,13 +105,14 @@ impl PreparedLoad {
     /// Stops the server and returns how it ended.
     ///
     /// # Errors
-    /// Fails if waiting for it to exit fails.
+    /// Fails if waiting for the exit of the server fails.
     pub fn stop_server(self) -> anyhow::Result<Option<ServerOutcome>> {
         self.server.map(LoadServer::stop).transpose()
     }
 }
 
-/// Runs one load with a server of its own; see [`build::build_job`] and [`PreparedLoad::prepare`].
+/// Runs one load. Starts and stops its server if the specification has one; see
+/// [`build::build_job`] and [`PreparedLoad::prepare`].
 ///
 /// # Errors
 /// Fails if the load could not begin. Later problems are part of the [`LoadRun`].
@@ -121,7 +124,7 @@ pub fn run_load(
     run_load_with_server(server_of(spec), spec, seed, notify)
 }
 
-/// Command of the server that the load starts itself.
+/// Returns the command of the server that the load itself starts.
 pub(super) fn server_of(spec: &LoadSpec) -> Option<ProcessSpec> {
     spec.serve.as_deref().map(shell_server)
 }
@@ -130,10 +133,11 @@ pub(super) fn server_of(spec: &LoadSpec) -> Option<ProcessSpec> {
 pub type SendLoad<'s> = dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&LoadSnapshot)) -> anyhow::Result<CombinedResult>
     + 's;
 
-/// Runs one load that `send` sends; its server, if any, is started and verified here.
+/// Runs one load, calling `send` to send it. If the load has a server, starts, verifies and stops
+/// the server.
 ///
 /// # Errors
-/// As for [`run_load`].
+/// Fails under the same conditions as [`run_load`].
 pub fn run_load_with_sender(
     spec: &LoadSpec,
     seed: u64,
@@ -143,10 +147,10 @@ pub fn run_load_with_sender(
     run_prepared_load(server_of(spec), spec, seed, send, notify)
 }
 
-/// Runs one load and starts `server` for it, if given.
+/// Runs one load. Starts and stops `server` for it, if given.
 ///
 /// # Errors
-/// As for [`run_load`].
+/// Fails under the same conditions as [`run_load`].
 pub fn run_load_with_server(
     server: Option<ProcessSpec>,
     spec: &LoadSpec,
@@ -173,7 +177,8 @@ fn run_prepared_load(
     run.probe = prepared.probe.take();
     let is_lost = result.parts.iter().any(|part| part.lost.is_some());
     if is_lost {
-        // The remaining generators were stopped, which looks to them like a user's interrupt.
+        // The other generators were stopped, and they report this as an interrupt by the user.
+        // Check whether the user really interrupted the load.
         run.measured.is_interrupted = process::is_interrupt_requested();
     }
     run.is_partial = is_lost || !result.losses.is_empty();
@@ -181,7 +186,8 @@ fn run_prepared_load(
     run.warnings = std::mem::take(&mut prepared.warnings);
     run.warnings.extend(result.losses);
     if run.measured.has_lost_server() {
-        // Waits for a dying server, so that its end is not attributed to our signal.
+        // Wait for a server that is dying, so that its end is not attributed to the signal that
+        // `stop_server` sends.
         let _ = prepared.server.as_ref().map(LoadServer::is_dying);
     }
     run.server = prepared.stop_server()?;
@@ -191,13 +197,14 @@ fn run_prepared_load(
         run.warnings.push(format!(
             "The server {died} during the load, and the load was stopped."
         ));
-        // The generator cannot tell whether the user or the watcher stopped it.
+        // The generator cannot tell whether the user or the thread that watches the server stopped
+        // it.
         run.measured.is_interrupted = process::is_interrupt_requested();
     }
     Ok(run)
 }
 
-/// Wraps measured results in a run without probe, server or parts.
+/// Builds a run from measured results. The run has no probe, server or parts yet.
 pub fn wrap_measured(job: &LoadJob, measured: LoadMeasurement) -> LoadRun {
     LoadRun {
         label: job.url.to_string(),
@@ -239,7 +246,7 @@ fn send_locally(
     })
 }
 
-/// Sends the load while watching the server.
+/// Sends the load, and stops it when the server ends or the user interrupts it.
 fn send_watched(
     job: &LoadJob,
     server: Option<&LoadServer>,
@@ -248,7 +255,8 @@ fn send_watched(
 ) -> anyhow::Result<CombinedResult> {
     let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        // Started before the priority is raised, so as not to compete with the generator.
+        // This thread is started before `send` raises the priority, so that it has normal priority
+        // and does not compete with the generator.
         scope.spawn(|| {
             while !has_ended.load(Ordering::Relaxed) {
                 if process::is_interrupt_requested() || server.is_some_and(LoadServer::has_ended) {

@@ -1,6 +1,6 @@
-//! Resolves a URL to the addresses that connections are made to.
+//! Resolves a URL to the addresses to which a load connects.
 //!
-//! Decides how --unix-socket, --proxy, --connect-to and --resolve change them. Start at
+//! Decides how --unix-socket, --proxy, --connect-to and --resolve change these addresses. Start at
 //! [`resolve_target`].
 
 use anyhow::{Context, bail, ensure};
@@ -13,7 +13,8 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// Timeout for checking whether an address accepts connections, if there are several.
+/// Timeout of the check whether an address accepts connections. Addresses are checked only if a
+/// host has several.
 const CONNECT_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Resolves where the requests for a URL go.
@@ -30,7 +31,7 @@ pub(super) fn resolve_target(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result
     })
 }
 
-/// TLS settings of the connections.
+/// Returns the TLS settings of the connections.
 pub(super) fn tls_options(spec: &LoadSpec) -> TlsOptions {
     TlsOptions {
         trust: match (spec.insecure, &spec.cacert) {
@@ -49,7 +50,7 @@ pub(super) fn tls_options(spec: &LoadSpec) -> TlsOptions {
 /// Returns the proxy, if any.
 ///
 /// # Errors
-/// Fails if it cannot be used for this URL.
+/// Fails if the proxy cannot be used for this URL.
 pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<TargetUrl>> {
     let Some(text) = &spec.proxy else {
         return Ok(None);
@@ -215,10 +216,10 @@ pub struct TargetUrl {
 impl TargetUrl {
     /// Parses a URL. The scheme defaults to `http`, the path to `/`. Spaces and non-ASCII
     /// characters in the path are percent-encoded; the fragment is dropped, since it is never sent.
-    /// Text between double braces is left alone.
+    /// Text between double braces stays as it is, because it is a placeholder.
     ///
     /// # Errors
-    /// Fails if it is not an HTTP URL; the message gives an example.
+    /// Fails if the text is not an HTTP URL; the message gives an example.
     pub fn parse(text: &str) -> anyhow::Result<TargetUrl> {
         let (scheme, after_scheme) = text.split_once("://").unwrap_or(("http", text));
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
@@ -284,13 +285,14 @@ impl TargetUrl {
         })
     }
 
-    /// `host` or `host:port`, as in the Host header: a default port is left out.
+    /// Returns `host` or `host:port`, as in the Host header: a default port is left out.
     pub fn authority(&self) -> String {
-        // A zone name is meaningful on this machine only (RFC 6874, section 1).
+        // The zone of an address has a meaning only on this machine, so it is not sent to the
+        // server (RFC 6874, section 1).
         self.authority_of(self.host.split('%').next().unwrap_or_default())
     }
 
-    /// Like [`TargetUrl::authority`], with the given spelling of the host.
+    /// Does the same as [`TargetUrl::authority`], but with the given spelling of the host.
     fn authority_of(&self, host: &str) -> String {
         let default_port = if self.is_tls { 443 } else { 80 };
         let host = if host.contains(':') {
@@ -305,7 +307,8 @@ impl TargetUrl {
         }
     }
 
-    /// The whole URL with name and password, for [`TargetUrl::parse`]. It must never be shown.
+    /// Returns the whole URL, which [`TargetUrl::parse`] can parse again. It contains name and
+    /// password, so it must never be shown.
     pub fn to_full_string(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
         let user = self
@@ -337,7 +340,7 @@ impl TargetUrl {
         }
     }
 
-    /// The same URL with another path.
+    /// Returns the same URL with another path.
     pub fn with_path(&self, path: &str) -> TargetUrl {
         TargetUrl {
             path: encode_path(path),
@@ -346,7 +349,7 @@ impl TargetUrl {
     }
 }
 
-/// Omits name and password.
+/// Shows the URL without name and password.
 impl fmt::Display for TargetUrl {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls { "https" } else { "http" };
@@ -393,7 +396,8 @@ pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> 
     Ok((host, port))
 }
 
-/// Rejects an IPv6 zone that is not an interface; name resolution would report an unknown name.
+/// Rejects an IPv6 zone that is not an interface of this machine. Without this check, name
+/// resolution would fail and report only that the name is unknown.
 fn ensure_interface(zone: &str) -> anyhow::Result<()> {
     let is_number = !zone.is_empty() && zone.bytes().all(|byte| byte.is_ascii_digit());
     let is_known =
@@ -406,7 +410,7 @@ fn ensure_interface(zone: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Encodes a path as it is sent.
+/// Encodes a path as it will be sent: [`TargetUrl::parse`] describes how.
 fn encode_path(text: &str) -> String {
     let (text, _) = text.split_once('#').unwrap_or((text, ""));
     let mut path = String::with_capacity(text.len() + 1);
@@ -491,7 +495,7 @@ fn remove_dot_segments(path: &str) -> String {
     format!("/{}{suffix}", segments.join("/"))
 }
 
-/// Formats an address for people.
+/// Formats an address for display.
 pub fn format_address(address: &ServerAddress) -> String {
     match address {
         ServerAddress::Internet(socket) => socket.to_string(),
@@ -499,9 +503,9 @@ pub fn format_address(address: &ServerAddress) -> String {
     }
 }
 
-/// Drops addresses that refuse connections if others accept: 'localhost' has IPv4 and IPv6
-/// addresses, and many servers listen on only one of them. Returns a warning about dropped
-/// addresses, unless all are local.
+/// Drops addresses that refuse connections if other addresses of the host accept them. For example,
+/// 'localhost' has an IPv4 and an IPv6 address, and many servers listen on only one of the two.
+/// Returns a warning about the dropped addresses, unless all of these are local.
 pub(super) fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
     if load.target.addresses.len() < 2 {
         return None;

@@ -21,8 +21,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Options handled by Speedwell, not by the tool. The built-in generator sends the probe request
-/// and checks its response.
+/// Options that Speedwell handles itself, not the tool. Some of them concern the probe request: the
+/// built-in generator sends it and checks its response.
 const OWN_OPTIONS: [&str; 10] = [
     "client",
     "serve",
@@ -39,11 +39,11 @@ const OWN_OPTIONS: [&str; 10] = [
 /// Statuses that the built-in generator counts as success.
 const SUCCESS_STATUSES: RangeInclusive<u16> = 200..=299;
 
-/// Every tool can set header fields.
+/// Options that set header fields. Every tool supports them.
 const HEADER_OPTIONS: [&str; 4] = ["header", "user", "cookie", "user-agent"];
 
-/// Requests per second for which ab reserves memory if no count is given: ab requires a count, and
-/// no single thread sends more.
+/// Number of requests per second to assume for ab if the load has a duration, but no count: ab
+/// needs a count and reserves memory for it. No single thread sends more requests than this.
 const MAX_AB_RATE: u64 = 250_000;
 
 /// A tool: its name, and the options it supports besides [`OWN_OPTIONS`] and [`HEADER_OPTIONS`].
@@ -52,7 +52,7 @@ struct ToolSupport {
     options: &'static [&'static str],
     /// Statuses that the tool counts as success. It makes no finer distinction.
     success_statuses: RangeInclusive<u16>,
-    /// Whether other statuses are counted separately from errors.
+    /// Whether the tool counts responses with other statuses separately from errors.
     counts_others: bool,
     reasons: &'static [(&'static str, &'static str)],
 }
@@ -144,7 +144,7 @@ fn tool_support(client: LoadClient) -> anyhow::Result<ToolSupport> {
     }
 }
 
-/// Which of a tool's two counts holds the expected responses.
+/// Says which of a tool's two counts is the number of expected responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExpectedCount {
     /// Responses that the tool counts as success.
@@ -153,8 +153,8 @@ enum ExpectedCount {
     Others,
 }
 
-/// Decides which of the two counts holds the expected responses; the expected statuses must not
-/// span both.
+/// Decides which of a tool's two counts is the number of expected responses. Fails if the expected
+/// statuses belong to both counts.
 fn select_expected(
     tool: &ToolSupport,
     statuses: &[RangeInclusive<u16>],
@@ -192,8 +192,9 @@ fn select_expected(
     )
 }
 
-/// Turns the count of other statuses into the count of unexpected ones, if the other statuses are
-/// expected.
+/// Makes `http_non2xx` the number of unexpected responses. In this metric, the tool reports the
+/// number of responses that it does not count as success. If exactly these responses are expected,
+/// all other responses are unexpected.
 fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
     if expected == ExpectedCount::Good {
         return;
@@ -252,7 +253,7 @@ fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
     )
 }
 
-/// The request, ready for a command line.
+/// The request of a load, prepared for the command line of a tool.
 struct ToolRequest {
     url: String,
     kind: RequestKind,
@@ -291,8 +292,8 @@ impl ToolRequest {
         })
     }
 
-    /// Returns the header fields as name and value. If the connection is to be closed, a field says
-    /// so.
+    /// Returns the header fields as name and value. Includes `Connection: close` if the connection
+    /// is to be closed after the response.
     fn header_pairs(&self) -> Vec<(String, String)> {
         let headers = self.kind.headers.iter();
         let mut fields: Vec<(String, String)> = headers
@@ -337,8 +338,8 @@ fn push_option(arguments: &mut Vec<String>, option: &str, value: impl ToString) 
 }
 
 fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
-    // -r continues after errors and -l accepts bodies of any length; without them ab gives up, or
-    // counts good responses as failed.
+    // Without -r, ab gives up after an error. Without -l, it counts responses as failed if their
+    // lengths differ.
     let mut arguments: Vec<String> = ["-q", "-r", "-l"].map(str::to_owned).to_vec();
     if !request.closes_connection() {
         arguments.push("-k".to_owned());
@@ -465,7 +466,8 @@ fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Resul
     Ok(arguments)
 }
 
-/// Sends one load with the tool of the specification; `None` if it was interrupted.
+/// Sends one load with the tool that the specification names. Returns `None` if the load was
+/// interrupted.
 ///
 /// # Errors
 /// Fails if the tool is missing, does not support the specification, or does not report its
@@ -478,10 +480,10 @@ pub fn load_with_tool(
     load_with_tool_beside(server_of(spec), spec, seed, notify)
 }
 
-/// Sends the load and starts `server` for it, if given.
+/// Does the same as [`load_with_tool`]. If `server` is given, also starts it for the load.
 ///
 /// # Errors
-/// As for [`load_with_tool`].
+/// Fails under the same conditions as [`load_with_tool`].
 pub fn load_with_tool_beside(
     server: Option<ProcessSpec>,
     spec: &LoadSpec,
@@ -492,7 +494,8 @@ pub fn load_with_tool_beside(
     let body = scratch.path("body");
     let job = build::build_job(spec, seed, LoadShare::ONLY)?;
     let url = job.url.to_string();
-    // Rejects unsupported options before a server is started.
+    // Build the command here, too, so that unsupported options are rejected before a server is
+    // started.
     let command = build_command(&job, &body)?;
     resolve_program(Path::new(command.name))
         .with_context(|| format!("cannot load with {}", command.name))?;
@@ -535,7 +538,7 @@ pub fn load_with_tool_beside(
     let expected = select_expected(&tool_support(spec.client)?, &spec.expect_status)?;
     for run in &mut session.runs {
         count_unexpected(&mut run.samples, expected);
-        // Some tools do not print the URL.
+        // Set the URL here, because some tools do not print it.
         run.case = Case::new(url.clone(), run.case.values.clone()).into();
     }
     for failure in &mut session.failures {

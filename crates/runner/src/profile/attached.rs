@@ -1,7 +1,7 @@
 //! Attaches perf to a running program and records it until the recording is stopped.
 //!
 //! perf is controlled through two named pipes, for commands and acknowledgments (perf-record(1),
-//! `--control`), so it is known when recording has really begun.
+//! `--control`), so this module knows when recording has really begun.
 
 use super::perf;
 use anyhow::{Context, Result, bail};
@@ -13,10 +13,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time perf may take to start or stop: it reads the maps of every process, possibly on a machine
-/// under load.
+/// Time perf may take to start or stop. The limit is long, because perf reads the memory maps of
+/// every process, possibly on a machine under load.
 const PERF_TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest recording: a server under load for minutes fills gigabytes.
+/// Maximum duration of a recording: within minutes, a server under load can fill gigabytes.
 const MAX_RECORDING: Duration = Duration::from_secs(600);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -31,7 +31,7 @@ pub struct ActiveRecording {
 }
 
 impl ActiveRecording {
-    /// Starts recording a process and its tree; returns when the first sample can be taken.
+    /// Starts recording a process and its descendants. Returns when perf has begun to take samples.
     pub(super) fn attach(perf: &Path, pid: i32, home: &Path) -> Result<ActiveRecording> {
         let scratch = ScratchFolder::new()?;
         let commands = create_pipe(&scratch.path("orders"))?;
@@ -71,7 +71,8 @@ impl ActiveRecording {
     /// # Errors
     /// Fails if waiting for perf fails.
     pub fn stop_recording(mut self) -> Result<FinishedRecording> {
-        // A closed pipe means that perf ended with the program; its recording is complete.
+        // If the pipe is closed, perf has ended together with the program, and the recording is
+        // complete.
         let _ = self.send_command("stop\n");
         let clock = self.service.clock();
         let deadline = clock.now() + PERF_TIMEOUT;
@@ -130,11 +131,11 @@ pub struct FinishedRecording {
 }
 
 impl FinishedRecording {
-    /// Reads the recording. Call this after the program has ended, so that reading disturbs no
-    /// measurement, and files that its runtime wrote for perf can be removed.
+    /// Reads the recording. Call this after the program has ended: then reading disturbs no
+    /// measurement, and the files that the program's runtime wrote for perf can be removed.
     ///
     /// # Errors
-    /// Fails if nothing was recorded, or it cannot be read.
+    /// Fails if nothing was recorded, or if the recording cannot be read.
     pub fn read_profile(self) -> Result<StackProfile> {
         let script = perf::read_profile(&self.perf, &self.scratch, &self.home);
         let reason = || match self.last_line.as_str() {
@@ -145,8 +146,8 @@ impl FinishedRecording {
     }
 }
 
-/// Creates a named pipe and opens it in both directions, which does not block until the other end
-/// opens.
+/// Creates a named pipe and opens it in both directions. Unlike opening it in one direction, this
+/// does not wait for a process at the other end.
 fn create_pipe(path: &Path) -> Result<File> {
     mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).context("cannot create a named pipe")?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;

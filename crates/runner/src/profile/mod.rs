@@ -1,10 +1,10 @@
-//! Records where a program spends its time, in separate untimed runs, since recording slows the
-//! program.
+//! Records where a program spends its time. Programs are recorded in separate runs that are not
+//! timed, because recording slows them.
 //!
-//! Decides which tool is used and how it is controlled; `foreign::profile` reads its output. Knows
-//! nothing about why a program is recorded. Start at [`ProfileRecorder`]:
-//! [`ProfileRecorder::record`] for a program that runs to its end, [`ProfileRecorder::prepare`] and
-//! [`ProfileRecorder::attach`] for part of a server's lifetime.
+//! Decides which tool is used and how it is controlled; `foreign::profile` reads the output of the
+//! tool. Knows nothing about why a program is recorded. Start at [`ProfileRecorder`]:
+//! [`ProfileRecorder::record`] records a program that runs to its end; [`ProfileRecorder::prepare`]
+//! and [`ProfileRecorder::attach`] record part of a server's lifetime.
 
 mod attached;
 mod perf;
@@ -33,13 +33,13 @@ pub enum RecordingTool {
 /// Recording of a program that ran to its end.
 #[derive(Debug)]
 pub struct ProfiledRun {
-    /// Where its time went.
+    /// Where the program spent its time.
     pub profile: StackProfile,
     /// How the program ended. Its times include the cost of recording.
     pub outcome: ProcessOutcome,
 }
 
-/// Records programs with the tool this machine has.
+/// Records programs with a tool that this machine has.
 #[derive(Debug)]
 pub struct ProfileRecorder {
     /// Path of perf, or why it cannot be used.
@@ -47,7 +47,7 @@ pub struct ProfileRecorder {
 }
 
 impl ProfileRecorder {
-    /// Detects available tools; tries perf once, which takes a fraction of a second.
+    /// Detects whether perf can be used, by trying it once. This takes a fraction of a second.
     pub fn new() -> ProfileRecorder {
         ProfileRecorder {
             perf: perf::find_usable_perf(),
@@ -64,7 +64,7 @@ impl ProfileRecorder {
     /// Returns the tool that would record this program.
     ///
     /// # Errors
-    /// Fails if no tool can; the message gives the reason.
+    /// Fails if no tool can record the program; the message gives the reason.
     pub fn select_tool(&self, program: &Path) -> Result<RecordingTool> {
         match &self.perf {
             Ok(_) => Ok(RecordingTool::Perf),
@@ -73,19 +73,20 @@ impl ProfileRecorder {
         }
     }
 
-    /// Records a program to its end, beginning with its start or `skip` after it. A failing program
-    /// is reported in the outcome, not as an error.
+    /// Runs a program to its end and records it. The recording begins when the program starts, or
+    /// `skip` later. A failing program is reported in the outcome, not as an error.
     ///
     /// # Errors
-    /// Fails if no tool can record it, or it wrote no samples.
+    /// Fails if no tool can record the program, or if the tool wrote no samples.
     pub fn record(&self, spec: ProcessSpec, skip: Duration) -> Result<ProfiledRun> {
         self.record_while(spec, skip, &mut ())
     }
 
-    /// Records as [`ProfileRecorder::record`] does, while holding a conversation with the program.
+    /// Does the same as [`ProfileRecorder::record`], and holds a conversation with the program
+    /// in the meantime.
     ///
     /// # Errors
-    /// As for [`ProfileRecorder::record`].
+    /// Fails under the same conditions as [`ProfileRecorder::record`].
     pub fn record_while(
         &self,
         mut spec: ProcessSpec,
@@ -128,7 +129,7 @@ impl ProfileRecorder {
         }
     }
 
-    /// Records the process `pid` and its tree from now on; `home` is its working directory.
+    /// Records the process `pid` and its descendants from now on; `home` is its working directory.
     ///
     /// # Errors
     /// Fails if perf is unavailable, or cannot attach to the process.
@@ -161,7 +162,7 @@ fn describe_unrecorded(program: &str, outcome: &ProcessOutcome) -> String {
     }
 }
 
-/// Folder to which displayed paths are relative: the program's working directory.
+/// Returns the working directory of the program. Displayed paths are relative to it.
 fn working_folder(spec: &ProcessSpec) -> PathBuf {
     let folder = spec
         .directory

@@ -2,9 +2,9 @@
 //!
 //! Samples are taken by the CPU clock (`cpu-clock`), not by the cycle counter: many virtual
 //! machines hide the counter, and time is the same unit on every machine. Stacks are unwound by
-//! frame pointers: compiled scripts have nothing else, and copying whole stacks (`--call-graph
-//! dwarf`) would slow the program many times over. The price is that callers of functions compiled
-//! without frame pointers are missing.
+//! frame pointers: scripts that are compiled at run time have no other unwind information, and
+//! copying whole stacks (`--call-graph dwarf`) would slow the program many times over. The
+//! disadvantage is that callers of functions compiled without frame pointers are missing.
 
 use anyhow::{Context, Result, bail};
 use speedwell_process::{self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder};
@@ -18,21 +18,21 @@ use std::time::Duration;
 /// Samples per second and processor. Not a round number, so that sampling does not run in lockstep
 /// with periodic activity (B. Gregg, Systems Performance, chapter on perf).
 const SAMPLING_RATE: &str = "997";
-/// Time limit for converting a recording to text: the symbols of large programs are read again
-/// every time.
+/// Time limit for converting a recording to text. The limit is long, because perf reads the symbols
+/// of a program again for every conversion.
 const CONVERSION_TIMEOUT: Duration = Duration::from_secs(300);
-/// Where perf looks for symbols of code compiled at run time, by process (perf-script(1), jit
-/// interface).
+/// Folder in which perf looks for the symbols of code compiled at run time; it has one file for
+/// each process (perf-script(1), jit interface).
 const SYMBOL_MAP_FOLDER: &str = "/tmp";
 
-/// Data file in a recording's folder.
+/// Name of perf's data file in the folder of a recording.
 const DATA_FILE: &str = "perf.data";
 
 /// Builds a perf command that records into the scratch folder; the caller adds the program or
 /// process.
 pub fn perf_record_command(perf: &Path, scratch: &ScratchFolder) -> ProcessSpec {
-    // -B and -N: build ids require reading every file at the end, and their cache grows in the
-    // user's home.
+    // -B and -N turn off build ids: to collect them, perf would read every file at the end, and
+    // their cache would grow in the user's home folder.
     ProcessSpec::new(perf)
         .args([
             "record",
@@ -48,7 +48,8 @@ pub fn perf_record_command(perf: &Path, scratch: &ScratchFolder) -> ProcessSpec 
         .args([scratch.path(DATA_FILE).to_string_lossy()])
 }
 
-/// Wraps a program to be recorded to its end, beginning with its start or `skip` after it.
+/// Builds the command that records a program to its end. The recording begins when the program
+/// starts, or `skip` later.
 pub fn wrap_with_perf(
     perf: &Path,
     scratch: &ScratchFolder,
@@ -90,7 +91,8 @@ pub fn find_usable_perf() -> Result<PathBuf, String> {
     }
 }
 
-/// Explains why perf does not record: the kernel's setting is clearer than perf's own message.
+/// Explains why perf does not record. Prefers the kernel's setting, which is clearer than perf's
+/// own message.
 fn explain_refusal(outcome: &ProcessOutcome) -> String {
     let level: Option<i32> = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
         .ok()
@@ -102,8 +104,8 @@ fn explain_refusal(outcome: &ProcessOutcome) -> String {
         .find(|line| !line.is_empty())
         .unwrap_or("no error message");
     match level {
-        // Values above 2 are a distribution extension that forbids everything to all but root
-        // (kernel documentation, perf-security).
+        // Some distributions extend the kernel with values above 2, which forbid perf to all users
+        // but root (kernel documentation, perf-security).
         Some(level) if level > 2 && !stderr.contains("not found for kernel") => {
             format!("perf is not permitted to record: kernel.perf_event_paranoid is {level}")
         }
@@ -114,15 +116,16 @@ fn explain_refusal(outcome: &ProcessOutcome) -> String {
 /// Converts the recording to a profile. `home` is the folder that the program was started in.
 ///
 /// # Errors
-/// Fails if perf cannot read it, or it is empty.
+/// Fails if perf cannot read the recording, or the recording is empty.
 pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result<PerfScript> {
     let data = scratch.path(DATA_FILE);
     if !data.is_file() {
         bail!("perf wrote no recording");
     }
     let text = scratch.path("stacks.txt");
-    // A shell redirects the output, because stacks recorded over minutes exceed what is captured.
-    // --no-inline: looking up inlined functions in debugging information takes minutes.
+    // A shell redirects the output to a file, because stacks recorded over minutes are longer than
+    // the output that is captured from a child process. The option `--no-inline` is set, because
+    // looking up inlined functions in debugging information takes minutes.
     let script = "exec \"$0\" script -i \"$1\" --no-inline \
                   --fields comm,pid,tid,time,event,ip,sym,dso,period > \"$2\"";
     let arguments = [perf, &data, &text].map(|path| path.to_string_lossy().into_owned());
@@ -145,8 +148,9 @@ pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result
     Ok(script)
 }
 
-/// Removes symbol maps that runtimes of ended processes wrote for perf: a later process with the
-/// same pid would get their names. Node.js also leaves a useless log in its folder.
+/// Removes symbol maps that runtimes of ended processes wrote for perf. Otherwise, perf would use
+/// the names in such a map for a later process with the same pid. Also removes the useless log that
+/// Node.js leaves in its working directory.
 fn remove_symbol_maps(processes: &BTreeSet<i32>, home: &Path) {
     let has_ended = |pid: &&i32| !Path::new("/proc").join(pid.to_string()).exists();
     let files = std::fs::read_dir(home).into_iter().flatten().flatten();
@@ -170,7 +174,7 @@ fn remove_symbol_maps(processes: &BTreeSet<i32>, home: &Path) {
     }
 }
 
-/// Whether it is a log of a V8 isolate: `isolate-0x2c97abc0-1478-v8.log`.
+/// Whether the file is the log of a V8 isolate: `isolate-0x2c97abc0-1478-v8.log`.
 fn is_v8_log(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("isolate-0x") && name.ends_with("-v8.log")

@@ -1,4 +1,4 @@
-//! Configures language runtimes so that a recording shows functions of the language.
+//! Configures language runtimes so that a recording shows the functions of scripts.
 
 use anyhow::{Context, Result, bail};
 use speedwell_model::StackProfile;
@@ -7,30 +7,32 @@ use speedwell_results::foreign::profile::{FrameNames, read_profile};
 use std::path::Path;
 use std::time::Duration;
 
-/// Variables that make runtimes export symbols of compiled code and keep stacks walkable, each with
-/// the string to append. Set for every program: any runtime may run behind a shell script, and
-/// others ignore them.
+/// Environment variables that make runtimes export the symbols of compiled code and keep stacks
+/// readable for perf, each with the text to append to its value. All of them are set for every
+/// program: the program may be a shell script that starts any runtime, and other programs ignore
+/// these variables.
 const SYMBOL_VARIABLES: [(&str, &str); 3] = [
     // Node.js writes /tmp/perf-PID.map and gives each interpreted function a frame of its own.
     (
         "NODE_OPTIONS",
         "--perf-basic-prof --interpreted-frames-native-stack",
     ),
-    // Erlang's JIT writes such a map and keeps frame pointers (OTP 25, "perf support" in its
-    // internal docs).
+    // The JIT compiler of Erlang writes such a map, too, and keeps frame pointers (OTP 25, "perf
+    // support" in its internal docs).
     ("ERL_FLAGS", "+JPperf true"),
-    // Python since 3.12.
+    // Python writes such a map since version 3.12.
     ("PYTHONPERFSUPPORT", "1"),
 ];
 
-/// Makes the program's runtime export symbols.
+/// Sets the variables that make the program's runtime export symbols.
 pub fn enable_symbols(spec: &mut ProcessSpec) {
     for (name, addition) in SYMBOL_VARIABLES {
         append_variable(spec, name, addition);
     }
 }
 
-/// Appends to the value of a variable in the spec or in our own environment.
+/// Appends to the value that a variable has in the spec or, if the spec does not mention it, in our
+/// own environment.
 fn append_variable(spec: &mut ProcessSpec, name: &str, addition: &str) {
     let existing = spec
         .environment
@@ -69,10 +71,10 @@ pub fn with_v8_profiler(scratch: &ScratchFolder, mut spec: ProcessSpec) -> Proce
     spec
 }
 
-/// Merges all recorded files into one profile.
+/// Merges all files that V8's profiler wrote into one profile.
 ///
 /// # Errors
-/// Fails if there are none because the program was killed, or one cannot be read.
+/// Fails if there are no files, because the program was killed, or if a file cannot be read.
 pub fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<StackProfile> {
     let folder = std::fs::read_dir(scratch.folder()).context("cannot read the recordings")?;
     let mut files: Vec<_> = folder.flatten().map(|entry| entry.path()).collect();
@@ -96,8 +98,8 @@ pub fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<St
     Ok(profile)
 }
 
-/// Notes on a recording by V8's profiler: it is used because perf is unavailable, and it cannot
-/// skip the beginning.
+/// Returns the notes on a recording by V8's profiler: why perf could not be used and, if the
+/// beginning was to be skipped, that this profiler cannot do so.
 pub fn fallback_notes(perf_problem: &str, skip: Duration) -> Vec<String> {
     let mut remarks = vec![format!("V8's profiler was used because {perf_problem}.")];
     if !skip.is_zero() {

@@ -1,4 +1,4 @@
-//! Server-sent events and their encoding.
+//! Defines server-sent events and encodes them.
 
 use hyper::body::Bytes;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ pub struct ServerEvent {
 }
 
 impl ServerEvent {
-    /// Creates an event that gets the next id.
+    /// Creates an event. When it is sent, it gets the id after the newest one.
     pub fn new(name: impl Into<String>, data: impl Into<String>) -> ServerEvent {
         ServerEvent {
             name: name.into(),
@@ -21,7 +21,8 @@ impl ServerEvent {
         }
     }
 
-    /// Sets an explicit id: an offset in a stored log that only grows.
+    /// Sets the id of the event, for example its offset in a stored log. Ids must increase from
+    /// event to event.
     #[must_use]
     pub fn with_id(mut self, id: u64) -> ServerEvent {
         self.id = Some(id);

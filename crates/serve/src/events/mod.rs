@@ -1,9 +1,9 @@
-//! Event streams to browsers (server-sent events, WHATWG HTML 9.2).
+//! Sends event streams to browsers (server-sent events, WHATWG HTML 9.2).
 //!
-//! An [`EventHub`] broadcasts each event to all viewers, encoding it once. A viewer that reconnects
-//! sends the id of the last event it has seen and gets the later ones, if they are still kept;
-//! otherwise it gets the initial events like a new viewer. A viewer more than 64 events behind is
-//! disconnected and reconnects the same way.
+//! An [`EventHub`] encodes each event once and sends it to all viewers. A viewer that reconnects
+//! sends the id of the last event that it has seen. It gets all later events if the hub still keeps
+//! them; otherwise it gets the initial events, like a new viewer. A viewer that is more than 64
+//! events behind is disconnected, and then reconnects in this way.
 
 mod event;
 mod viewer;
@@ -22,12 +22,13 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use viewer::{MAX_EVENTS_BEHIND, ViewerQueue, lock};
 
-/// Events kept for viewers that reconnect.
+/// Number of events that a hub keeps for viewers that reconnect.
 const MAX_REPLAYED_EVENTS: usize = 256;
-/// Interval of comments that show proxies and browsers that the stream is alive.
+/// Interval at which a stream without events sends a comment, to show proxies and browsers that it
+/// is alive.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Broadcasts events to all viewers. Clones are the same hub; sending never blocks.
+/// Broadcasts events to all viewers, without ever waiting for one. Clones refer to the same hub.
 ///
 /// ```
 /// use axum::http::HeaderMap;
@@ -51,7 +52,8 @@ pub struct EventHub {
 struct HubState {
     viewers: Vec<Weak<Mutex<ViewerQueue>>>,
     replayable: VecDeque<(u64, Bytes)>,
-    /// The newest id sent, and the newest id no longer kept.
+    /// Id of the newest event that was sent. `newest_dropped` is the id of the newest event that is
+    /// no longer kept.
     newest_id: u64,
     newest_dropped: u64,
     final_event: Option<Bytes>,
@@ -59,7 +61,7 @@ struct HubState {
     has_ended: bool,
 }
 
-/// A stopper's reference to a hub; it does not keep the hub alive.
+/// Reference from a stopper to a hub. It does not keep the hub alive.
 struct WeakHub(Weak<Mutex<HubState>>);
 
 impl StopListener for WeakHub {
@@ -91,7 +93,8 @@ impl fmt::Debug for EventHub {
 impl EventHub {
     /// Creates a hub without viewers.
     pub fn new() -> EventHub {
-        // Ids start with the time, so that an id of an earlier process counts as no longer kept.
+        // The first id is derived from the time. So an id that a viewer got from an earlier process
+        // is smaller than all ids of this hub, and the viewer gets the initial events.
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -128,7 +131,8 @@ impl EventHub {
         self
     }
 
-    /// Sets the time without an event after which a comment is sent; the default is 15 s.
+    /// Sets how long a stream may be without an event before a comment is sent. By default, this is
+    /// 15 s.
     #[must_use]
     pub fn with_heartbeat(self, interval: Duration) -> EventHub {
         lock(&self.state).heartbeat = interval;
@@ -144,8 +148,8 @@ impl EventHub {
             .count()
     }
 
-    /// Sends an event to all viewers and returns its id. An event whose id is not beyond the newest
-    /// one has been sent already and is skipped.
+    /// Sends an event to all viewers and returns its id. Skips an event whose id is not greater
+    /// than the newest id, because it has been sent already.
     pub fn send_event(&self, event: ServerEvent) -> u64 {
         let mut wakers = Vec::new();
         let id = {
@@ -202,8 +206,8 @@ impl EventHub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns the stream of one viewer as the response of a handler. Like
-    /// [`EventHub::add_viewer`], for handlers that can produce the initial events without waiting.
+    /// Returns the stream of one viewer as the response of a handler. Use this if the handler can
+    /// produce the initial events without waiting, and [`EventHub::add_viewer`] otherwise.
     pub fn stream_response(
         &self,
         headers: &HeaderMap,
@@ -218,9 +222,9 @@ impl EventHub {
         viewer.into_stream_response(&initial_events)
     }
 
-    /// Registers a viewer that receives everything sent from now on. It starts with the events
-    /// after the `Last-Event-ID` of the request if all of them are kept; otherwise it [needs the
-    /// initial events](EventViewer::needs_initial_events).
+    /// Registers a viewer that receives all events that are sent from now on. If all events after
+    /// the `Last-Event-ID` of the request are kept, the viewer first receives those; otherwise it
+    /// [needs the initial events](EventViewer::needs_initial_events).
     pub fn add_viewer(&self, headers: &HeaderMap) -> EventViewer {
         let mut queue = ViewerQueue::default();
         let mut state = lock(&self.state);

@@ -1,4 +1,5 @@
-//! One viewer: its pending events and the body of its response.
+//! Serves one viewer of an event stream: holds the events that the viewer has not received yet, and
+//! sends them as the body of its response.
 
 use super::event::ServerEvent;
 use axum::body::Body;
@@ -37,7 +38,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One viewer; its stream ends when it is dropped.
+/// One viewer of an event stream. Dropping the viewer ends its stream.
 ///
 /// ```
 /// # use axum::{http::HeaderMap, response::Response};
@@ -54,9 +55,10 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// ```
 pub struct EventViewer {
     queue: Arc<Mutex<ViewerQueue>>,
-    /// Initial events: the state when the viewer connected.
+    /// Initial events, encoded. They describe the state at the time when the viewer connected.
     first: Option<Bytes>,
-    /// Id of the newest event when the viewer connected, for viewers that need the initial events.
+    /// Id of the newest event when the viewer connected; `None` if the viewer needs no initial
+    /// events.
     since: Option<u64>,
     heartbeat: Duration,
     /// Created on the first poll, because a viewer may be created outside the server's runtime.
@@ -88,13 +90,14 @@ impl EventViewer {
 
     /// Sets the initial events, if there are any.
     pub(super) fn set_initial_events(&mut self, first: &[ServerEvent]) {
-        // They stand for everything up to `since`, the id that the viewer sends when it reconnects.
+        // The initial events stand for all events up to `since`. They carry this id, so that the
+        // viewer sends it when it reconnects.
         let first: Vec<Bytes> = first.iter().map(|event| event.encode(self.since)).collect();
         self.first = (!first.is_empty()).then(|| first.concat().into());
     }
 
-    /// Whether it needs the initial events, because it has seen nothing yet or was away for too
-    /// long.
+    /// Whether the viewer needs the initial events, because it has seen no event yet or was away
+    /// for too long.
     pub fn needs_initial_events(&self) -> bool {
         self.since.is_some()
     }

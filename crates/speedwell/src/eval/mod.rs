@@ -1,8 +1,8 @@
 //! `speedwell eval`: measures snippets.
 //!
-//! Picks one of three modes: runs that are planned and analyzed as for benchmark files, a search
-//! for the best concurrency (`measure/eval/search.rs`), or watching (`watch.rs`). Start at
-//! [`run`].
+//! The command has three modes: it measures snippets like benchmark files, in planned runs; it
+//! searches for the best concurrency (`measure/eval/search.rs`); or it watches a snippet
+//! (`watch.rs`). Start at [`run`].
 
 pub mod snippets;
 mod watch;

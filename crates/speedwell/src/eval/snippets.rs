@@ -1,4 +1,4 @@
-//! Builds snippets from arguments: matches hooks to snippets and names each.
+//! Builds snippets from arguments, with the hooks and the name of each snippet.
 
 use crate::options::SnippetArgs;
 use anyhow::{Context, bail, ensure};
@@ -7,11 +7,11 @@ use speedwell_measure::eval::NamedSnippet;
 use speedwell_model::{Case, ErlangNodes, ParameterValue, Snippet, SnippetLanguage};
 use std::path::{Path, PathBuf};
 
-/// Returns the snippets in the order typed.
+/// Reads the snippets and returns them in the order in which they were typed.
 ///
 /// # Errors
-/// Fails if the number of hooks or names is neither one nor one per snippet, or if a file cannot be
-/// read.
+/// Fails if a hook is given neither once nor once per snippet, if the number of names is neither
+/// zero nor the number of snippets, or if a file cannot be read.
 pub fn read(
     language: SnippetLanguage,
     arguments: &[String],
@@ -140,7 +140,7 @@ fn hook_per_snippet(
 /// Reads the file of an `@FILE` argument; returns any other text unchanged.
 fn read_text(argument: &str) -> anyhow::Result<String> {
     match argument.strip_prefix('@') {
-        // Elixir's attributes and Java's annotations begin with '@', too.
+        // Code may begin with '@', too: an attribute in Elixir, or an annotation in Java.
         Some(file) if Path::new(file).is_file() => {
             std::fs::read_to_string(file).with_context(|| format!("cannot read '{file}'"))
         }
@@ -167,7 +167,7 @@ fn unique_name(name: &str, others: &[NamedSnippet]) -> String {
     }
     let numbered = (2..).map(|number| format!("{name} #{number}"));
     let mut free_names = numbered.skip_while(|name| is_taken(name));
-    // Unreachable default: the range is infinite.
+    // The default is unreachable, because the range is infinite.
     free_names.next().unwrap_or_default()
 }
 

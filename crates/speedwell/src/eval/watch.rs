@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Default length of a window.
 const DEFAULT_WINDOW: Duration = Duration::from_secs(1);
 
-/// Stands for an unlimited duration.
+/// A year, which stands for an unlimited duration.
 const UNLIMITED: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Watches until the user interrupts, or until the requested number of lines is printed.
@@ -90,8 +90,9 @@ fn watched_snippets(jobs: &[BenchmarkJob], variants: &[Variant]) -> Vec<WatchedS
 /// A snippet with its name and worker count.
 type WatchedSnippet = (String, speedwell_model::Snippet, u32);
 
-/// Watches until standard output is closed. The inner result reports a failure of the process, the
-/// outer one a failure to write.
+/// Watches until all requested samples are taken, or until standard output is closed. The outer
+/// result is an error if a line cannot be written. The inner result is an error if the measured
+/// process fails.
 fn watch_snippets(
     snippets: &[WatchedSnippet],
     job: &BenchmarkJob,
@@ -180,23 +181,23 @@ fn open_process(
     Ok((live, gauges.unwrap_or_default(), first))
 }
 
-/// Samples received since the last line.
+/// The watched process, and the values received from it since the last line was printed.
 struct WatchState {
     /// `None` if the measured process runs on another machine.
     process_watch: Option<ProcessWatch>,
-    /// The measured process.
+    /// Id of the measured process.
     pid: i32,
-    /// Time and count of each job at its last sample.
+    /// For each job, the time and the number of iterations at its last sample.
     last_counts: BTreeMap<String, (u64, u64)>,
     gauges: BTreeMap<String, String>,
-    /// Rate and workers of the jobs that reported since the last line.
+    /// Throughput and number of workers of each job that has reported since the last line.
     rates: BTreeMap<String, (f64, u32)>,
     lines: WatchLines,
 }
 
 impl WatchState {
-    /// Follows the measured process, which need not be the harness: it may be an Erlang node that
-    /// was already running.
+    /// Follows the measured process if it is not the harness itself. For example, it may be an
+    /// Erlang node that was already running.
     fn follow_process(&mut self, pid: Option<i32>) {
         let Some(pid) = pid.filter(|pid| *pid != self.pid) else {
             return;

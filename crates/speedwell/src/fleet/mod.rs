@@ -15,7 +15,8 @@ use speedwell_fleet::{FleetEngine, FleetMachine, MachineState, program};
 use speedwell_report::{self as report, FleetFacts, FleetLine};
 use speedwell_suite::labels::MachineSelector;
 
-/// A larger clock offset is worth a remark, although no result depends on it.
+/// Clock offsets above this limit are mentioned in the notes of a machine. No result depends on the
+/// offset.
 const MAX_CLOCK_OFFSET_NS: u64 = 1_000_000_000;
 
 /// Show the machines of the fleet and check whether they are fit for measuring

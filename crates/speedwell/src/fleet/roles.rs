@@ -1,5 +1,6 @@
-//! `speedwell fleet status`, `collect` and `cancel`, for experiments whose roles run on several
-//! machines: another process measures them and holds the connections to their machines.
+//! Implements `speedwell fleet status`, `collect` and `cancel` for experiments whose roles run on
+//! several machines. Another process measures such an experiment and holds the connections to the
+//! machines.
 
 use crate::options::{MeasureTask, OutputArgs};
 use crate::session_report::report_stored;
@@ -41,7 +42,7 @@ pub fn show_roles(
     Ok(CommandStatus::DONE)
 }
 
-/// Describes what can be done with a session.
+/// Describes what the user can do next with a session.
 fn next_step(number: i64, process: MeasuringProcess) -> String {
     match process {
         MeasuringProcess::Here(process) => format!(

@@ -1,4 +1,5 @@
-//! `speedwell fleet status`, `collect`, `cancel` and `clean`, for sessions with detached workers.
+//! Implements `speedwell fleet status`, `collect`, `cancel` and `clean` for sessions with detached
+//! workers.
 
 use super::roles;
 use crate::options::{ComparisonArgs, MeasureTask, OutputArgs, StoreArgs, fleet_file};
@@ -42,7 +43,7 @@ pub struct CollectArgs {
 }
 
 impl CollectArgs {
-    /// Returns what to report, and how.
+    /// Returns the task that reports the collected session.
     fn collect_task(&self) -> MeasureTask {
         MeasureTask {
             settings: self.comparison.analysis_settings(&[], None),
@@ -198,7 +199,7 @@ fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64
     Ok(placed.map(|placed| (store, number, placed)))
 }
 
-/// Shows, waits for or cancels a session of the store.
+/// Reports the state of a stored session, waits for its end, or cancels it, as `action` says.
 fn attend_session(
     (session, action): (&str, DetachedAction),
     store: &StoreArgs,

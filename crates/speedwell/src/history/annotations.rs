@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// Timeout of git.
+/// Timeout of a git command.
 const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Mark a change as accepted, wrong, fixed or open
@@ -94,7 +94,8 @@ pub struct RenameArgs {
 /// Stores or undoes a rename.
 ///
 /// # Errors
-/// Fails if nothing has that name, the renames form a cycle, or the store cannot be written.
+/// Fails if no benchmark or case has the old name, if the renames form a cycle, or if the store
+/// cannot be written.
 pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
     let mut store = args.store.open_store()?;
     let Some(new) = args.new else {

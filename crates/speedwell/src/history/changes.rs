@@ -1,5 +1,5 @@
-//! `speedwell history changes`: lists what changed, since when, and how certain that is, and
-//! applies a pass/fail gate to these changes.
+//! `speedwell history changes`: lists the changes, when they began, and how certain they are, and
+//! evaluates a gate on them.
 
 use crate::confirm;
 use crate::gate::CommandGate;
@@ -89,9 +89,9 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     Ok(confirm_status.combine_with_gate(gate?.exit_status()))
 }
 
-/// Re-measures open changes for the worse if the revisions of both sides are known; likewise the
-/// newest point of a series if it is far from the others, even though no search reports it as a
-/// change yet. A refuted change is not a failure.
+/// Measures open changes for the worse again, unless they are confirmed or are gradual drifts. Also
+/// measures the newest point of a series again if it is far from the other points, even though no
+/// search reports it as a change yet. A refuted change does not make the command fail.
 fn confirm_changes(
     args: &ChangesArgs,
     store: &mut Store,
@@ -109,7 +109,8 @@ fn confirm_changes(
         numbers.extend(wanted_changes.map(|change| change.number));
         let newest = series.trend.change_of_newest();
         if let Some(newest) = newest.filter(|change| is_wanted(&change)) {
-            // The outcome is stored as for any other change, so it needs a number.
+            // The newest point becomes a stored change with a number, so that the outcome can be
+            // stored under that number.
             let changes = [&series.trend.changes[..], &[newest]].concat();
             let stored_changes = store.replace_changes(series.number, &history.line, &changes)?;
             numbers.extend(stored_changes.last().map(|change| change.number));
@@ -129,8 +130,8 @@ fn confirm_changes(
     })
 }
 
-/// Returns whether any series was searched. A history that is too short is an error unless it is
-/// allowed.
+/// Returns whether any series was searched. A history that is too short to search is an error,
+/// unless `allow_short_history` is set.
 fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow::Result<bool> {
     let has_search = |matches_search: fn(&TrendSearch) -> bool| {
         let mut series = history.series.iter();
@@ -150,8 +151,8 @@ fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow:
     Ok(false)
 }
 
-/// Returns why a gate cannot judge some series: it is unknown which direction of a metric is
-/// better, or values are negative.
+/// Returns the reasons why a gate cannot judge some series: it is unknown which direction of a
+/// metric is better, or values are negative.
 fn gate_obstacles(searched: &[&SeriesTrend], unsearched: &[&SeriesTrend]) -> Vec<String> {
     let undirected: BTreeSet<&str> = searched
         .iter()

@@ -58,8 +58,8 @@ enum HistoryCommand {
 const DEFAULT_LIMIT: u32 = 30;
 
 impl HistoryArgs {
-    /// Returns the number of sessions on a page, or `None` for all. Formats for programs default to
-    /// all.
+    /// Returns the number of sessions on a page, or `None` for all. By default, formats that
+    /// programs read show all sessions.
     fn page_limit(&self, format: Option<ReportFormat>) -> Option<u32> {
         let is_for_humans = matches!(
             format,

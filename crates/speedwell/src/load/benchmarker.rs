@@ -1,8 +1,9 @@
-//! `speedwell load --benchmarker`: a drop-in for wrk in programs that start a load generator.
+//! Implements `speedwell load --benchmarker`, which replaces wrk in programs that start a load
+//! generator.
 //!
-//! Prints one line of JSON with the figures that HTTP tools have in common. Sends no probe request
-//! before the load, which these programs do not expect, and stores nothing, because the caller
-//! does. Start at [`run`].
+//! The command prints one line of JSON with the figures that HTTP tools have in common. It sends no
+//! probe request before the load, because the calling program does not expect one. It stores
+//! nothing, because the calling program stores the figures. Start at [`run`].
 
 use crate::options::LoadArgs;
 use crate::status::{self, CommandStatus};

@@ -1,4 +1,5 @@
-//! Live view of a load test on the terminal: one line on stderr, redrawn a few times per second.
+//! Shows a load test live on the terminal, in one line on stderr that is redrawn a few times per
+//! second.
 
 use crate::progress::format_clock;
 use crate::status_line::{clear_line, draw_line};
@@ -8,7 +9,8 @@ use speedwell_runner::load::LoadSnapshot;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Redraw interval: short enough to show a stalled server, long enough not to disturb it.
+/// Redraw interval. It is short enough to show that the server stalls, and long enough not to
+/// disturb the server.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Number of throughput samples in the sparkline.
@@ -83,7 +85,8 @@ impl SnapshotTotals {
     fn add(&mut self, snapshot: &LoadSnapshot) {
         self.ok += snapshot.tick.ok;
         self.ns += snapshot.interval_ns;
-        // Medians of several short intervals cannot be merged, so the last one is shown.
+        // Percentiles of several short intervals cannot be merged, so the line shows the last
+        // median and the largest 99th percentile.
         self.p50_ns = snapshot.tick.p50_ns.or(self.p50_ns);
         self.p99_ns = snapshot.tick.p99_ns.max(self.p99_ns);
     }
@@ -120,7 +123,7 @@ fn status_text(
     )
 }
 
-/// Formats the fraction that is done, by the stop condition that will be met first.
+/// Formats how much of the load is done, measured by the stop condition that will be met first.
 fn progress_text(snapshot: &LoadSnapshot, stop: &StopCondition) -> String {
     let by_time = stop
         .after_ns

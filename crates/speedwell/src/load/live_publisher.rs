@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Interval between writes.
 const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Number of rates kept: those of one minute.
+/// Maximum number of rates kept: one per second, for one minute.
 const MAX_RATES: usize = 60;
 
 /// Live progress of the loads of one command; dropping it marks them as finished.
@@ -56,7 +56,8 @@ impl LivePublisher {
             planned_requests: stop.after_requests,
             ..LoadProgress::default()
         };
-        // Delays the first write: do not open, or even create, the store while a load starts.
+        // This delays the first write by a second, because opening or creating the store would
+        // disturb the start of the load.
         self.last_sent_at = Instant::now();
     }
 
@@ -64,7 +65,7 @@ impl LivePublisher {
     pub fn add_snapshot(&mut self, snapshot: &LoadSnapshot) {
         self.ok += snapshot.tick.ok;
         self.ns += snapshot.interval_ns;
-        // Medians of several short intervals cannot be merged, so the last one is shown.
+        // Percentiles of several short intervals cannot be merged, so the last ones are shown.
         self.progress.p50_ns = snapshot.tick.p50_ns.or(self.progress.p50_ns);
         self.progress.p99_ns = snapshot.tick.p99_ns.or(self.progress.p99_ns);
         if self.last_sent_at.elapsed() < PUBLISH_INTERVAL || self.ns == 0 {
@@ -87,7 +88,7 @@ impl LivePublisher {
     fn send_progress(&mut self) {
         self.last_sent_at = Instant::now();
         if let Some(sender) = &self.sender {
-            // If the store is still busy with the previous one, this one is dropped.
+            // If the thread is still writing the previous progress, this one is dropped.
             let _ = sender.try_send(self.progress.clone());
         }
     }

@@ -1,8 +1,8 @@
 //! `speedwell load`: turns options into loads, shows their progress on the terminal, and reports
 //! the results.
 //!
-//! Prints intermediate results while a load runs. Start at [`run`]; `measure/load/` decides which
-//! loads run in which order, and `runner/load/build.rs` fills in defaults.
+//! The module prints intermediate results while a load runs. Start at [`run`]. `measure/load/`
+//! decides which loads run in which order, and `runner/load/build.rs` fills in defaults.
 
 mod benchmarker;
 mod live;
@@ -91,15 +91,15 @@ pub fn run_generator() -> anyhow::Result<CommandStatus> {
 /// Sends this machine's share of a load, which is described on standard input.
 ///
 /// # Errors
-/// Fails if the connection is lost, or if the load cannot be sent from here.
+/// Fails if the connection is lost, or if this machine cannot send the load.
 pub fn perform_share() -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
     process::install_handlers()?;
     machines::worker::perform_load().map(|()| CommandStatus::DONE)
 }
 
-/// Rejects a body that looks like a duration: `-d` is the duration in other load generators, and
-/// the body in curl.
+/// Rejects a body that looks like a duration: `-d` means the duration in other load generators, but
+/// the body in curl and in this program.
 fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
     let traffic = &args.traffic;
     match &traffic.data {
@@ -111,7 +111,7 @@ fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Checks the options that concern all addresses together.
+/// Checks the options that apply to all URLs.
 ///
 /// # Errors
 /// Fails on options that conflict.
@@ -160,7 +160,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     search::check_options(args)
 }
 
-/// Rejects a condition on a percentile that needs more requests than the load has.
+/// Rejects a condition on a percentile if it needs more requests than the load sends.
 fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
     let Some(count) = args.pace.count.map(u64::from) else {
         return Ok(());
@@ -213,8 +213,8 @@ struct LoadReporter<'a> {
 }
 
 impl<'a> LoadReporter<'a> {
-    /// Creates a reporter whose loads also appear in browsers that watch the store, unless nothing
-    /// is stored.
+    /// Creates a reporter. Unless `--no-save` is given, the reporter also shows its loads in
+    /// browsers that watch the store.
     fn new(args: &'a LoadArgs) -> LoadReporter<'a> {
         let path = args
             .store

@@ -1,5 +1,5 @@
-//! Writes the results of a load: the stored session, the report, and files with a row per request
-//! and with histograms.
+//! Writes the results of a load: stores the session, prints the report, and writes the requested
+//! files with a row per request or with histograms.
 
 use crate::gate::CommandGate;
 use crate::options::{ComparisonArgs, LoadArgs};
@@ -41,7 +41,8 @@ pub fn write(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `a.csv`, `a-2.csv`, `a-3.csv` ...
+/// Returns the path of a file for the load with this index: `a.csv`, `a-2.csv`, `a-3.csv` and so
+/// on.
 fn numbered_path(file: &Path, index: usize) -> PathBuf {
     if index == 0 {
         return file.to_owned();
@@ -97,8 +98,8 @@ fn quote_field(text: &str) -> String {
     }
 }
 
-/// Returns every histogram of a load: service times and first bytes by outcome, connections, and
-/// for an open load response times and lags.
+/// Formats every histogram of a load: service times and times to the first byte by outcome, and
+/// connection times. For an open load, adds response times and lags.
 fn histogram_log(run: &LoadRun) -> anyhow::Result<String> {
     let measured = &run.measured;
     let (start, length) = (run.requested.warmup_ns, measured.elapsed_ns);
@@ -139,8 +140,8 @@ fn histogram_log(run: &LoadRun) -> anyhow::Result<String> {
     Ok(write_log(measured.began_epoch_ms, &rows)?)
 }
 
-/// Writes the requested files, stores and reports the results, and checks the loads that
-/// `is_decisive` selects against the limits.
+/// Writes the requested files, and stores and reports the results. Checks the loads that
+/// `is_decisive` selects against the limits of `--fail-on`.
 pub fn report_loads(
     args: &LoadArgs,
     request: &LoadRequest,
@@ -182,8 +183,7 @@ fn print_server_output(run: &LoadRun) {
     }
 }
 
-/// Returns the metrics to compare when loads were repeated: throughput, and the times by which a
-/// load is judged.
+/// Returns the metrics to compare if loads were repeated: throughput, median and 99th percentile.
 pub fn compared_metrics(session: &Session) -> Vec<String> {
     let exists = |name: &&str| session.metric(name).is_some();
     let alternatives = [

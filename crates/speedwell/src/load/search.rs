@@ -1,7 +1,8 @@
-//! Load modes beyond plain loads: several levels of concurrency (`-c 1,2,4`), and searches for the
-//! best level (`-c max`) or the highest rate (`--rate max`).
+//! Handles load modes beyond plain loads: several levels of concurrency (`-c 1,2,4`), and searches
+//! for the best level (`-c max`) or the highest rate (`--rate max`).
 //!
-//! Decides which options conflict with a search, and to which of its loads the limits apply.
+//! The module decides which options conflict with a search, and to which loads of a search the
+//! limits of `--fail-on` apply.
 
 use super::output::report_loads;
 use crate::CommandStatus;
@@ -25,7 +26,7 @@ pub fn report_subject(args: &LoadArgs) -> ReportSubject {
 /// Checks for options that conflict with a search.
 ///
 /// # Errors
-/// Fails if there are any.
+/// Fails if there are such options.
 pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     let mode = load_mode(args);
     let options = &args.search;
@@ -74,7 +75,8 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stores and reports a search. Limits apply to its answer, not to the levels tried on the way.
+/// Stores and reports a search. The limits of `--fail-on` apply to the answer of the search, not to
+/// the levels tried on the way.
 pub fn finish_search(
     args: &LoadArgs,
     request: &LoadRequest,
@@ -97,14 +99,16 @@ pub fn finish_search(
     Ok(outcome.combine_with_gate(status))
 }
 
-/// Returns whether the load generator was the bottleneck, so that there is no answer.
+/// Returns whether the load generator was the bottleneck, so that the search has no answer.
 fn is_limited_by_generator(args: &LoadArgs, runs: &[LoadRun]) -> bool {
     let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::analyze_load).collect();
     let rates = analysis::load::group_by_rate(&loads, &args.fail_on);
     rates.iter().any(|rates| rates.refused_at.is_some())
 }
 
-/// Returns whether limits apply to this load.
+/// Returns whether the limits of `--fail-on` apply to this load. A search for the highest rate has
+/// used them already, so they apply to none of its loads. In a search for the best concurrency,
+/// they apply to the loads at the concurrency found, or to all loads if none was found.
 fn limits_apply(mode: &LoadMode, findings: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
     if !matches!(mode, LoadMode::Concurrency(_)) {
         return *mode != LoadMode::Rate;

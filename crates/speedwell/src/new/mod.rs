@@ -1,8 +1,8 @@
 //! `speedwell new`: creates starter files that work as they are and are explained in comments.
 //!
-//! Suggests the next step; measures nothing. Start at [`run`]. Each kind of file has a module that
-//! builds its text, and `templates.rs` writes the files. `--schema` prints the JSON Schema of
-//! definition files.
+//! The module suggests the next step, and measures nothing. Start at [`run`]. Each kind of file
+//! has a module that builds its text, and `templates.rs` writes the files. `--schema` prints the
+//! JSON Schema of definition files.
 
 mod overhead;
 mod servers;
@@ -38,8 +38,8 @@ enum StarterKind {
     Adapter(AdapterArgs),
 }
 
-/// Writes the files and suggests the next step. Returns the files if the user wants a first look at
-/// them.
+/// Writes the files and suggests the next step. If the user wants a first look instead, returns the
+/// files, so that the caller can measure them.
 ///
 /// # Errors
 /// Fails if a file exists already or cannot be written.

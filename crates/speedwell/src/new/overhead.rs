@@ -44,7 +44,7 @@ struct ModuleLoading {
 /// Builds the files.
 ///
 /// # Errors
-/// Fails if it is unknown how to load such a module.
+/// Fails if the module cannot be found, or if it is unknown how to load a module of this type.
 pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     let file = args.place.definition_file("overhead.toml");
     let folder = args.place.definition_folder("overhead.toml");
@@ -139,7 +139,7 @@ fn module_loading(
 
 fn load_in_node(module: &str, is_import: bool) -> ModuleLoading {
     let option = if is_import { "--import" } else { "--require" };
-    // Node.js splits the variable at spaces outside double quotes.
+    // Node.js splits `NODE_OPTIONS` at spaces outside double quotes.
     let argument = if module.contains(' ') || module.contains("{root}") {
         format!("{option}=\"{module}\"")
     } else {
@@ -155,8 +155,8 @@ fn load_in_node(module: &str, is_import: bool) -> ModuleLoading {
     }
 }
 
-/// Python imports a module named `sitecustomize` at startup if it finds one (docs.python.org,
-/// "site").
+/// Loads the module through `sitecustomize`: Python imports a module with this name at startup if
+/// there is one (docs.python.org, "site").
 fn load_in_python(module_path: &str, module: &str) -> ModuleLoading {
     let stem = Path::new(module)
         .file_stem()

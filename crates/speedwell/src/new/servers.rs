@@ -108,7 +108,8 @@ fn parse_server(text: &str) -> Result<(String, Vec<String>)> {
     Ok((name.to_owned(), arguments))
 }
 
-/// Formats a variant. The port is the only placeholder of a command; other braces are literal.
+/// Formats a variant as TOML. The only placeholder in a command is `{port}`; other braces are
+/// literal.
 fn variant_table((name, command): &(String, Vec<String>)) -> String {
     let command = toml_array(command).replace("{{port}}", "{port}");
     format!(
@@ -141,8 +142,8 @@ pub fn topology_files(args: &TopologyArgs) -> StarterFiles {
             (server, SERVER.to_owned()),
         ],
         target: file,
-        // Few requests are enough for a look at six variants.
         beside: None,
+        // Few requests are enough for a first look at six variants.
         shortened: &["--set", "requests=500"],
     }
 }

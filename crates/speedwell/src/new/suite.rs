@@ -1,5 +1,5 @@
-//! `speedwell new suite`: writes a folder with a benchmark for every installed language; and
-//! `speedwell new adapter`: writes a table that describes a foreign suite.
+//! Implements `speedwell new suite`, which writes a folder with a benchmark for every installed
+//! language, and `speedwell new adapter`, which writes a table that describes a foreign suite.
 
 use super::templates::{StarterFiles, fill_template};
 use anyhow::{Result, bail, ensure};
@@ -17,8 +17,8 @@ pub struct SuiteArgs {
     pub force: bool,
 }
 
-/// For each language, the alternative programs that execute it, and the name and text of its
-/// benchmark.
+/// For each language: programs that execute it, the file name of its benchmark, and the text of
+/// that file. A language is available if one of its programs is installed.
 const LANGUAGES: [(&[&str], &str, &str); 3] = [
     (
         &["node"],

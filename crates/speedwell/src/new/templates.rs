@@ -1,4 +1,5 @@
-//! Fills templates (`@NAME@`), escapes text for TOML, and writes the resulting files, all or none.
+//! Fills templates (`@NAME@`), escapes text for TOML, and writes the resulting files. If one of the
+//! files already exists, writes none of them, unless told to overwrite.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -39,9 +40,10 @@ impl PlaceArgs {
 pub struct StarterFiles {
     /// Files with their texts.
     pub files: Vec<(PathBuf, String)>,
-    /// A file named before the target on the command line: it describes the target's suite.
+    /// Definition file that describes the suite of the target. On the command line, it precedes the
+    /// target.
     pub beside: Option<PathBuf>,
-    /// What to measure afterwards: one of the files, or their folder.
+    /// What to measure afterwards: one of the files, their folder, or a target of the new suite.
     pub target: PathBuf,
     /// Options that keep the first look short.
     pub shortened: &'static [&'static str],
@@ -53,7 +55,7 @@ impl StarterFiles {
         shell_words::join(targets.map(|path| path.to_string_lossy()))
     }
 
-    /// The command line that measures the target with these options.
+    /// Returns the command line that measures the target with these options.
     pub fn run_words(&self, options: &[&str]) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = ["speedwell", "run"].map(OsString::from).to_vec();
         let targets = self.beside.iter().chain([&self.target]);
@@ -66,8 +68,8 @@ impl StarterFiles {
 /// Writes the files and creates their folders.
 ///
 /// # Errors
-/// Fails if one of them exists and `force` is not set, in which case nothing is written, or if one
-/// cannot be written.
+/// Fails if one of the files exists and `force` is not set; then nothing is written. Also fails if
+/// a file cannot be written.
 pub fn write_files(starter_files: &StarterFiles, force: bool) -> Result<()> {
     let existing = starter_files.files.iter().find(|(path, _)| path.exists());
     if let Some((path, _)) = existing.filter(|_| !force) {
@@ -88,7 +90,7 @@ pub fn write_files(starter_files: &StarterFiles, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the names in a template.
+/// Replaces every `@NAME@` in a template by the value of that name.
 pub fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = template.to_owned();
     for (name, value) in values {
@@ -97,7 +99,8 @@ pub fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
     text
 }
 
-/// Quotes a string for TOML without changing placeholders. JSON's escapes are valid in TOML.
+/// Quotes a string for TOML without changing placeholders. The escapes of JSON are also valid in
+/// TOML.
 pub fn quote_toml(text: &str) -> String {
     let is_simple = !text.contains(['\'']) && !text.chars().any(char::is_control);
     if text.contains(['"', '\\']) && is_simple {
@@ -130,8 +133,8 @@ pub fn requires_table(requirements: &[String]) -> String {
     }
 }
 
-/// Returns a requirement for the program that a command starts, if it is one whose version can be
-/// queried.
+/// Returns a line of the `[requires]` table for the program that a command starts, or `None` for a
+/// program whose version cannot be queried.
 pub fn program_requirement(command: &[String]) -> Option<String> {
     let program = command.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);

@@ -1,4 +1,5 @@
-//! Options for how variants are compared, and for which results the command fails.
+//! Defines the options that control how variants are compared, and which results make the command
+//! fail.
 
 use super::parse;
 use clap::builder::PossibleValue;
@@ -70,8 +71,8 @@ pub enum CorrectionName {
 }
 
 impl ComparisonArgs {
-    /// Formats the options of the gate as typed, such as ` --fail-on worse --threshold 5%`, or an
-    /// empty string if there is no gate.
+    /// Formats the options of the gate for a command line, for example as
+    /// ` --fail-on worse --threshold 5%`. Returns an empty string if there is no gate.
     pub fn gate_options(&self, metrics: &[String]) -> String {
         if self.fail_on == FailOn::Never {
             return String::new();
@@ -114,8 +115,8 @@ impl ComparisonArgs {
         arguments + own_benchmarks
     }
 
-    /// Returns the settings of the analysis. A gate controls the chance of any false alarm, so
-    /// `--fail-on` changes the default correction to Holm.
+    /// Returns the settings of the analysis. A gate must limit the chance of even one false alarm,
+    /// so `--fail-on` changes the default correction to Holm.
     pub fn analysis_settings(
         &self,
         metrics: &[String],

@@ -1,4 +1,4 @@
-//! Options of the dashboard: address, access and store.
+//! Defines the options of the dashboard: address, access and store.
 
 use super::DatabaseArgs;
 use clap::{Args, ValueEnum};

@@ -1,4 +1,4 @@
-//! The options of `eval`.
+//! Defines the options of `eval`.
 
 use super::{
     ComparisonArgs, Concurrency, ExecutionArgs, FleetArgs, LayoutArgs, MetricArgs, OrderName,
@@ -149,11 +149,11 @@ impl EvalArgs {
         self.language.unwrap_or(SnippetLanguage::Sh)
     }
 
-    /// Builds the request.
+    /// Builds the request that measures these snippets.
     ///
     /// # Errors
-    /// Fails if variants cannot be parsed, the layout options conflict, or options for commands are
-    /// used with another language.
+    /// Fails if variants cannot be parsed, the layout options conflict, or options for shell
+    /// commands are used with another language.
     pub fn eval_request(
         &self,
         mut snippets: Vec<NamedSnippet>,
@@ -198,7 +198,7 @@ impl EvalArgs {
         })
     }
 
-    /// Returns what to do with the results.
+    /// Returns the task, which says how to execute the plans and what to do with the results.
     pub fn eval_task(&self) -> MeasureTask {
         MeasureTask {
             settings: self
@@ -218,7 +218,7 @@ impl EvalArgs {
             origin: self.origin.clone(),
             owing: self.owing.clone(),
             style: self.style,
-            // The stored plan contains the snippets, so `run` resumes every session.
+            // `run` can resume every session of snippets, because the stored plan contains them.
             resume_command: "run",
         }
     }
@@ -236,7 +236,7 @@ fn style(text: &str) -> Result<Style, String> {
 /// Parses the name of a language.
 ///
 /// # Errors
-/// Fails if there is no such language; the message lists the known ones.
+/// Fails if there is no such language. The message lists the known languages.
 pub fn language(text: &str) -> Result<SnippetLanguage, String> {
     SnippetLanguage::of_word(&text.to_lowercase()).ok_or_else(|| {
         let keywords: Vec<&str> = SnippetLanguage::ALL

@@ -1,4 +1,4 @@
-//! Options for how runs are planned, executed, and divided into samples.
+//! Defines the options that control how runs are planned, executed, and divided into samples.
 
 use clap::{Args, ValueEnum};
 use speedwell_harness::TrialMode;
@@ -22,7 +22,7 @@ pub struct ExecutionArgs {
     /// 'alternate' is the order of Node core. 'parallel' is for snippets only.
     #[arg(long, value_name = "ORDER", default_value = "blocks")]
     pub order: OrderName,
-    /// Time to compare: wall, or cpu for code that does not wait
+    /// Which time to compare: wall, or cpu for code that does not wait
     ///
     /// cpu is the processor time, without waiting.
     #[arg(long, value_name = "CLOCK")]
@@ -71,7 +71,7 @@ impl ExecutionArgs {
         names.iter().cloned().chain(cycles_estimate).collect()
     }
 
-    /// Returns how to reduce the cases for a trial with `--test`; without it, there is no trial.
+    /// Returns how `--test` reduces the cases for a trial. Without `--test`, there is no trial.
     pub fn trial_mode(&self) -> TrialMode {
         if self.test {
             TrialMode::EveryWord
@@ -80,7 +80,7 @@ impl ExecutionArgs {
         }
     }
 
-    /// Builds the plan of runs; `metrics` are the requested ones.
+    /// Builds the request for the plan of runs. `metrics` are the metrics that the user requested.
     pub fn plan_request(
         &self,
         sampling: &SamplingArgs,

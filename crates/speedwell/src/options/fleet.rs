@@ -1,4 +1,4 @@
-//! Options that select the machines to measure on.
+//! Defines the options that select machines, to measure on or to send load from.
 
 use anyhow::Context;
 use clap::Args;
@@ -106,7 +106,7 @@ impl FleetGeneratorArgs {
 /// Finds the fleet file of the project, or else of the user.
 ///
 /// # Errors
-/// Fails if there is none, or it is invalid.
+/// Fails if neither has a fleet file, or if the file is invalid.
 pub fn find_fleet_file() -> anyhow::Result<FleetFile> {
     let current_folder = std::env::current_dir().context("cannot find the current folder")?;
     let config_folder = config_folder();
@@ -120,8 +120,8 @@ pub fn find_fleet_file() -> anyhow::Result<FleetFile> {
     })
 }
 
-/// Returns the user's configuration folder by the XDG base directory specification, which requires
-/// relative paths to be ignored.
+/// Returns the user's configuration folder according to the XDG base directory specification, which
+/// says that relative paths must be ignored.
 fn config_folder() -> Option<PathBuf> {
     let absolute_path = |name: &str| {
         std::env::var_os(name)

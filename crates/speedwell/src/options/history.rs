@@ -1,4 +1,4 @@
-//! Options that select series of the history.
+//! Defines the options that select series of the history.
 
 use super::{MetricArgs, parse};
 use clap::Args;
@@ -56,7 +56,8 @@ impl SeriesArgs {
     }
 }
 
-/// Returns the default threshold from the project file, or 0, so that any sure change counts.
+/// Returns the threshold in the project file, or 0 if there is none. With 0, every significant
+/// change counts.
 ///
 /// # Errors
 /// Fails if the project file cannot be read.

@@ -1,4 +1,4 @@
-//! Options for varying the memory layout of a program between runs.
+//! Defines the options that vary the memory layout of a program between runs.
 
 use super::parse;
 use anyhow::ensure;
@@ -45,7 +45,7 @@ pub enum LayoutPart {
 }
 
 impl LayoutArgs {
-    /// Converts the options to a layout.
+    /// Converts the options to the requested variation of the layout.
     ///
     /// # Errors
     /// Fails if options conflict.

@@ -1,4 +1,4 @@
-//! The options of `load`.
+//! Defines the options of `load`.
 
 use super::{
     Concurrency, FleetGeneratorArgs, OriginArgs, OutputArgs, RateChoice, SearchArgs, StoreArgs,
@@ -83,10 +83,10 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// Builds the request for the loads of all addresses.
+    /// Builds the request for the loads of all URLs.
     ///
     /// # Errors
-    /// Fails if the machines that send them are unknown.
+    /// Fails if the machines that send the loads are unknown.
     pub fn load_request(&self, seed: u64) -> anyhow::Result<LoadRequest> {
         Ok(LoadRequest {
             generators: self.fleet.fleet_request()?,
@@ -100,8 +100,8 @@ impl LoadArgs {
         })
     }
 
-    /// Returns the load of the URL with this index. For several levels or a search, concurrency or
-    /// rate stay unset.
+    /// Returns the load of the URL with this index. If there are several levels, or if a search is
+    /// requested, the concurrency or the rate of each load is set later.
     pub fn load_spec(&self, index: usize) -> LoadSpec {
         let servers = &self.serving.serve;
         let LoadArgs {
@@ -367,8 +367,8 @@ pub struct PaceArgs {
 }
 
 impl PaceArgs {
-    /// Returns the concurrency if a single one was given, or `None` for the default, and for
-    /// several levels or a search, where each load gets its own.
+    /// Returns the concurrency that was given, or `None` for the default and for a search. For
+    /// several levels, returns the first one; each load gets its own level later.
     pub fn fixed_concurrency(&self) -> Option<u32> {
         match &self.concurrency {
             Some(Concurrency::Levels(levels)) => levels.first().copied(),
@@ -561,7 +561,7 @@ mod tests {
     #[test]
     fn a_warm_up_comes_before_the_time_asked_for() {
         let load = load("-t 5s -w 2s --timeout 0 --drain 1s");
-        // The generator counts from the end of the warm-up.
+        // The generator starts counting at the end of the warm-up.
         assert_eq!(load.stop.after_ns, Some(5_000_000_000));
         assert_eq!(
             (load.warmup_ns, load.drain_ns),

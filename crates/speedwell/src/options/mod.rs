@@ -1,5 +1,5 @@
-//! Option groups, each declared once and flattened into every command that uses it, so that an
-//! option means the same everywhere.
+//! Declares each group of options once. Every command that uses a group flattens it into its own
+//! options, so that an option means the same everywhere.
 
 mod comparison;
 mod dashboard;

@@ -1,4 +1,4 @@
-//! Options for where results go and how they look.
+//! Defines the options that say where results go and how they look.
 
 use crate::{output_files, status};
 use clap::{Args, ValueEnum};
@@ -104,7 +104,7 @@ impl OutputArgs {
     /// Rejects inputs that a file given with `-o` would overwrite.
     ///
     /// # Errors
-    /// Fails if there is one; the message names both files.
+    /// Fails if there is such an input. The message names both files.
     pub fn check_inputs<'p>(
         &self,
         inputs: impl IntoIterator<Item = &'p Path>,

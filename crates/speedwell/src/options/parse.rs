@@ -1,4 +1,4 @@
-//! Parsers for option values, such as counts, percentages and durations.
+//! Parses option values, such as counts, percentages and durations.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use speedwell_analysis::gate::FailOn;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Parses a whole number of at least 1; accepts `10k`, `2M`, `1e6`.
 ///
 /// # Errors
-/// Fails for anything else; the message gives an example.
+/// Fails for anything else. The message gives an example.
 pub fn count(text: &str) -> Result<u32, String> {
     match speedwell_model::ParameterValue::parse(text, speedwell_model::ValueKind::Number) {
         Some(speedwell_model::ParameterValue::Number(n))
@@ -23,7 +23,7 @@ pub fn count(text: &str) -> Result<u32, String> {
 /// Parses a percentage: `5%` and `5` are 5.
 ///
 /// # Errors
-/// Fails if it is not a number of 0 or more; the message gives an example.
+/// Fails if the text is not a number of 0 or more. The message gives an example.
 pub fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {

@@ -1,4 +1,4 @@
-//! The options of `run`, which `compare` and `doctor --calibrate` share.
+//! Defines the options of `run`, which `compare` and `confirm` share.
 
 use super::{
     ComparisonArgs, ExecutionArgs, FailOn, FleetArgs, LayoutArgs, OriginArgs, OutputArgs,
@@ -103,7 +103,7 @@ impl RunArgs {
         })
     }
 
-    /// Returns what to do with the results.
+    /// Returns the task, which says how to execute the plans and what to do with the results.
     pub fn measure_task(&self) -> MeasureTask {
         MeasureTask {
             settings: self.comparison.analysis_settings(
@@ -129,13 +129,14 @@ impl RunArgs {
     }
 }
 
-/// What to do with plans and their results, whichever command made the plans.
+/// How to execute plans, and what to do with the results. Every measuring command builds such a
+/// task.
 #[derive(Debug, Default)]
 pub struct MeasureTask {
     pub settings: AnalysisSettings,
-    /// When the gate fails.
+    /// Which results make the gate fail.
     pub fail_on: FailOn,
-    /// The options of the gate as typed, for resuming the session.
+    /// The options of the gate as typed. The hint about resuming the session repeats them.
     pub gate_options: String,
     /// Whether the division of runs into samples was requested.
     pub divides_runs: bool,

@@ -1,4 +1,5 @@
-//! Options of the search for the concurrency, or the rate, beyond which throughput stops growing.
+//! Defines the options of the search for the best concurrency, and parses the values of `-c` and
+//! `--rate`, which may be `max`.
 
 use super::parse;
 use clap::Args;
@@ -26,7 +27,7 @@ pub struct SearchArgs {
 }
 
 impl SearchArgs {
-    /// Builds the search, with `visits` measurements of each level.
+    /// Builds the request for the search. Each level is measured `visits` times.
     pub fn search_request(&self, visits: Option<u32>) -> SearchRequest {
         SearchRequest {
             step: self.step,
@@ -36,8 +37,8 @@ impl SearchArgs {
         }
     }
 
-    /// Default maximum of workers that execute code concurrently. Each may be an operating system
-    /// process or a thread with its own virtual machine, so this is lower than the maximum for
+    /// Default maximum of workers that execute code concurrently. Each worker may be an operating
+    /// system process, or a thread with its own virtual machine, so the default is lower than for
     /// connections.
     pub const MAX_WORKERS: u32 = 256;
 }
@@ -50,10 +51,10 @@ fn limit_help() -> String {
     )
 }
 
-/// Number of workers.
+/// Value of `-c`: the number of workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Concurrency {
-    /// These numbers, in sequence.
+    /// These numbers, one after the other.
     Levels(Vec<u32>),
     /// The number with the greatest throughput.
     Max,
@@ -79,7 +80,7 @@ impl FromStr for Concurrency {
     }
 }
 
-/// Number of requests per second.
+/// Value of `--rate`: the number of requests per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RateChoice {
     /// A fixed rate.

@@ -1,4 +1,4 @@
-//! Options that select benchmarks, parameter values and metrics.
+//! Defines the options that select benchmarks, parameter values and metrics.
 
 use super::{ExecutionArgs, VariantArgs};
 use anyhow::Context;
@@ -44,8 +44,9 @@ pub struct MetricArgs {
 }
 
 impl SelectionArgs {
-    /// Builds the request. Arguments of the form NAME=VALUE that are not files are settings, the
-    /// others are targets; `arguments` are passed to every program.
+    /// Builds the request. In `targets_and_values`, an argument of the form NAME=VALUE is a
+    /// setting, unless it is the name of a file; all other arguments are targets. `arguments` are
+    /// passed to every program.
     ///
     /// # Errors
     /// Fails if settings or variants cannot be parsed.

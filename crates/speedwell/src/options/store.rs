@@ -1,4 +1,4 @@
-//! Options for where sessions are stored, and for the origin of the measured code.
+//! Defines the options for where sessions are stored, and for the origin of the measured code.
 
 use clap::Args;
 use speedwell_analysis::AnalysisFindings;
@@ -10,8 +10,8 @@ use speedwell_report::mark_known;
 use speedwell_results::store::Store;
 use std::path::PathBuf;
 
-/// Reads an environment variable. An empty one counts as unset, because scripts set variables to
-/// empty strings to omit them.
+/// Reads an environment variable. An empty variable counts as unset, because scripts set variables
+/// to empty strings to omit them.
 pub fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -32,7 +32,8 @@ impl DatabaseArgs {
     /// # Errors
     /// Fails if there is no current folder.
     pub fn database_path(&self) -> anyhow::Result<PathBuf> {
-        // Do not use clap's `env`: the variable must not conflict with options such as --no-save.
+        // Read the variable here, not with clap's `env`: `--db` conflicts with options such as
+        // `--no-save`, but the variable must not.
         let explicit = self
             .db
             .clone()
@@ -43,8 +44,8 @@ impl DatabaseArgs {
         ))
     }
 
-    /// Formats the option as typed, with a leading space, or as an empty string if it was not
-    /// given.
+    /// Formats the option for a command line, with a leading space. Returns an empty string if the
+    /// option was not given.
     pub fn db_option(&self) -> String {
         let format_option = |db: &PathBuf| format!(" --db {}", quote(&db.to_string_lossy()));
         self.db.as_ref().map(format_option).unwrap_or_default()
@@ -180,7 +181,8 @@ impl StoreArgs {
         Store::open_to_read(&self.database.database_path()?)
     }
 
-    /// Opens the database for reading and storing derived data; opens a copy if it is not writable.
+    /// Opens the database to read from it and to store derived data. If the database is not
+    /// writable, opens a temporary copy.
     ///
     /// # Errors
     /// Fails if it cannot be opened or is not a Speedwell database.
@@ -191,7 +193,7 @@ impl StoreArgs {
         Store::open_to_derive(&self.database.database_path()?)
     }
 
-    /// Opens the database if it exists, so that reading creates no file.
+    /// Opens the database for reading if it exists. Never creates a file.
     ///
     /// # Errors
     /// Fails if it cannot be opened or is not a Speedwell database.
@@ -202,9 +204,9 @@ impl StoreArgs {
             .transpose()
     }
 
-    /// Marks comparisons with what the store knows from calibrations of this machine and of cases.
+    /// Adds to comparisons what calibrations in the store say about this machine and about cases.
     ///
-    /// A comparison of files needs no store, so an unreadable one is ignored.
+    /// Comparing files needs no store, so a store that cannot be read is ignored.
     pub fn mark_findings<'s>(
         &self,
         findings: &mut AnalysisFindings,
@@ -218,7 +220,7 @@ impl StoreArgs {
         }
     }
 
-    /// Returns the calibration of this machine.
+    /// Returns the latest calibration of this machine, if the store has one.
     pub fn calibration_of_this_machine(&self) -> Option<NoiseCalibration> {
         let store = self.open_existing().ok()??;
         store

@@ -1,4 +1,4 @@
-//! Options that define the variants to compare.
+//! Defines the options for the variants to compare.
 
 use super::parse;
 use anyhow::{Context, bail, ensure};
@@ -9,7 +9,8 @@ use speedwell_process::resolve_program;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The merge base of the checkout with a branch: `@base`, or `@base:BRANCH`.
+/// Stands for the merge base of the checkout with the branch that the checkout will be merged into.
+/// `@base:BRANCH` stands for the merge base with another branch.
 const BASE_REVISION: &str = "@base";
 
 /// Variant options.
@@ -99,7 +100,7 @@ impl VariantArgs {
     }
 }
 
-/// A variant, and the revision to build it from.
+/// A variant, and the revision to build it from, if it is a revision.
 type TypedVariant = (Variant, Option<TypedRevision>);
 
 /// A revision as typed: `rev:REV[:PROGRAM]`.
@@ -126,7 +127,8 @@ impl TypedRevision {
             None => (spec, None),
         };
         let (revision, program) = match program.filter(|_| revision == BASE_REVISION) {
-            // The name of a branch comes first; an empty one stands for the default branch.
+            // After `@base:`, the name of a branch comes first. An empty name means the same as
+            // `@base` alone.
             Some(after_base) if !after_base.is_empty() => {
                 let (branch, program) = after_base
                     .split_once(':')
@@ -197,7 +199,7 @@ fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
     Ok((variant, revision))
 }
 
-/// Parses a variant that is only a program; it gets the program's name.
+/// Parses a variant that consists of a program alone. The variant gets the name of the program.
 fn variant_from_program(text: &str) -> anyhow::Result<TypedVariant> {
     let path = Path::new(text);
     let name = path

@@ -1,5 +1,5 @@
-//! Background work of a server: computes missing history points of sessions, so that no page waits
-//! for them.
+//! Computes missing history points of sessions on a background thread of the server, so that no
+//! page has to wait for them.
 
 use speedwell_measure::history::summarize_sessions;
 use speedwell_results::store::Store;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sessions summarized before other writers get their turn.
+/// Maximum number of sessions that are summarized before other writers get their turn.
 const SESSIONS_PER_WRITE: usize = 20;
 /// How often to look for new sessions.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -41,8 +41,8 @@ pub fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
     });
 }
 
-/// Summarizes some sessions of a store; returns how many remain. Does nothing during a measurement,
-/// which it would disturb.
+/// Summarizes some sessions of a store; returns how many remain. Does nothing while a session is
+/// being measured, because the work would disturb that measurement.
 fn summarize_store(path: &Path) -> anyhow::Result<usize> {
     if Store::server_address(path).is_none() && !path.is_file() {
         return Ok(0);

@@ -1,5 +1,5 @@
-//! `speedwell serve backup` and `restore`: write all projects of a server to one file, and read it
-//! back into either kind of database.
+//! Implements `speedwell serve backup`, which writes all projects of a server to one file, and
+//! `speedwell serve restore`, which reads such a file back into a database file or into PostgreSQL.
 
 use crate::options::DatabaseArgs;
 use crate::{CommandStatus, status};
@@ -87,7 +87,7 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
 /// Restores a backup, after checking all of it.
 ///
 /// # Errors
-/// Fails if it is not a valid backup, or the store cannot be written.
+/// Fails if the file is not a valid backup, or the store cannot be written.
 pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
     let displayed_file = args.file.display();
     let context = || format!("cannot restore '{displayed_file}'");
@@ -192,7 +192,7 @@ fn restore_project(
     Ok(summary)
 }
 
-/// Opens the store of the named project, or that of the first project if no name is given.
+/// Opens the store of the named project, or the store of the first project if no name is given.
 ///
 /// # Errors
 /// Fails if there is no such project.

@@ -1,8 +1,8 @@
-//! Comments on pull requests: after a session of a pull request is pushed, updates its one comment
-//! and its commit status.
+//! Posts comments on pull requests. Each pull request has one comment and a commit status, and this
+//! module updates both after a session of the pull request is pushed.
 //!
 //! Pending updates are in the store, so a server that was killed continues with them when it is
-//! restarted. They are retried while the forge is unreachable. `pull_comment.rs` decides on the
+//! restarted. Updates are retried while the forge is unreachable. `pull_comment.rs` decides on the
 //! text. Start at [`spawn_commenter`].
 
 use super::forge::{options_of, parse_pull_request, read_token};
@@ -35,10 +35,11 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay after the first failed attempt; doubled each time.
 const MIN_RETRY_DELAY_MS: i64 = 60_000;
 const MAX_RETRY_DELAY_MS: i64 = 3_600_000;
-/// Maximum number of sessions from which the order of revisions of a pull request is derived.
+/// Maximum number of sessions that are read for one pull request or for one base revision.
 const MAX_SESSIONS: usize = 200;
 
-/// Posts pending updates until the server stops. Links use the public URL.
+/// Starts a thread that posts pending updates until the server stops. Links to the server begin
+/// with `public_url`; without it, comments have no such links.
 pub fn spawn_commenter(site: Arc<SiteState>, stopper: ServerStopper, public_url: Option<String>) {
     std::thread::spawn(move || {
         let mut last_count = 0;
@@ -190,7 +191,8 @@ impl CommentPoster<'_> {
             compare_sources(store, &sources, &comparison)
         });
         let mut answer = answer_or_error.unwrap_or_else(pull_comment::not_compared);
-        // Set even if nothing could be compared: the newer update is the one measured later.
+        // Even if nothing could be compared, the update gets a stamp, because the stamps decide
+        // which of two updates is newer: the one whose session was measured later.
         answer.stamp = ResultStamp {
             revision: job.revision.clone(),
             at_unix_ms: pull_comment::measured_at(started_unix_ms),
@@ -203,8 +205,9 @@ impl CommentPoster<'_> {
     }
 }
 
-/// Returns the sources to compare: the variants of the session, or the newest session of its base
-/// on the same machine and this one.
+/// Returns the sources to compare. If the session has several variants, its variants are compared.
+/// Otherwise, the session is compared with the newest session of the base revision on the same
+/// machine.
 fn comparison_sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<ComparisonSource>> {
     let session = store.load_session_without_runs(number)?;
     if session.variants.len() > 1 {
@@ -250,7 +253,8 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
         ..SessionFilter::default()
     };
     let sessions = store.select_sessions(&filter, MAX_SESSIONS)?;
-    // A session that belongs to a pull request itself may have been measured with other options.
+    // Prefer sessions that belong to no pull request, because the sessions of a pull request may
+    // have been measured with other options.
     let candidates = sessions
         .iter()
         .filter(|session| session.runs > 0 && session.number != number);
@@ -309,8 +313,9 @@ fn order_revisions(
     }
 }
 
-/// Returns the job after an attempt. Retries with exponential backoff if the forge was unreachable.
-/// A rejected update is only retried after a new session or `serve forge set`.
+/// Returns the job with the outcome of an attempt. If the forge was unreachable, the job is due
+/// again later, after a delay that doubles with each attempt. A rejected update is only retried
+/// after a new session or `serve forge set`.
 fn job_after_attempt(job: CommentJob, failure: Option<anyhow::Error>) -> CommentJob {
     let Some(failure) = failure else {
         return CommentJob {

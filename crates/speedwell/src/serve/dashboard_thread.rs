@@ -1,5 +1,5 @@
-//! The dashboard of a command that measures (`--dashboard`): it starts with the command, and stops
-//! some time after the last viewer has left.
+//! Serves the dashboard of a command that measures (`--dashboard`). The dashboard starts together
+//! with the command, and stops a minute after its last viewer has left.
 
 use super::ready_server::ReadyServer;
 use crate::options::{DashboardArgs, DatabaseArgs};
@@ -57,8 +57,8 @@ impl DashboardThread {
         })
     }
 
-    /// Keeps serving until Enter or Ctrl-C, or for a minute after the last viewer. Without a
-    /// terminal and without viewers, it returns immediately.
+    /// Keeps serving until the user presses Enter or Ctrl-C, or until a minute has passed without a
+    /// viewer. Returns immediately if there is no terminal and no one has opened the dashboard.
     pub fn wait_for_viewers(self) {
         let has_terminal = std::io::stdin().is_terminal();
         if !has_terminal && !self.site.has_responded() {

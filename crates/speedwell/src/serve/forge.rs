@@ -1,6 +1,6 @@
-//! `speedwell serve forge`: sets the repository on whose pull requests the server comments.
-//! Only users with access to the server's command line can change it: no page and no session can
-//! name another repository. Start at [`run`].
+//! Implements `speedwell serve forge`, which selects a repository: the server comments on the pull
+//! requests of this repository. Only users with access to the server's command line can change this
+//! setting: no page and no session can name another repository. Start at [`run`].
 
 use super::backup::open_project_store;
 use super::lookups::parse_comparison;
@@ -79,7 +79,7 @@ impl ShowArgs {
     /// Opens the stores of the project and of the audit log.
     fn open_stores(&self) -> anyhow::Result<(Store, Store)> {
         let path = self.store.database_path()?;
-        // The first project can also be selected by its name in addresses.
+        // The first project can also be selected by the name that it has in URLs.
         let first_project = project_name(&path);
         let name = self
             .project
@@ -162,7 +162,7 @@ fn remove_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Returns the comparison options as name and value.
+/// Returns the comparison options as pairs of name and value.
 pub fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
     let options = setting.options.iter();
     options

@@ -1,4 +1,5 @@
-//! Lets pages call functions of the command line, with the same references and defaults.
+//! Lets pages of the dashboard call functions of the command line, so that references to sessions
+//! and default options have the same meaning on both sides.
 
 use crate::options::{ComparisonArgs, default_threshold};
 use crate::pull_comment::{self, PullAnswer};
@@ -33,7 +34,8 @@ pub const LOOKUPS: CommandLookups = CommandLookups {
     history: load_trend,
 };
 
-/// Sessions summarized while a request waits; the background thread handles the rest.
+/// Maximum number of sessions summarized while a request waits; the background thread handles the
+/// rest.
 const SESSIONS_PER_REQUEST: usize = 200;
 
 /// Maximum number of points per series on a page.
@@ -96,7 +98,7 @@ fn build_settings(options: &[(&str, &str)]) -> anyhow::Result<AnalysisSettings> 
     Ok(parse_comparison(options)?.analysis_settings(&[], None))
 }
 
-/// Parses comparison options as the command line does.
+/// Parses comparison options in the same way as the command line.
 ///
 /// # Errors
 /// Fails if there is no such option, or its value is invalid.
@@ -138,8 +140,8 @@ fn load_trend(
     with_derived_store(path, |store| load_history(store, &request))
 }
 
-/// Runs `work`, which stores derived data. If the disk is full, it runs on a copy of the store, so
-/// that results can still be viewed.
+/// Runs `work`, which stores derived data. If the disk is full, runs `work` again on a copy of the
+/// store, so that results can still be viewed.
 fn with_derived_store<T>(
     path: &Path,
     work: impl Fn(&mut Store) -> anyhow::Result<T>,
@@ -160,7 +162,8 @@ fn read_plan_summary(store: &Store, number: i64) -> anyhow::Result<PlanSummary> 
     let Some(text) = store.session_plan(number)? else {
         return Ok(PlanSummary::default());
     };
-    // The plan may have an unknown version; the runs can still be shown.
+    // The plan may have a version that this program does not know; the page can still show the
+    // runs.
     let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else {
         return Ok(PlanSummary::default());
     };

@@ -1,6 +1,7 @@
-//! `speedwell serve`: the dashboard, and the settings of a server such as tokens and projects.
+//! Implements `speedwell serve`, which shows the dashboard and manages the settings of a server,
+//! such as tokens and projects.
 //!
-//! Dispatches subcommands. `ready_server.rs` starts the server.
+//! This file only selects the subcommand. `ready_server.rs` starts the server.
 
 #[cfg(feature = "serve")]
 mod background;

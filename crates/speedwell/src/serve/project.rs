@@ -1,4 +1,4 @@
-//! `speedwell serve project`: creates and lists the projects of a server.
+//! Implements `speedwell serve project`, which creates and lists the projects of a server.
 
 use crate::options::{DatabaseArgs, OutputArgs};
 use crate::{CommandStatus, status};
@@ -56,8 +56,8 @@ pub fn run(args: &ProjectArgs) -> anyhow::Result<CommandStatus> {
     }
 }
 
-/// Returns the project of that name, creating it if needed. The first project is selected by the
-/// name that it has in URLs.
+/// Returns the project called `name`, and creates it if there is none. The first project is
+/// selected by the name that it has in URLs.
 ///
 /// # Errors
 /// Fails if the name is not valid, or the store cannot be written.
@@ -111,7 +111,7 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Records an action on the server's command line in the audit log.
+/// Records in the audit log an action that was taken on the server's command line.
 pub fn record_action(store: &mut Store, action: &str, subject: &str) -> anyhow::Result<()> {
     store.append_audit(&AuditEntry {
         at_unix_ms: unix_time_ms(),

@@ -1,4 +1,5 @@
-//! `speedwell serve prune`: deletes sessions that the retention rules no longer keep.
+//! Implements `speedwell serve prune`, which deletes sessions that the retention rules no longer
+//! keep.
 
 use super::backup::open_project_store;
 use crate::options::{DatabaseArgs, OutputArgs, parse};

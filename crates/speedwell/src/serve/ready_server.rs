@@ -1,6 +1,7 @@
 //! Starts the dashboard: decides where it listens and who may access it.
 //!
-//! `web` builds the pages, `serve` enforces limits. Start at [`run`].
+//! The crate `web` builds the pages, and the crate `serve` enforces limits on requests. Start at
+//! [`run`].
 
 use super::lookups::LOOKUPS;
 use super::{background, commenter};
@@ -59,7 +60,7 @@ pub struct ReadyServer {
     path: PathBuf,
     /// URL for users.
     url: String,
-    /// Listening address, if it differs from `url`.
+    /// Note about the listening address for messages; empty if `url` already contains that address.
     behind: String,
 }
 
@@ -69,7 +70,8 @@ impl ReadyServer {
     pub fn from_args(args: &DashboardArgs) -> anyhow::Result<ReadyServer> {
         let path = args.store.database_path()?;
         if path.is_file() || Store::server_address(&path).is_some() {
-            // Report a broken store now instead of on every page, and migrate an old one.
+            // Open the store once, to report a broken store now instead of on every page, and to
+            // migrate an old store.
             Store::open_to_read(&path)?;
         }
         let listen_plan = ListenPlan::from_args(args)?;
@@ -162,8 +164,8 @@ fn to_user_error(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
 struct ListenPlan {
     listen: ListenAddress,
     proxy: Option<TrustedProxy>,
-    /// Whether only users of this machine can connect, because no proxy forwards requests from
-    /// others.
+    /// Whether only users of this machine can connect: the listening address is local, and no proxy
+    /// forwards requests from other machines.
     is_local: bool,
     public: Option<String>,
 }
@@ -279,8 +281,9 @@ impl ListenPlan {
     }
 }
 
-/// Rejects a public URL that names another machine, if everyone who reaches the socket counts as a
-/// user of this machine: a proxy under that name would make everyone such a user.
+/// Rejects a public URL that names another machine. Called for a server that treats everyone who
+/// connects as a user of this machine: if a proxy made the server reachable under that name, every
+/// visitor would count as such a user.
 fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
     let hosts = AllowedHosts::public(url)?;
     let Some(name) = hosts.public_name() else {
@@ -300,7 +303,8 @@ fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
 /// Parses the trusted proxy.
 ///
 /// # Errors
-/// Fails if it is not the address of one machine, or cannot connect to the listening address.
+/// Fails if the text is not the address of one machine, or if a proxy there cannot connect to the
+/// listening address.
 fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedProxy> {
     let is_socket = matches!(listen, ListenAddress::Unix(_));
     if proxy == "unix" {

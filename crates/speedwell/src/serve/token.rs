@@ -1,4 +1,4 @@
-//! `speedwell serve token`: manages the tokens that grant permissions on a server.
+//! Implements `speedwell serve token`, which manages the tokens that grant permissions on a server.
 
 use super::project::{ensure_project, record_action};
 use crate::options::{DatabaseArgs, OutputArgs, parse};

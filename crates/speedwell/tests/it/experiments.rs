@@ -275,6 +275,6 @@ fn a_filter_that_leaves_nothing_over_is_refused_and_says_what_there_is() {
         project
             .run(&words)
             .expect_status(2)
-            .expect_stderr(&["no benchmark matches", "hint: the files have 'costs/"]);
+            .expect_stderr(&["leave no benchmarks", "hint: the files contain 'costs/"]);
     }
 }

@@ -1,6 +1,7 @@
-//! The binomial distribution: how many of `trials` independent events happen.
+//! Computes the binomial distribution: how likely it is that a given number of `trials` independent
+//! events happen.
 //!
-//! Computes tail areas and quantiles by summing exact terms, which suits counts up to some tens of
+//! Tail areas and quantiles are sums of exact terms, which suits counts up to some tens of
 //! thousands. Start at [`cdf`].
 
 /// Probability that at most `count` of `trials` events of probability `share` happen.
@@ -26,7 +27,7 @@ pub fn cdf(count: u64, trials: u64, share: f64) -> f64 {
 
 /// Probability that more than `count` of `trials` events of probability `share` happen.
 ///
-/// Counts the events that do not happen instead: they are binomial as well.
+/// Computed from the number of events that do not happen, which is binomial as well.
 pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
     if count >= trials {
         0.0
@@ -39,7 +40,7 @@ pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
 ///
 /// Arguments outside 0..=1 give 0.
 pub fn quantile(p: f64, trials: u64, share: f64) -> u64 {
-    // R's allowance for rounding, for a p that is itself a value of the cdf.
+    // R's allowance for rounding errors, which matters if `p` is itself a value of the cdf.
     let target = p * (1.0 - 64.0 * f64::EPSILON);
     let (mut low, mut high) = (0, trials);
     while low < high {
@@ -53,10 +54,11 @@ pub fn quantile(p: f64, trials: u64, share: f64) -> u64 {
     low
 }
 
-/// Fraction of all terms at or below `count`, which is below the mean.
+/// Probability of at most `count` events; `count` must be below the mean.
 ///
-/// Terms are taken relative to the largest one and divided by their sum: the ratios of neighbors
-/// are exact, whereas logarithms of factorials lose digits to cancellation in thousands of trials.
+/// Terms are computed relative to the largest term and divided by their sum, because the ratios of
+/// neighboring terms are exact, whereas logarithms of factorials lose digits to cancellation in
+/// thousands of trials.
 fn lower_tail(count: u64, trials: u64, share: f64) -> f64 {
     let peak = (((trials + 1) as f64 * share) as u64).min(trials);
     let odds = share / (1.0 - share);

@@ -1,9 +1,11 @@
-//! The distributions of mean squares: chi-squared for integer degrees of freedom, whose tail is a
-//! finite sum, and Fisher's F, the ratio of two independent ones, for real degrees of freedom.
+//! Computes the distributions of mean squares. The chi-squared distribution has integer degrees of
+//! freedom here, so that its tail is a finite sum. Fisher's F, the distribution of the ratio of two
+//! independent mean squares, has real degrees of freedom.
 
 use super::{decreasing_root, student_t::continued_fraction};
 
-/// Probability that a chi-squared variable with `df` degrees of freedom exceeds `x`; NaN without degrees of freedom.
+/// Probability that a chi-squared variable with `df` degrees of freedom exceeds `x`; NaN if `df` is
+/// zero.
 ///
 /// The sums for even and odd degrees follow Abramowitz and Stegun 26.4.4 and 26.4.5.
 pub fn chi_squared_upper_tail(x: f64, df: u32) -> f64 {
@@ -35,8 +37,9 @@ pub fn chi_squared_upper_quantile(tail: f64, df: u32) -> f64 {
     decreasing_root(0.0, f64::from(df), |x| chi_squared_upper_tail(x, df) - tail)
 }
 
-/// Probability that a ratio of mean squares with `above` and `below` degrees of freedom exceeds `f`; NaN without degrees
-/// of freedom. It is the incomplete beta function (Abramowitz and Stegun 26.6.2).
+/// Probability that a ratio of mean squares with `above` and `below` degrees of freedom exceeds
+/// `f`; NaN if either number of degrees is not positive. The probability is a value of the
+/// incomplete beta function (Abramowitz and Stegun 26.6.2).
 pub fn f_upper_tail(f: f64, above: f64, below: f64) -> f64 {
     if !(above > 0.0 && below > 0.0) || f.is_nan() {
         return f64::NAN;

@@ -1,4 +1,4 @@
-//! The standard normal distribution: tail areas to z values and back.
+//! Converts z values of the standard normal distribution to tail areas, and back.
 //!
 //! Start at [`upper_tail`]; everything else is derived from it.
 
@@ -46,7 +46,7 @@ pub fn upper_quantile(tail: f64) -> f64 {
 /// The z that is exceeded with probability `tail`, to a relative error of about `precision`,
 /// starting from a nearby z.
 pub(crate) fn upper_quantile_near(tail: f64, mut z: f64, precision: f64) -> f64 {
-    // Newton's method on the logarithm of the tail area: the function is concave and nearly
+    // Newton's method on the logarithm of the tail area: this logarithm is concave and nearly
     // quadratic in z, so a start anywhere near the answer converges in a handful of steps.
     let target = tail.ln();
     for _ in 0..20 {
@@ -60,7 +60,7 @@ pub(crate) fn upper_quantile_near(tail: f64, mut z: f64, precision: f64) -> f64 
     z
 }
 
-/// The z at or below which a share `p` of the distribution falls.
+/// The z at or below which a fraction `p` of the distribution lies.
 pub fn quantile(p: f64) -> f64 {
     -upper_quantile(p)
 }

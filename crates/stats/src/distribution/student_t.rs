@@ -1,19 +1,20 @@
-//! Student's t distribution for real degrees of freedom: tail areas to t values and back.
+//! Converts t values of Student's distribution to tail areas, and back, for real degrees of
+//! freedom.
 //!
-//! Start at [`two_sided`]; the quantile is its inverse.
+//! Start at [`two_sided`]; [`upper_quantile`] goes in the other direction.
 
 use super::{decreasing_root, normal};
 use std::f64::consts::{PI, SQRT_2};
 
-/// With more degrees of freedom than this, the expansion about the normal distribution is exact to
-/// the last digits, while the continued fraction loses one more digit with every power of ten: it
-/// works with 1 - t^2 / df.
+/// With more degrees of freedom than this, the expansion about the normal distribution is used. It
+/// is exact to the last digits there, whereas the continued fraction loses another digit with every
+/// power of ten, because its argument df / (df + t^2) approaches 1.
 const MANY_DEGREES: f64 = 10_000.0;
 
 /// Probability that |T| exceeds |t| with `df` degrees of freedom; NaN when `df` is not positive.
 ///
-/// It is the regularised incomplete beta function I_x(df/2, 1/2) at x = df / (df + t^2)
-/// (Abramowitz and Stegun 26.7.1).
+/// The probability is the regularised incomplete beta function I_x(df/2, 1/2) at x = df / (df +
+/// t^2) (Abramowitz and Stegun 26.7.1).
 pub fn two_sided(t: f64, df: f64) -> f64 {
     if t.is_nan() || df.is_nan() || df <= 0.0 {
         return f64::NAN;
@@ -43,8 +44,9 @@ pub fn upper_quantile(tail: f64, df: f64) -> f64 {
     if tail == 0.5 {
         return 0.0;
     }
-    // Both branches compare small areas with each other, never 1 - small with 1 - small: the outer
-    // area for the tails, the inner one for the middle.
+    // Two areas near 1 must not be compared with each other, because their difference has few
+    // digits. Therefore, a t in the tails is found by the area beyond -t and t, and a t in the
+    // middle by the area between -t and t.
     let outer = 2.0 * tail;
     if outer <= 0.5 {
         tail_quantile(outer, df)
@@ -53,11 +55,11 @@ pub fn upper_quantile(tail: f64, df: f64) -> f64 {
     }
 }
 
-/// The t with P(|T| > t) = `outer`, at most 0.5.
+/// The t for which P(|T| > t) is `outer`; `outer` must be at most 0.5.
 ///
 /// Newton's method on the logarithm of the area, which is nearly linear in the tail; a step that
 /// leaves the current bracket is replaced by bisection. A table of thousands of comparisons needs
-/// three quantiles per row, and this takes 2 or 3 evaluations where bisection takes 55.
+/// three quantiles per row, and this method takes 2 or 3 evaluations where bisection takes 55.
 fn tail_quantile(outer: f64, df: f64) -> f64 {
     let target = outer.ln();
     let ln_beta = ln_beta_half(0.5 * df);
@@ -73,7 +75,7 @@ fn tail_quantile(outer: f64, df: f64) -> f64 {
         }
         let density = (ln_front - 0.5 * (df + 1.0) * (t * t / df).ln_1p()).exp();
         let next = t + (area.ln() - target) * area / density;
-        // The error of the next value is about the square of the step's.
+        // The relative error of `next` is about the square of the relative length of this step.
         if (next - t).abs() <= 1e-7 * t {
             return next;
         }
@@ -122,7 +124,7 @@ fn areas_with(t: f64, df: f64, ln_beta: f64) -> (f64, f64) {
     let x = df / (df + square);
     let y = square / (df + square);
     let a = 0.5 * df;
-    // x^a y^(1/2) / B(a, 1/2), with logarithms that stay exact when t^2 is tiny against df.
+    // x^a y^(1/2) / B(a, 1/2), with logarithms that stay exact when t^2 is tiny compared with df.
     let ln_front = -a * (square / df).ln_1p() + 0.5 * y.ln() - ln_beta;
     // The continued fraction converges fast below the mean of the beta distribution; above it,
     // I_x(a, b) = 1 - I_y(b, a) is used.
@@ -135,8 +137,8 @@ fn areas_with(t: f64, df: f64, ln_beta: f64) -> (f64, f64) {
     }
 }
 
-/// The z with the same tail area, for many degrees of freedom (Hill, Algorithm 395, Communications
-/// of the ACM 13, 1970).
+/// The z whose normal tail area equals the tail area of t, for many degrees of freedom (Hill,
+/// Algorithm 395, Communications of the ACM 13, 1970).
 fn equivalent_normal(square: f64, df: f64) -> f64 {
     let a = df - 0.5;
     let b = 48.0 * a * a;

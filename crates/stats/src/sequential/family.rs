@@ -1,9 +1,10 @@
-//! Multiple-testing correction of comparisons that are measured together.
+//! Corrects the p values of many comparisons that are measured together.
 //!
-//! Decides which comparisons may end as different: the ones that survive the correction now, with
-//! all other open ones counted as p = 1. Each member counts with the smallest p value of its looks,
-//! so that p values only fall and a survivor also survives the final correction. Knows nothing of
-//! the data and the schedule of looks. Start at [`ComparisonFamily::settle_survivors`].
+//! This module decides which comparisons may end as different. A comparison may do so if it
+//! survives the correction now, even if all other open comparisons had p = 1. Each member counts
+//! with the smallest p value of its looks. So p values can only fall, and a comparison that
+//! survives now also survives the final correction. The module knows nothing of the data and the
+//! schedule of looks. Start at [`ComparisonFamily::settle_survivors`].
 
 use super::{SequentialDesign, limits_for_spending};
 use crate::distribution::normal;
@@ -42,8 +43,9 @@ impl ComparisonFamily {
 
     /// Records the p value of an open member's latest look, and returns whether it is the member's smallest so far.
     ///
-    /// Because the smallest counts, p values must be valid over all looks, as [`RepeatedP`](super::RepeatedP) is: under the
-    /// null hypothesis, their minimum is at most x with a probability of at most x.
+    /// Because the smallest p value counts, p values must be valid over all looks, like the p
+    /// values of [`RepeatedP`](super::RepeatedP): under the null hypothesis, their minimum is at
+    /// most x with a probability of at most x.
     pub fn update_p(&mut self, member: usize, p: f64) -> bool {
         let is_smallest = self.is_open[member] && p < self.p[member];
         if is_smallest {
@@ -69,8 +71,8 @@ impl ComparisonFamily {
 
     /// Ends the open members that survive the correction now and returns them.
     ///
-    /// Members that do not survive never help others to survive, so they may count with the p value of their latest
-    /// look or as 1.
+    /// Members that do not survive never help others to survive: the result would be the same if
+    /// they counted with p = 1.
     pub fn settle_survivors(&mut self) -> Vec<usize> {
         let adjusted = (self.adjust)(&self.p);
         let survives = |&member: &usize| {
@@ -87,21 +89,25 @@ pub fn survives_correction(adjusted: f64, alpha: f64) -> bool {
     adjusted <= alpha * (1.0 + 1e-9)
 }
 
-// The repeated p value of a test with several looks (Jennison and Turnbull, Group Sequential Methods,
-// 2000, chapter 9): the smallest error rate at which the same design would reject at this look. Under
-// the null hypothesis it is at most x with a probability of at most x, regardless of the reason for
-// stopping, because all looks together reject with that probability at error rate x. Hence p values of
-// comparisons that ended at different looks can be corrected together.
+// The repeated p value of a test with several looks (Jennison and Turnbull, Group Sequential
+// Methods, 2000, chapter 9): the smallest error rate at which the same design would reject at this
+// look. Under the null hypothesis, the repeated p value is at most x with a probability of at most
+// x, regardless of the reason for stopping, because all looks together reject with that probability
+// at error rate x. Hence p values of comparisons that ended at different looks can be corrected
+// together.
 
-/// Ratio of the error rates of neighboring nodes. Logarithms of p values are interpolated in between; the fraction
-/// of the error rate spent at a look changes so slowly that this is accurate to 1 % of the p value.
+/// Ratio of the error rates of neighboring nodes. A node is an error rate with the limits of all
+/// looks at this rate. Between nodes, the logarithms of p values are interpolated. The fraction of
+/// the error rate that is spent at a look changes so slowly that the result is accurate to 1 % of
+/// the p value.
 const NODE_RATIO: f64 = 3.162_277_660_168_379_5;
-/// Nodes below the error rate of the design, down to 1e-14 of it: the smallest p value of 32 runs per side is 7e-13.
+/// Number of nodes below the error rate of the design. They reach down to 1e-14 of that rate,
+/// because the smallest p value of 32 runs per side is 7e-13.
 const NODES_BELOW: usize = 28;
-/// Nodes above the error rate of the design; those with a rate of 1 or more are not used.
+/// Number of nodes above the error rate of the design. Nodes with a rate of 1 or more are not used.
 const NODES_ABOVE: usize = 40;
 
-/// Tables that convert the p value at a look to one valid over all looks.
+/// Tables that convert the p value at one look to a p value that is valid over all looks.
 #[derive(Debug, Clone)]
 pub struct RepeatedP {
     design: SequentialDesign,
@@ -120,7 +126,8 @@ impl RepeatedP {
 
     /// Returns the repeated p value at a look (index from 0) where the test's own two-sided p value is `p`.
     ///
-    /// It is at most the error rate of the design if and only if `p` is at most the limit of the look.
+    /// The repeated p value is at most the error rate of the design if and only if `p` is at most
+    /// the limit of the look.
     pub fn at(&self, look: usize, p: f64) -> f64 {
         if p <= 0.0 || p >= 1.0 {
             return p.clamp(0.0, 1.0);
@@ -199,7 +206,8 @@ mod tests {
         family.update_p(0, 0.016);
         assert_eq!(family.settle_survivors(), [0]);
         assert!(family.has_ended(0) && !family.has_ended(1));
-        // Two are left for Holm: .025 is enough for the next, and the first keeps its place.
+        // Holm's correction has two members left, so .025 is enough for the next one. The first
+        // member has ended, so its new p value is ignored.
         family.update_p(0, 1.0);
         family.update_p(2, 0.025);
         assert_eq!(family.settle_survivors(), [2]);

@@ -1,9 +1,10 @@
-//! Sequential designs: when a comparison may stop measuring, and which claims it may then make.
+//! Implements sequential designs, which determine when a comparison may stop measuring, and which
+//! claims it may then make.
 //!
-//! Computes the limits of each look so that all looks together reject equal sides with the
-//! requested probability, and applies them to blocked observations. Measures and schedules nothing.
-//! Start at [`SequentialDesign`], then [`decide_at_look`]; for many comparisons at once,
-//! [`RepeatedP`] and [`ComparisonFamily`].
+//! This module computes the limits of each look so that all looks together reject equal sides with
+//! the requested probability, and applies these limits to observations in blocks. It measures and
+//! schedules nothing. Start at [`SequentialDesign`], then [`decide_at_look`]. For many comparisons
+//! at once, continue with [`RepeatedP`] and [`ComparisonFamily`].
 
 mod family;
 
@@ -23,7 +24,8 @@ use std::sync::LazyLock;
 const DEFAULT_LOOKS: [usize; 5] = [8, 14, 20, 26, 32];
 /// Accepted fraction of comparisons in which equal sides are declared different.
 const DEFAULT_ALPHA: f64 = 0.05;
-/// Between Pocock's early stopping (1) and O'Brien and Fleming's late stopping (3).
+/// The exponent rho of the spending function, between Pocock's early stopping (1) and O'Brien and
+/// Fleming's late stopping (3).
 const DEFAULT_RHO: f64 = 2.0;
 
 /// One point at which the test may stop measuring.
@@ -77,8 +79,8 @@ impl fmt::Display for DesignError {
 impl std::error::Error for DesignError {}
 
 impl SequentialDesign {
-    /// Creates a design with the given looks (runs per side), spending alpha (n / last)^rho by look
-    /// n.
+    /// Creates a design with the given looks (runs per side). Up to the look at n runs, the design
+    /// spends the error alpha (n / last)^rho.
     ///
     /// # Panics
     ///
@@ -178,8 +180,8 @@ const POINTS_PER_DEVIATION: f64 = 20.0;
 /// Increments of more than this many standard deviations are ignored: their weight is below 1e-18.
 const MAX_DEVIATIONS: f64 = 9.0;
 
-/// The limits of |z|, one per look, such that by look k the probability of having crossed one is `cumulative[k]` if the
-/// sides are equal.
+/// The limits of |z|, one per look. If the sides are equal, the probability of having crossed a
+/// limit by look k is `cumulative[k]`.
 ///
 /// `times` are the information times, increasing and positive; only their ratios matter.
 pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
@@ -199,8 +201,8 @@ pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
     limits
 }
 
-/// Paths that have not crossed a limit so far: a weighted grid of scores at the last look's time; before the first
-/// look, the single score zero.
+/// Paths that have not crossed a limit so far. They are represented by a weighted grid of scores at the time of the
+/// last look or, before the first look, by the single score zero.
 struct ScoreWalk {
     time: f64,
     /// Score and its part of the probability (density times Simpson weight).
@@ -290,16 +292,16 @@ pub enum LookDecision {
     GoOn,
 }
 
-/// Decides at `look`, which must be one of the design made before the first run.
+/// Decides at `look`, which must be a look of the design that was made before the first run.
 ///
 /// `delta` is the relative change below which sides count as equal, such as 0.02; 0 disables the
 /// equivalence stop. That stop needs two one-sided tests at half of the look's limit (Schuirmann,
-/// J. Pharmacokinetics 15, 1987): the candidate must test below the baseline when lowered by ln(1 +
-/// delta), and above it when raised by the same amount.
+/// J. Pharmacokinetics 15, 1987): the candidate must test below the baseline when its logarithms
+/// are lowered by ln(1 + delta), and above the baseline when they are raised by the same amount.
 ///
 /// # Errors
 ///
-/// Fails like [`stratified_rank`].
+/// Fails under the same conditions as [`stratified_rank`].
 pub fn decide_at_look(
     observations: &[BlockObservation],
     look: &DesignLook,

@@ -1,8 +1,8 @@
-//! The Mann-Whitney U test, two-sided, for two groups without blocks.
+//! Implements the two-sided Mann-Whitney U test for two groups without blocks.
 //!
-//! Chooses the null distribution, and agrees with `scipy.stats.mannwhitneyu` where scipy has the
-//! method. Ignores blocks; values measured in randomised blocks belong to
-//! [`stratified`](super::stratified). Start at [`mann_whitney`].
+//! This module chooses the null distribution. It agrees with `scipy.stats.mannwhitneyu` for the
+//! methods that scipy has. It ignores blocks: use [`stratified`](super::stratified) for values that
+//! were measured in randomised blocks. Start at [`mann_whitney`].
 
 pub use crate::effect::{EffectMagnitude, ShiftEstimate, cliffs_delta, hodges_lehmann};
 
@@ -15,7 +15,8 @@ const MAX_EXACT_SIDE: usize = 8;
 /// Which null distribution gives the p-value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PValueMethod {
-    /// As scipy: exact when a side has at most 8 values and there are no ties, else asymptotic.
+    /// The method that scipy would choose: exact when a side has at most 8 values and there are no
+    /// ties, else asymptotic.
     Auto,
     /// The distribution of U without ties, applied to any values (scipy's `exact`).
     Exact,
@@ -107,7 +108,7 @@ const MAX_ADDITIONS: usize = 200_000_000;
 
 /// Two-sided p-value of `u1` under the distribution without ties: twice the tail, at most 1.
 ///
-/// With ties the larger of the two U statistics is rounded down, as scipy does. `None` when the
+/// With ties, the larger of the two U statistics is rounded down, as in scipy. `None` when the
 /// number of arrangements exceeds 128 bits.
 fn two_sided(u1: f64, n1: usize, n2: usize) -> Option<f64> {
     let pairs = (n1 * n2) as f64;
@@ -139,7 +140,7 @@ pub(crate) fn lower_tails(last: usize, n1: usize, n2: usize) -> Option<Vec<f64>>
 /// [n1 + n2, n1]_q, built factor by factor as (1 - q^(large + i)) / (1 - q^i).
 ///
 /// Intermediate coefficients may be negative. Arithmetic modulo 2^128 still ends at the true value,
-/// because that is known to fit.
+/// because the true value is known to fit in 128 bits.
 fn lower_counts(last: usize, n1: usize, n2: usize) -> Option<Vec<u128>> {
     count_arrangements(n1, n2)?;
     let (small, large) = (n1.min(n2), n1.max(n2));
@@ -173,7 +174,8 @@ fn count_arrangements(n1: usize, n2: usize) -> Option<u128> {
 /// Ranks are doubled to make mid-ranks integers; then picks are counted by size and sum, one rank
 /// after the other (Streitberg and Roehmel, EDV in Medizin und Biologie 18, 1987).
 fn two_sided_with_ties(ranks: &[f64], n1: usize, rank_sum: f64) -> Option<f64> {
-    // The deviation of the other group's rank sum mirrors this one's: count the smaller group.
+    // The rank sums of the two groups deviate from their means by opposite amounts, so counting the
+    // picks of the smaller group is enough.
     let total: f64 = ranks.iter().sum();
     let (size, sum) = if 2 * n1 <= ranks.len() {
         (n1, rank_sum)
@@ -225,7 +227,7 @@ fn widest_sum(doubled: &[usize], size: usize) -> usize {
 }
 
 /// Counts the picks of `size` elements by their sum. Uses floating point, since only positive
-/// counts are added and the largest possible one stays below 1e300.
+/// counts are added and the largest possible count stays below 1e300.
 fn picks_by_sum(doubled: &[usize], size: usize, widest: usize) -> Vec<f64> {
     let width = widest + 1;
     let mut counts = vec![0.0; (size + 1) * width];

@@ -1,8 +1,8 @@
-//! Statistical tests of two or more groups of values, one per file, and the rank helpers that most
-//! of them share.
+//! Contains statistical tests of two or more groups of values, each test in its own file, and the
+//! helper functions for ranks that most tests share.
 //!
 //! A test decides whether groups differ by more than chance allows, not what to do about it. Start
-//! at [`stratified`], the one for randomised blocks; [`mod@signed_rank`] is for pairs,
+//! at [`stratified`], the test for randomised blocks; [`mod@signed_rank`] is for pairs,
 //! [`mod@mann_whitney`] and [`mod@welch`] are for data without blocks, [`fisher_exact`] is for
 //! counts, and [`mod@welch_anova`] is for more than two groups.
 
@@ -39,7 +39,8 @@ pub fn fisher_exact(happened: [u32; 2], all: [u32; 2]) -> f64 {
     let observed = logs[(happened[0] - smallest) as usize];
     let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weight = |log: &f64| (log - highest).exp();
-    // Tables of equal probability may differ by rounding; same tolerance as in R and scipy.
+    // Tables of equal probability may differ by rounding. The tolerance is the same as in R and
+    // scipy.
     let as_rare: f64 = logs
         .iter()
         .filter(|log| **log <= observed + 1e-7)
@@ -80,7 +81,8 @@ pub fn tie_term(values: &[f64]) -> f64 {
         .sum()
 }
 
-/// Maximal runs of equal values in ascending order, each with the index of its first member.
+/// The groups of equal values in ascending order, each with the position of its first member in
+/// `order`.
 fn runs_of_equals<'a>(
     order: &'a [usize],
     values: &'a [f64],
@@ -99,7 +101,8 @@ fn runs_of_equals<'a>(
 mod fisher_tests {
     use super::*;
 
-    /// `scipy.stats.fisher_exact` of what happened and did not on one side, and on the other.
+    /// P-values of `scipy.stats.fisher_exact`. A row starts with how often the event happened and
+    /// did not happen on one side, followed by the same two numbers for the other side.
     const SCIPY: [([u32; 4], f64); 10] = [
         ([7, 13, 3, 17], 0.273343047536596),
         ([0, 10, 5, 5], 0.032507739938080496),

@@ -1,21 +1,22 @@
-//! Wilcoxon's signed-rank test of pairs, each of one value per side, measured under the same
-//! conditions.
+//! Implements Wilcoxon's signed-rank test of pairs. A pair has one value of each side, both
+//! measured under the same conditions.
 //!
-//! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
-//! out. Which member of a pair is the candidate was drawn at random, so that under equal sides
-//! every log ratio has either sign with the same probability: the null distribution follows from
-//! the randomisation and assumes nothing about the noise. Does not decide when to stop measuring.
-//! Start at [`signed_rank`].
+//! The test decides whether the sides differ, by how large a ratio, and which ratios the data do
+//! not rule out. In every pair, the member that is the candidate was chosen at random. So if the
+//! sides are equal, every log ratio has either sign with the same probability: the null
+//! distribution follows from the randomisation and assumes nothing about the noise. This module
+//! does not decide when to stop measuring. Start at [`signed_rank`].
 
 use crate::distribution::normal;
 use crate::interval::Interval;
 use crate::test::TailProbabilities;
 use std::fmt;
 
-/// Maximum number of pairs for the exact distribution: 200 take 4 million additions.
+/// Maximum number of pairs for the exact distribution: 200 pairs take 4 million additions.
 const MAX_EXACT_PAIRS: usize = 200;
 
-/// Logarithms this close count as equal: they differ only by rounding of a shift or a unit.
+/// Logarithms this close count as equal: they differ only because a shift or a change of unit was
+/// rounded.
 const TIE: f64 = 1e-13;
 
 /// Why the test is undefined.
@@ -98,12 +99,12 @@ impl SignedRank {
 
     /// Interval of the ratio: every ratio that this test would not reject at a p-value of at most `p_limit`.
     ///
-    /// Too few pairs cannot reject any ratio: the ends are then 0 and infinity.
+    /// With too few pairs, the test cannot reject any ratio: the ends are then 0 and infinity.
     pub fn interval_at(&self, p_limit: f64) -> Interval {
         let level = 0.5 * p_limit;
         let steps = &self.averages;
-        // The test is constant between two adjacent averages, and its tails are monotone from gap
-        // to gap.
+        // The tails are the same for all shifts in the gap between two adjacent averages, and they
+        // are monotone from gap to gap.
         let gap = |index: usize| match (index.checked_sub(1), steps.get(index)) {
             (None, _) => steps[0] - 1.0,
             (Some(before), None) => steps[before] + 1.0,
@@ -141,7 +142,7 @@ fn walsh_averages(values: &[f64]) -> Vec<f64> {
     averages
 }
 
-/// Probabilities of a sum of positive ranks at most as large, and at least as large, as the observed one.
+/// Probabilities that the sum of positive ranks is at most, and at least, the observed sum.
 fn tail_probabilities(differences: &[f64], theta: f64) -> TailProbabilities {
     let ranks = signed_ranks(differences, theta);
     let observed = ranks.iter().filter(|(_, is_positive)| *is_positive);
@@ -202,7 +203,7 @@ fn approximate_tails(ranks: &[usize], observed: usize) -> TailProbabilities {
 mod tests {
     use super::*;
 
-    /// Pairs with these logarithms of their ratios.
+    /// Tests pairs whose ratios have these logarithms.
     fn test_differences(differences: &[f64]) -> SignedRank {
         let pairs: Vec<(f64, f64)> = differences.iter().map(|d| (3.0, 3.0 * d.exp())).collect();
         signed_rank(&pairs).unwrap()
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(error, SignedRankError::NotPositive { index });
     }
 
-    /// The candidate of a pair was drawn at random. So over all draws with these sizes, the
+    /// The candidate of a pair was chosen at random. So over all choices with these sizes, the
     /// fraction whose p is at most a possible value equals that value: equal sides are called
     /// different as often as promised.
     #[test]

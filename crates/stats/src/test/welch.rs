@@ -1,7 +1,7 @@
-//! Welch's t-test: two groups with unequal variances (Biometrika 34, 1947).
+//! Implements Welch's t-test for two groups with unequal variances (Biometrika 34, 1947).
 //!
-//! Defined in the same cases as R's `t.test`, and gives the same values; does not format them.
-//! Start at [`welch`].
+//! The test is defined in the same cases as R's `t.test`, and gives the same values. Start at
+//! [`welch`].
 
 use crate::describe::{mean, variance};
 use crate::distribution::student_t;
@@ -70,7 +70,7 @@ pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<WelchTest, WelchErro
         return Err(WelchError::Constant);
     }
     let freedom = |values: &[f64]| (values.len() - 1) as f64;
-    // Divide by their sum first: the squares of tiny variances would underflow.
+    // Divide both by their sum first; otherwise, the squares of tiny variances would underflow.
     let (a, b) = (a / (a + b), b / (a + b));
     let df = 1.0 / (a * a / freedom(baseline) + b * b / freedom(candidate));
     let t = (mean_candidate - mean_baseline) / standard_error;

@@ -1,7 +1,8 @@
-//! Welch's analysis of variance: several groups with unequal variances (Biometrika 38, 1951).
+//! Implements Welch's analysis of variance for several groups with unequal variances (Biometrika
+//! 38, 1951).
 //!
-//! Decides whether the means of two or more groups differ by more than chance allows, with the same
-//! values as R's `oneway.test`. Independent of what the groups are. Start at [`welch_anova`].
+//! The analysis decides whether the means of two or more groups differ by more than chance allows.
+//! It gives the same values as R's `oneway.test`. Start at [`welch_anova`].
 
 use super::WelchError;
 use crate::describe::{mean, variance};
@@ -10,7 +11,7 @@ use crate::distribution::mean_squares::f_upper_tail;
 /// Result of Welch's analysis of variance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WelchAnova {
-    /// Scatter of the groups' means relative to that expected from the scatter within groups.
+    /// Scatter of the groups' means, relative to the scatter expected if the true means are equal.
     pub f: f64,
     /// Degrees of freedom between groups: number of groups minus one.
     pub between_df: f64,
@@ -25,9 +26,9 @@ pub struct WelchAnova {
 ///
 /// # Errors
 ///
-/// [`WelchError::TooFew`] below two groups, or with fewer than two values in one;
+/// [`WelchError::TooFew`] if there are fewer than two groups, or a group has fewer than two values.
 /// [`WelchError::Constant`] if the standard error of a group's mean is below 10 machine epsilons of
-/// it, the rule of R's `t.test`: such a group would have all the weight.
+/// that mean (the rule of R's `t.test`), because such a group would have all the weight.
 pub fn welch_anova(groups: &[&[f64]]) -> Result<WelchAnova, WelchError> {
     if groups.len() < 2 || groups.iter().any(|group| group.len() < 2) {
         return Err(WelchError::TooFew);
@@ -44,7 +45,8 @@ pub fn welch_anova(groups: &[&[f64]]) -> Result<WelchAnova, WelchError> {
     if summaries.iter().any(is_constant) {
         return Err(WelchError::Constant);
     }
-    // Only the ratios of weights matter; the reciprocals of tiny variances would overflow.
+    // Divide all weights by the largest: only their ratios matter, and the reciprocals of tiny
+    // variances would overflow.
     let smallest = (summaries.iter())
         .map(|(_, squared_error, _)| *squared_error)
         .fold(f64::INFINITY, f64::min);

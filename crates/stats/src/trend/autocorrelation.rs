@@ -1,7 +1,9 @@
-//! Correction for dependence between adjacent points.
+//! Computes by how much the evidence for a change must be reduced because adjacent points depend on
+//! each other.
 //!
-//! Estimates how much the variance of a level's mean exceeds that of independent points. Uses the
-//! smaller of two estimates of the correlation: many steps bias the estimate from differences, and
+//! This module estimates by how much the variance of a level's mean exceeds the variance that it
+//! would have if the points were independent. It uses the smaller of two estimates of the
+//! correlation: many steps (changes of the level) bias the estimate from differences, and
 //! undetected steps bias the estimate from residuals. Start at [`variance_inflation`].
 
 use super::series::TrendSeries;
@@ -26,15 +28,16 @@ const MIN_RESIDUALS: usize = 16;
 
 /// The factor by which dependence multiplies the variance of a level's mean: (1 + phi) / (1 - phi),
 /// where phi is the correlation of adjacent points within the last 256 points before `end`.
-/// `borders` are the places of the changes so far, including the one in question.
+/// `borders` are the places of the changes so far, including the change that is being examined.
 pub(super) fn variance_inflation(series: &TrendSeries, borders: &[usize], end: usize) -> f64 {
     let phi =
         correlation_of_differences(series, end).min(correlation_of_residuals(series, borders, end));
     (1.0 + phi) / (1.0 - phi)
 }
 
-/// Estimates the correlation from clipped differences, which steps hardly affect: 1 + 2 sum d d' /
-/// sum d^2 (idea: Tecuapetla-Gomez and Munk, Scandinavian Journal of Statistics 44, 2017).
+/// Estimates the correlation from clipped differences, which steps hardly affect. The estimate is
+/// `1 + 2 sum d d' / sum d^2`, where d' is the difference after d (idea: Tecuapetla-Gomez and Munk,
+/// Scandinavian Journal of Statistics 44, 2017).
 fn correlation_of_differences(series: &TrendSeries, end: usize) -> f64 {
     let (mut products, mut squares, mut pairs) = (0.0, 0.0, 0);
     for values in series.each_machine(end.saturating_sub(WINDOW)..end) {
@@ -105,7 +108,8 @@ fn correlation_of_residuals(series: &TrendSeries, borders: &[usize], end: usize)
     )
 }
 
-/// Clips values at 2.5 robust deviations from zero; `None` when more than half are zero.
+/// Clips values at 2.5 robust deviations from zero; `None` when more than half of the values are
+/// zero.
 fn clip_outliers(values: &[f64]) -> Option<Vec<f64>> {
     let sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
     let limit = CLIP * NORMAL_CONSISTENCY * median(&sizes);
@@ -127,8 +131,8 @@ mod tests {
     use super::super::series::MeasuredPoint;
     use super::*;
 
-    /// Autoregressive sums of uniform numbers, from two machines alternating if requested, with a
-    /// step at 100.
+    /// Autoregressive sums of uniform numbers, with a step at 100. If `machines` is 2, two machines
+    /// take turns.
     fn autoregressive_series(seed: u64, correlation: f64, step: f64, machines: u32) -> TrendSeries {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut uniform = || {

@@ -1,10 +1,10 @@
-//! Sequential change detection along a series: after every point there is a look, and every look
-//! counts.
+//! Detects changes along a series sequentially: there is a look after every point, and every look
+//! can lead to a suspicion or a finding.
 //!
-//! Decides when a border (the place of a change) is suspected, found or withdrawn, and where it
-//! finally lies; `scan` computes the evidence. The state is enough to continue when points are
-//! added, also in another process; starting over gives the same result. Start at
-//! [`ChangeDetector::process_series`].
+//! This module decides when a border (the place of a change) is suspected, found or withdrawn, and
+//! where it finally lies; `scan` computes the evidence. When points are added, a detector can
+//! continue from its state, even in another process, with the same result as if it had started
+//! over. Start at [`ChangeDetector::process_series`].
 
 use super::autocorrelation::variance_inflation;
 use super::scan::{BestBorder, MAX_DISTANCE, MIN_SIDE, RankScan};
@@ -15,8 +15,9 @@ use crate::describe::{NORMAL_CONSISTENCY, median};
 use crate::distribution::normal;
 use std::ops::RangeInclusive;
 
-/// Evidence from which a change is suspected, from which it is found, and below which a suspicion
-/// is dropped: chosen by simulation, see `crates/stats/benches/trend.md`.
+/// The minimum evidence for a suspicion, the minimum evidence for a finding, and the evidence below
+/// which a suspicion is withdrawn. These limits were chosen by simulation, see
+/// `crates/stats/benches/trend.md`.
 const SUSPICION_LIMIT: f64 = 3.3;
 const FINDING_LIMIT: f64 = 4.5;
 const WITHDRAWAL_LIMIT: f64 = 2.5;
@@ -33,26 +34,28 @@ const MAX_REVIEW_MOVE: usize = 6;
 const LAST_REVIEW: usize = 64;
 const FIRST_WITHDRAWAL: usize = 8;
 
-/// Minimum number of points for a suspicion: a stretch of 17 points is the first that reaches 3.3,
-/// and is examined when there are 18.
+/// Minimum number of points for a suspicion: 17 points are the shortest stretch whose evidence can
+/// reach 3.3, and this stretch is first examined when the series has 18 points.
 pub const FIRST_SUSPICION: usize = 18;
-/// Minimum number of points for a finding: C(20, 10) arrangements are too few to reach 4.5.
+/// Minimum number of points for a finding: with 20 points, the C(20, 10) arrangements are too few
+/// for evidence of 4.5.
 pub const FIRST_FINDING: usize = 21;
 
 /// Strength of the evidence for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeEvidence {
-    /// Enough to measure again, not for an alarm: occurs about seven times in 1000 points without a
-    /// change.
+    /// The evidence is enough to measure again, but not for an alarm: without a change, this occurs
+    /// about seven times in 1000 points.
     Suspected,
-    /// Enough despite all looks. The series had `seen` points when it became enough.
+    /// The evidence is enough for an alarm, even though each of the many looks could cause a false
+    /// alarm. The evidence was first enough when the series had `seen` points.
     Found {
-        /// Number of points of the series at that look.
+        /// Number of points of the series at the look that found the change.
         seen: usize,
     },
 }
 
-/// Two levels and the border between them.
+/// Two levels and the border between them. A point is searchable unless it is negative or not finite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DetectedChange {
     /// Index of the last searchable point before the border.
@@ -65,7 +68,7 @@ pub struct DetectedChange {
     pub evidence: ChangeEvidence,
     /// Evidence at the deciding look: a normal deviate, divided by the cost of autocorrelation.
     pub z: f64,
-    /// Whether the series slopes rather than steps.
+    /// Whether the series changes in a step or along a slope.
     pub shape: ChangeShape,
     /// Approximate size; biased upwards, because the border was searched for.
     pub size: ChangeSize,
@@ -83,9 +86,10 @@ pub(super) struct LevelBorder {
 /// State of the detection along a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangeDetector {
-    /// The next number of points to look at, and the largest so far: after a new border the walk
-    /// looks back.
+    /// Number of points at the next look. It decreases when a border is added: the walk then
+    /// returns to the points just after this border.
     pub(super) next: usize,
+    /// Largest number of points at any look so far.
     pub(super) front: usize,
     pub(super) raised: usize,
     pub(super) borders: Vec<LevelBorder>,
@@ -196,7 +200,8 @@ impl ChangeDetector {
         }
     }
 
-    /// The divisor of the evidence, given the borders so far and `candidate`.
+    /// The number by which evidence is divided because adjacent points depend on each other, given
+    /// the borders so far and `candidate`.
     fn dependence_cost(&self, series: &TrendSeries, candidate: Option<usize>) -> f64 {
         let borders: Vec<usize> = self
             .borders
@@ -209,12 +214,12 @@ impl ChangeDetector {
 
     /// The smallest change, as a ratio above 1, for which `after` points would raise a suspicion
     /// near its place in about four of five cases. Based on the scatter of the newest level about
-    /// the medians of its machines, and on the cost of dependence. `None` below eight
-    /// points, and where zeros are among other values.
+    /// the medians of its machines, and on the cost of dependence. `None` if the newest level has
+    /// fewer than eight points, or has zeros among other values.
     ///
-    /// Follows from the normal approximation of the rank test, whose efficiency is .955 under normal noise.
-    /// The evidence is large enough in nine of ten cases; in one of those, the border is elsewhere
-    /// (simulated in `crates/stats/benches/trend.md`).
+    /// Follows from the normal approximation of the rank test, whose efficiency is .955 under
+    /// normal noise. The evidence is large enough in nine of ten cases; in one of those nine, the
+    /// border is elsewhere (simulated in `crates/stats/benches/trend.md`).
     pub fn smallest_visible(&self, series: &TrendSeries, after: usize) -> Option<f64> {
         const POWER: f64 = 0.9;
         const EFFICIENCY: f64 = 0.955;
@@ -272,8 +277,8 @@ impl ChangeDetector {
             .collect()
     }
 
-    /// Moves each border to the largest evidence between its neighbors, twice, since neighbors move
-    /// as well.
+    /// Moves each border to the place with the largest evidence between its neighbors. All borders
+    /// are moved twice, because their neighbors move as well.
     fn place_borders(&mut self, series: &TrendSeries) -> Vec<usize> {
         let mut positions: Vec<usize> = self.borders.iter().map(|border| border.at).collect();
         let mut scan = RankScan::default();

@@ -1,7 +1,9 @@
-//! Computes statistics of levels: the variance between sessions beyond that of their runs, the
-//! level with its band, and the newest point.
+//! Computes statistics of levels: the variance between sessions that their runs do not explain, the
+//! mean of a level with its interval, and whether the newest point lies beyond the points before
+//! it.
 //!
-//! Describes a level without searching; nothing here is an alarm. Start at [`between_sessions`].
+//! The functions describe a given level and search for nothing; none of their results is an alarm.
+//! Start at [`between_sessions`].
 
 use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mad, mean, median};
@@ -14,18 +16,18 @@ use crate::interval::Interval;
 pub struct LogMeasurement {
     /// Logarithm of the value.
     pub log: f64,
-    /// Variance of that logarithm, from the runs of the session; 0 if there was one run and it is
-    /// unknown.
+    /// Variance of that logarithm, from the runs of the session; 0 if the variance is unknown,
+    /// because there was only one run.
     pub variance: f64,
 }
 
-/// The variance between sessions, on the log scale: the variance of the points of a level beyond
-/// what their runs explain.
+/// The variance between sessions, on the log scale: the part of the variance of a level's points
+/// that their runs do not explain.
 ///
 /// Each group holds the points of one level and machine. Method of moments: the sum of squares
 /// about a group's mean has the expectation (k - 1) tau^2 + (1 - 1/k) times the sum of the
 /// variances (Hedges and Olkin, Statistical Methods for Meta-Analysis, 1985, section 9.B). `None`
-/// without a group of two.
+/// if no group has two points.
 pub fn between_sessions(groups: &[Vec<LogMeasurement>]) -> Option<f64> {
     let (mut squares, mut explained, mut free) = (0.0, 0.0, 0.0);
     for group in groups.iter().filter(|group| group.len() > 1) {
@@ -39,7 +41,7 @@ pub fn between_sessions(groups: &[Vec<LogMeasurement>]) -> Option<f64> {
 }
 
 /// The mean of a level on the log scale with its interval, weighted by 1 / (`between` + variance).
-/// `None` when there is no point, or none with a variance.
+/// `None` when there is no point, or when both `between` and the variance of a point are 0.
 pub fn weighted_level(
     points: &[LogMeasurement],
     between: f64,
@@ -63,13 +65,13 @@ pub fn weighted_level(
     Some(ShiftEstimate { estimate, interval })
 }
 
-/// Number of earlier points that the newest is compared with, and its minimum distance from their
-/// median in robust deviations.
+/// Number of earlier points with which the newest point is compared, and the minimum distance of
+/// the newest point from their median, in robust deviations.
 const RECENT_POINTS: usize = 40;
 const FAR_DEVIATIONS: f64 = 4.0;
 
-/// The newest point divided by the median of the last 40 points of its machine, if it lies beyond
-/// all of them and beyond 4 robust deviations from their median.
+/// The newest point divided by the median of the last 40 points of its machine, if the newest point
+/// lies beyond all of these points and beyond 4 robust deviations from their median.
 ///
 /// A hint to measure again, never an alarm: under heavy-tailed noise it occurs for 30 in 1000
 /// points.

@@ -1,10 +1,11 @@
-//! Change detection in a series with one point per session, repeated after every new point.
+//! Detects changes in a series with one point per session. The detection is repeated after every
+//! new point.
 //!
-//! Finds where the level of a series changed, with the evidence and the size of each change;
-//! independent of commits, sessions and machine names: only their order matters. The evidence is
-//! rank-based, so that one limit suits any shape of noise, and that limit accounts for every look
-//! at every point. Start at [`find_changes`]; [`ChangeDetector`] continues where the last look
-//! ended.
+//! This module finds where the level of a series changed, with the evidence and the size of each
+//! change. It knows no commits, sessions or names of machines: a point is only a value with a
+//! position and the number of its machine. The evidence is rank-based, so that one limit suits any
+//! shape of noise, and that limit accounts for every look at every point. Start at
+//! [`find_changes`]; [`ChangeDetector`] continues where the last look ended.
 //!
 //! ```
 //! use speedwell_stats::trend::{ChangeEvidence, MeasuredPoint, find_changes};

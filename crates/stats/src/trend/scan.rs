@@ -1,7 +1,8 @@
 //! Finds the best border (the place of a change) in one stretch of points.
 //!
-//! The best border has the largest evidence, with machines as strata. Independent of limits and of
-//! other stretches. Start at [`RankScan::best_border`].
+//! The best border is the border with the largest evidence, by a rank test with machines as strata.
+//! This module looks at one stretch only, and does not decide which evidence is enough. Start at
+//! [`RankScan::best_border`].
 
 use super::series::TrendSeries;
 use super::{EXACT_SIDE, exact_deviate};
@@ -41,7 +42,8 @@ impl RankScan {
     /// Points are ranked within their machine, and the sum of the deviations left of the border is
     /// the statistic: the stratified rank test with machines as blocks (van Elteren, Bulletin of
     /// the International Statistical Institute 37, 1960). A machine with all its points on one side
-    /// adds nothing. With one machine this is U, whose tail is counted exactly if a side is small.
+    /// adds nothing. With one machine, the statistic is U, whose tail is counted exactly if a side
+    /// is small.
     pub fn best_border(
         &mut self,
         series: &TrendSeries,
@@ -61,7 +63,9 @@ impl RankScan {
             sum += self.deviations[k - 1];
             let (machine, l) = (machines[k - 1] as usize, count - k);
             let (total, left) = (self.totals[machine], self.left_counts[machine]);
-            // k l (k + l + 1) / 12 of this machine, after moving one more point to the left.
+            // The variance is the sum of k l (k + l + 1) / 12 over the machines, with k points left
+            // and l points right of the border. This adds the change from moving one point of this
+            // machine to the left.
             twelfths += (total + 1.0) * (total - 2.0 * left - 1.0);
             self.left_counts[machine] = left + 1.0;
             let at = start + k;

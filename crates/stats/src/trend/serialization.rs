@@ -1,7 +1,8 @@
-//! Serialization of a walk, so that another process can continue it: where its borders (the places
-//! of changes) were put, how they were described, and the state of the walk.
+//! Serializes a walk (a detection along a series), so that another process can continue it. The
+//! bytes hold the state of the walk, where its borders (the places of changes) were put, and the
+//! shapes and sizes computed for them.
 //!
-//! Decides whether a stored walk is still valid; computes nothing itself. Start at
+//! This module decides whether a stored walk is still valid. It computes nothing itself. Start at
 //! [`ChangeDetector::to_bytes`].
 
 use super::detector::{ChangeDetector, LevelBorder};
@@ -23,7 +24,7 @@ impl ChangeDetector {
         let mut words = vec![VERSION, seen as u64, series.digest(seen)];
         words.extend([self.next, self.front, self.raised, self.borders.len()].map(|n| n as u64));
         for LevelBorder { at, seen, found, z } in &self.borders {
-            // No border is found at the first point, so 0 means "not found".
+            // `found` is a number of points and therefore never 0, so that 0 can mean "not found".
             words.extend([*at, *seen, found.unwrap_or(0)].map(|n| n as u64));
             words.push(z.to_bits());
         }
@@ -41,8 +42,8 @@ impl ChangeDetector {
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Restores a walk, if it has this version and `series` starts with the points that it has
-    /// seen.
+    /// Restores a walk, if `bytes` have this version and `series` starts with the points that the
+    /// walk has seen.
     pub fn from_bytes(bytes: &[u8], series: &TrendSeries) -> Option<ChangeDetector> {
         let (words, []) = bytes.as_chunks() else {
             return None;

@@ -1,7 +1,8 @@
-//! The points of a series in the form that the search needs: logarithms in the order of the
-//! revisions.
+//! Converts the points of a series to the form that the search needs: logarithms in the order of
+//! the revisions.
 //!
-//! Decides which points can be searched, and numbers the machines. Start at [`TrendSeries`].
+//! This module decides which points can be searched, and numbers the machines. Start at
+//! [`TrendSeries`].
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
@@ -19,7 +20,7 @@ pub struct MeasuredPoint {
     pub position: u32,
 }
 
-/// Too many of the values have no logarithm for the rest to be searched.
+/// Error: too many values are negative or not finite, so that the others are not searched either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyNonPositive {
     /// Number of values that are negative, infinite, or NaN.
@@ -46,20 +47,21 @@ impl std::error::Error for TooManyNonPositive {}
 /// change from zero then has an infinite ratio, and a change to zero the ratio 0.
 const LOG_OF_ZERO: f64 = -10_000.0;
 
-/// Points in the order of the revisions, as logarithms; points without one are left out.
+/// Points in the order of the revisions, as logarithms. Points whose value is negative or not
+/// finite are left out.
 #[derive(Debug, Clone, Default)]
 pub struct TrendSeries {
     logs: Vec<f64>,
     machines: Vec<u32>,
     positions: Vec<u32>,
-    /// Index of each point among those given.
+    /// Index of each point among the points given to [`TrendSeries::new`].
     given_indexes: Vec<usize>,
     /// The caller's machine numbers, indexed by the numbers used here, which count from 0.
     callers_machines: Vec<u32>,
 }
 
 impl TrendSeries {
-    /// Takes the points that are zero or have a logarithm.
+    /// Takes the points whose value is zero or has a logarithm.
     ///
     /// # Errors
     ///
@@ -142,7 +144,7 @@ impl TrendSeries {
         self.callers_machines.len()
     }
 
-    /// Index of a point among those given.
+    /// Index of a point among the points given to [`TrendSeries::new`].
     pub(super) fn given_index(&self, index: usize) -> usize {
         self.given_indexes[index]
     }
@@ -152,7 +154,8 @@ impl TrendSeries {
         self.positions[index - 1] != self.positions[index]
     }
 
-    /// The logarithms of a stretch, machine by machine; empty for machines without a point in it.
+    /// The logarithms of a stretch, machine by machine; empty for machines without a point in the
+    /// stretch.
     pub(super) fn each_machine(&self, stretch: Range<usize>) -> impl Iterator<Item = Vec<f64>> {
         let (logs, machines) = (&self.logs[stretch.clone()], &self.machines[stretch]);
         (0..self.callers_machines.len() as u32).map(move |wanted| {

@@ -1,7 +1,7 @@
-//! Describes a change: step or slope, its size, and whether it can be told apart from a change of
-//! machines.
+//! Describes a change: whether it is a step or a slope, how large it is, and whether it can be told
+//! apart from a change of machines.
 //!
-//! Does not decide whether there is a change. Start at [`estimate_size`].
+//! This module does not decide whether there is a change. Start at [`estimate_size`].
 
 use super::scan::{MAX_DISTANCE, MIN_SIDE};
 use super::series::TrendSeries;
@@ -24,9 +24,9 @@ const MIN_LEVEL_POINTS: usize = 8;
 /// Residuals are clipped at this many robust deviations, so that no single point decides the shape.
 const CLIP: f64 = 3.0;
 
-/// Calls a change a drift if a line through the levels left and right of `at` leaves less
-/// unexplained than a step does, by more than two variances. Line and step are fitted with an
-/// offset for every machine.
+/// Compares a step at `at` with a line through the points left and right of it. The change is a
+/// drift if the line's residual sum of squares is smaller than the step's by more than two residual
+/// variances. Both are fitted with an offset for every machine.
 pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeShape {
     let sides = [levels.start..at, at..levels.end];
     if sides.iter().any(|side| side.len() < MIN_LEVEL_POINTS) {
@@ -108,9 +108,9 @@ pub struct ChangeSize {
 const SIZED_POINTS: usize = 64;
 const CONFIDENCE: f64 = 0.95;
 
-/// The Hodges-Lehmann shift of every machine with points on both sides, pooled by the inverse
-/// squared width of its interval. Machines without a bounded interval count only if none has one,
-/// and then equally.
+/// Estimates the size as a mean of the Hodges-Lehmann shifts of all machines with points on both
+/// sides. The weight of a machine is the inverse squared width of its interval, so machines without
+/// a bounded interval do not count. If no machine has a bounded interval, all count equally.
 pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeSize {
     let left = series.each_machine(levels.start.max(at.saturating_sub(SIZED_POINTS))..at);
     let right = series.each_machine(at..levels.end.min(at + SIZED_POINTS));
@@ -159,9 +159,9 @@ pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usiz
 }
 
 /// Returns where the machine changed together with the code, so that the two effects cannot be
-/// separated: the first point after the latest place where more than half of the points on each
-/// side are from machines that the other side lacks. To separate them, measure an older revision on
-/// the new machine.
+/// separated. At such a place, more than half of the points on each side are from machines that the
+/// other side lacks. The result is the first point after the latest such place. To separate the
+/// effects, measure an older revision on the new machine.
 ///
 /// The result is an index into the points given to [`TrendSeries::new`].
 pub fn machine_swap(series: &TrendSeries) -> Option<usize> {
@@ -180,7 +180,8 @@ pub fn machine_swap(series: &TrendSeries) -> Option<usize> {
     };
     let mut swap = None;
     for at in 1..(series.len() + 1).saturating_sub(MIN_SIDE) {
-        // The point before `at` changes sides; both sides end 256 points away.
+        // The point before `at` moves from the new side to the old one. Each side reaches at most
+        // 256 points away from `at`.
         let moved = machines[at - 1] as usize;
         old[moved] += 1;
         new[moved] -= 1;

@@ -1,4 +1,4 @@
-//! Cache of what a walk computed earlier. Start at [`StretchCache::get_or_compute`].
+//! Caches what a walk along a series computed earlier. Start at [`StretchCache::get_or_compute`].
 
 use super::shape::{ChangeShape, ChangeSize};
 use std::ops::Range;
@@ -9,11 +9,11 @@ use std::ops::Range;
 pub(super) struct WalkCache {
     /// Place of the border in a stretch.
     pub places: StretchCache<usize>,
-    /// Shape and size of a border.
+    /// Shape and size of the change at a border.
     pub looks: StretchCache<(ChangeShape, ChangeSize)>,
 }
 
-/// Results keyed by stretch of points and the border in it.
+/// Results by stretch of points and by the border in that stretch.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StretchCache<T> {
     earlier: Vec<(Range<usize>, usize, T)>,
@@ -30,7 +30,7 @@ impl<T> Default for StretchCache<T> {
 }
 
 impl<T: Copy> StretchCache<T> {
-    /// Starts another pass; at its end, entries that it did not request are dropped.
+    /// Starts another pass, and drops the entries that were not requested in the previous pass.
     pub fn start_pass(&mut self) {
         self.earlier = std::mem::take(&mut self.now);
     }

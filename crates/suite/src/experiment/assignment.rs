@@ -1,6 +1,7 @@
-//! Builds the assignment of one run: a group's sections for one case and one variant, with every
-//! placeholder filled that is known in advance. Start at [`Experiment::assignment`] or, for loads
-//! defined as `[benchmark.NAME]`, at [`Experiment::load_assignment`].
+//! Builds the assignment of one run. It contains the sections of a group for one case and one
+//! variant, and every placeholder whose value is known in advance is filled. Start at
+//! [`Experiment::assignment`] or, for loads defined as `[benchmark.NAME]`, at
+//! [`Experiment::load_assignment`].
 
 use super::benchmark::{BenchmarkKeys, CASE_KEYS};
 use super::command::{CommandArguments, environment_changes};
@@ -124,8 +125,8 @@ impl Experiment {
                 defined.fill_placeholders(program, line, &variant.place.child_key("program"))?;
             defined.define_value("program", program);
         }
-        // If nothing else defines `{path}`, it is the path of the load, so that readiness checks
-        // can use it, too.
+        // If nothing else defines `{path}`, define it as the path that the load requests, so that
+        // readiness checks can also use it.
         if defined
             .fill_placeholders("{path}", None, &group.place)
             .is_err()
@@ -136,8 +137,9 @@ impl Experiment {
         Ok(defined)
     }
 
-    /// Returns the variant in the form used by harnesses of benchmark files. `current` looks up our
-    /// own environment variables, because a harness can only set variables, not extend them.
+    /// Returns the variant in the form used by harnesses of benchmark files. A harness can only set
+    /// environment variables, not extend them. If the variant extends a variable, `current` looks
+    /// up its value in our own environment.
     ///
     /// # Errors
     /// Fails if the variant does not exist, or requires something that a harness cannot do.
@@ -190,10 +192,10 @@ impl Experiment {
     }
 }
 
-// Loads of the short form.
+// Loads in the short form, `[benchmark.NAME]`.
 
 impl Experiment {
-    /// Returns the assignment of a run of a case of a load. `program` is the program that the
+    /// Returns the assignment of one run of a load, for one case. `program` is the program that the
     /// variant starts; without it, `{program}` stays unexpanded, as does `{port}`.
     ///
     /// # Errors
@@ -251,7 +253,8 @@ impl Experiment {
         })
     }
 
-    /// Returns the variant declared under that name; for a control, the variant that it repeats.
+    /// Returns the variant declared under that name. A control has no declaration of its own: for
+    /// its name, returns the variant that the control repeats.
     fn find_declared(&self, name: &str) -> Option<&super::variant::ExperimentVariant> {
         let find = |name: &str| self.variants.iter().find(|variant| variant.name == name);
         find(name).or_else(|| find(super::plan::repeated_variant(name)))
@@ -282,8 +285,8 @@ impl Experiment {
         Ok(defined)
     }
 
-    /// Rejects a variant whose changes would have no effect, so that a server would be compared
-    /// with itself.
+    /// Rejects a variant whose changes would have no effect, because a server would then be
+    /// compared with itself.
     fn check_server(
         &self,
         part: &FilePart,

@@ -1,11 +1,12 @@
-//! `[benchmark.NAME]` with `kind = "load"`: the short form of a group that is an HTTP load.
+//! Reads `[benchmark.NAME]` with `kind = "load"`, the short form of a group that is an HTTP load.
 //!
-//! One table replaces the several tables of a `[[group]]`; the server is started by a shell command
-//! or already runs. It becomes the [`LoadSpec`] that `speedwell load` executes.
-//! [`resolve_benchmark`] reads the keys that define the cases, once; all others are read once per
-//! case, with the placeholders filled for that case (`assignment.rs`). Variants have the form that
-//! harnesses use, because the command line may replace them. The server and URL that the file gives
-//! a variant apply to every variant of that name.
+//! One table replaces the several tables of a `[[group]]`. The server is started by a shell command
+//! or is already running. The table becomes the [`LoadSpec`] that `speedwell load` executes.
+//! [`resolve_benchmark`] reads the keys that define the cases once; all other keys are read once
+//! per case, with the placeholders filled for that case (`assignment.rs`). Variants have the form
+//! that harnesses use, because the command line may replace them. If the file gives a variant a
+//! server or URL of its own, every variant with that name uses it, even if the variant is defined
+//! on the command line.
 
 use super::group::{BenchmarkGroup, SeedSource};
 use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, header_lines, load_end};
@@ -27,7 +28,7 @@ use std::path::Path;
 /// Names that parameters cannot have.
 const RESERVED_PARAMETERS: [&str; 4] = ["concurrency", "rate", "port", "program"];
 
-/// Keys that define the cases, not the behavior of one of them.
+/// Keys that define which cases there are, and not how a case behaves.
 pub(super) const CASE_KEYS: [&str; 4] = ["kind", "parameters", "concurrency", "rate"];
 
 /// A benchmark that is an HTTP load, named `GROUP/NAME`.
@@ -149,7 +150,8 @@ pub fn resolve_benchmark(
     })
 }
 
-/// Returns the declared parameters, followed by the standard ones of a load.
+/// Returns the declared parameters, followed by the standard parameters of a load: `rate` and
+/// `concurrency`.
 fn load_parameters(
     keys: CaseKeys,
     part: &FilePart,
@@ -186,8 +188,8 @@ fn load_parameters(
 }
 
 impl BenchmarkKeys {
-    /// Returns the load of a case, with files relative to `root`. Its URL is empty if only variants
-    /// have one.
+    /// Returns the load of a case, with files relative to `root`. The URL is empty if only variants
+    /// have a URL.
     pub(super) fn load_spec(self, part: &FilePart, case: &Case, root: &Path) -> Result<LoadSpec> {
         let (time, count) = load_end(self.duration, self.requests, part)?;
         let number = |name| case.value(name).and_then(ParameterValue::as_number);

@@ -1,4 +1,4 @@
-//! `[[claim]]`: a statement of the report that the data must support.
+//! Reads `[[claim]]` tables; a claim is a statement of the report that the data must support.
 //!
 //! A claim over several cases is evaluated case by case. A term whose filter selects a single case
 //! has the same value in every evaluation.
@@ -20,9 +20,10 @@ pub struct ReportClaim {
     pub say: String,
     /// Condition under which the claim holds.
     pub expression: ClaimExpression,
-    /// Expression as written.
+    /// Text of the expression in the file.
     pub text: String,
-    /// Cases of each of [`ClaimExpression::terms`]: one row for every evaluation of the claim.
+    /// One row for every evaluation of the claim. A row holds one case for each of the
+    /// [`ClaimExpression::terms`].
     pub rows: Vec<Vec<SelectedCase>>,
 }
 
@@ -147,8 +148,8 @@ fn claim_rows(
     Ok((0..row_count).map(row).collect())
 }
 
-/// Rejects a time or size if no metric of the claim has its unit: the numbers would not be
-/// comparable.
+/// Rejects a time or size in a claim if no metric of the claim has its unit, because the numbers
+/// would not be comparable.
 fn check_units(
     claim: &ClaimExpression,
     text: &str,

@@ -1,5 +1,5 @@
-//! How a program is started: its command line and changes to its environment, as written in targets
-//! and variants.
+//! Reads from targets and variants how a program is started: its command line, and changes to its
+//! environment.
 
 use crate::file_part::FilePart;
 use crate::value::{OneOrMany, PlainValue, checked};

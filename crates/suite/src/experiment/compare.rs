@@ -1,4 +1,4 @@
-//! `[compare]`: which variants are compared, and what counts as a difference.
+//! Reads `[compare]`, which defines which variants are compared, and what counts as a difference.
 
 use super::group::BenchmarkGroup;
 use super::plan::check_variant;
@@ -22,13 +22,14 @@ pub struct ComparePlan {
     pub baseline: String,
     /// Variants compared with the baseline, in order.
     pub candidates: Vec<String>,
-    /// Additional comparisons, or the only ones if candidates are not listed.
+    /// Further pairs (baseline, candidate) to compare. If the file lists pairs but no candidates,
+    /// only these pairs are compared.
     pub pairs: Vec<(String, String)>,
     /// Test: `rank`, `welch`, `mann-whitney` or `bootstrap`.
     pub method: Option<String>,
-    /// Confidence of intervals, as a share.
+    /// Confidence of intervals, as a fraction such as 0.95.
     pub confidence: f64,
-    /// Smallest relevant change, as a share.
+    /// Smallest relevant change, as a fraction such as 0.02.
     pub threshold: Option<f64>,
     /// Gates, each with the group that it applies to; a gate without a group applies to all groups
     /// that have its metric.
@@ -178,7 +179,8 @@ pub fn check_pairs(
     Ok(found)
 }
 
-/// Parses `gate = "time < +5%"`, or a table with a string for each group.
+/// Parses the gates: one string for all groups, as in `gate = "time < +5%"`, or a table with a
+/// string for each group.
 pub fn resolve_gates(
     keys: &CompareKeys,
     top: &FilePart,

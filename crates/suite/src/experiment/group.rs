@@ -1,4 +1,5 @@
-//! `[[group]]`: the measured work, its cases, and overrides for some of them.
+//! Reads `[[group]]` tables; a group is measured work, its cases, and overrides for some of the
+//! cases.
 
 use super::load::LoadKeys;
 use super::metric::{self, MetricKeys};
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Sections of a group that an override may change.
 const OVERRIDABLE_SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
 
-/// Alternative keys: one in an override replaces the other.
+/// Pairs of keys that exclude each other: if an override sets one of them, the other is removed.
 const ALTERNATIVE_KEYS: [(&str, &str); 3] = [
     ("requests", "duration"),
     ("url", "path"),
@@ -60,7 +61,7 @@ impl TryFrom<PlainValue> for SeedSource {
 }
 
 impl SeedSource {
-    /// Returns the seed of the run in a slot; `block_seed` is that of its block.
+    /// Returns the seed of the run in a slot; `block_seed` is the seed of its block.
     pub fn for_run(self, block_seed: u64, slot: u32) -> u64 {
         match self {
             SeedSource::PerBlock => block_seed,
@@ -77,17 +78,19 @@ pub struct BenchmarkGroup {
     pub name: String,
     /// Kind of the group.
     pub kind: GroupKind,
-    /// Parameters of its cases. For benchmark files: values that replace declared ones.
+    /// Parameters of its cases. For benchmark files, values that replace those declared in the
+    /// files.
     pub parameters: GroupParameters,
     /// Cases in order; empty for benchmark files, whose cases are unknown.
     pub cases: Vec<Case>,
-    /// Metrics, the headline first. If empty, the harness of the files decides.
+    /// Metrics, the headline first. If empty, the harness of the benchmark files decides which
+    /// metrics there are.
     pub metrics: Vec<Metric>,
     /// Additional metrics: counters of the operating system.
     pub also: Vec<String>,
     /// Source of the seeds of its runs.
     pub seed: SeedSource,
-    /// Benchmark files, if that is the kind of the group.
+    /// Benchmark files; empty unless the kind is `GroupKind::Function`.
     pub files: Vec<PathBuf>,
     /// Whether the definition file uses the metric names from before schema 2, when `throughput`
     /// counted bytes.
@@ -104,7 +107,8 @@ pub struct BenchmarkGroup {
 /// An exception for some cases.
 #[derive(Debug, Clone)]
 pub struct GroupOverride {
-    /// Selects the cases: each parameter has one of these values.
+    /// Selects the cases to which the exception applies: those in which each of these parameters
+    /// has one of its listed values.
     matches: GroupParameters,
     /// Changes by section.
     pub(super) patch: NodeTable,
@@ -259,8 +263,8 @@ pub fn resolve_group(
     })
 }
 
-/// Returns the tables whose strings may have placeholders; rejects tables that the kind does not
-/// support.
+/// Returns the tables whose strings may have placeholders; rejects tables that the kind of the
+/// group does not support.
 fn read_sections(part: &FilePart, kind: GroupKind) -> Result<NodeTable> {
     let (allowed, needed): (&[&str], &[&str]) = match kind {
         GroupKind::Server => (&OVERRIDABLE_SECTIONS, &["target", "load"]),

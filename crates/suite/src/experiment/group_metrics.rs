@@ -1,5 +1,5 @@
-//! Decides which metrics a group reports, under which names runs store them, and which outdated
-//! names for them a file uses.
+//! Decides which metrics a group reports, finds the names under which runs store these metrics, and
+//! lists the outdated metric names that a file uses.
 
 use super::Experiment;
 use super::group::BenchmarkGroup;
@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 use speedwell_model::Metric;
 
 impl BenchmarkGroup {
-    /// Decides the metrics, now that those reported by the target itself are known.
+    /// Decides the metrics of the group. `target` holds the metrics that the target reports itself.
     pub(super) fn decide_metrics(&mut self, target: &[Metric], part: &FilePart) -> Result<()> {
         self.target_metrics = target.iter().map(|metric| metric.name.clone()).collect();
         let also: Vec<Metric> = self
@@ -87,7 +87,7 @@ impl BenchmarkGroup {
             .collect()
     }
 
-    /// Returns the metric with that name, reported or not.
+    /// Returns the metric with that name, whether or not the group reports it.
     pub fn find_metric(&self, name: &str) -> Option<Metric> {
         let renamed = self.current_name(name);
         let current = renamed.as_deref().unwrap_or(name);
@@ -102,8 +102,8 @@ impl BenchmarkGroup {
         })
     }
 
-    /// Returns the current names. Metrics of the target itself, and those listed in `also`, keep
-    /// their names.
+    /// Replaces outdated names by the current ones. Metrics that the target reports itself, and
+    /// metrics listed in `also`, keep their names.
     fn current_names(&self, names: &[String]) -> Vec<String> {
         let current = |name: &String| self.current_name(name).unwrap_or_else(|| name.clone());
         names.iter().map(current).collect()
@@ -120,12 +120,12 @@ impl BenchmarkGroup {
         renamed.filter(|_| !is_given)
     }
 
-    /// Returns the names that the file requests, as spelled there.
+    /// Returns the metric names that the file requests, spelled as in the file.
     pub fn requested_metrics(&self) -> &[String] {
         self.wanted.as_deref().unwrap_or_default()
     }
 
-    /// Returns the name under which runs store one of its metrics.
+    /// Returns the name under which runs store a metric of this group.
     pub fn stored_name(&self, metric: &Metric) -> String {
         let name = &metric.name;
         if self.target_metrics.contains(name) {
@@ -150,7 +150,8 @@ impl BenchmarkGroup {
         self.known_metrics(&self.metrics)
     }
 
-    /// Whether its load specifies the number of connections instead of concurrent requests.
+    /// Whether the load of the group specifies the number of connections instead of the number of
+    /// concurrent requests.
     fn counts_connections(&self) -> bool {
         let has = |node: Option<&TreeNode>| {
             let table = node.and_then(TreeNode::as_table);
@@ -169,7 +170,7 @@ impl Experiment {
     /// replacements; `None` if there are none.
     ///
     /// # Errors
-    /// Fails if one of them has a different meaning today.
+    /// Fails if one of the outdated names has a different meaning today.
     pub fn renamed_message(&self) -> Result<Option<String>> {
         let mut found: Vec<(String, String)> = Vec::new();
         for (name, group) in self.metrics_by_name() {

@@ -1,6 +1,6 @@
-//! Defines the metrics that every group of a kind has, reads those that a target reports itself
-//! (`[group.metric.NAME]`), and translates outdated metric names. `group_metrics.rs` decides which
-//! ones a group reports.
+//! Defines the metrics that every group of a kind has, reads the metrics that a target reports
+//! itself (`[group.metric.NAME]`), and translates outdated metric names. `group_metrics.rs` decides
+//! which metrics a group reports.
 //!
 //! Outdated names are accepted, because sessions store the text of their definition file, and the
 //! meaning of that text must not change. A name whose own meaning has changed is rejected before
@@ -36,7 +36,7 @@ const SERVER_METRICS: [(&str, &str, MetricDirection); 13] = [
     ("cpu_time", "ns", MetricDirection::Lower),
 ];
 
-/// Metrics of a load of the short form.
+/// Metrics of a load in the short form, `[benchmark.NAME]`.
 const LOAD_METRICS: [&str; 4] = [
     "throughput",
     "bytes_per_second",
@@ -102,8 +102,8 @@ pub fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
     Some(Metric::new(name, unit, better))
 }
 
-/// Returns the name under which runs store a metric: the one in the file, unless that is outdated.
-/// If `is_old`, the file is from before schema 2, where `throughput` counted bytes.
+/// Returns the name under which runs store a metric: the name in the file, unless this name is
+/// outdated. If `is_old`, the file is from before schema 2, where `throughput` counted bytes.
 pub fn stored_name(kind: GroupKind, name: &str, is_old: bool) -> String {
     let plain = name.strip_suffix(":u").unwrap_or(name);
     let current = match (is_loaded(kind), plain) {
@@ -118,7 +118,7 @@ pub fn stored_name(kind: GroupKind, name: &str, is_old: bool) -> String {
     current.to_owned()
 }
 
-/// Returns the current name for an outdated one; `None` if the name is current.
+/// Returns the current name for an outdated name; `None` if the name is current.
 pub fn current_name(kind: GroupKind, name: &str, is_old: bool) -> Option<String> {
     let is_metric = find_metric(kind, name).is_some_and(|metric| metric.name == name);
     let has_new_meaning = is_old && name == "throughput" && is_loaded(kind);
@@ -127,7 +127,7 @@ pub fn current_name(kind: GroupKind, name: &str, is_old: bool) -> Option<String>
     (is_known && current != name && (!is_metric || has_new_meaning)).then_some(current)
 }
 
-/// Whether a metric is a plain number of milliseconds, as some were in earlier files.
+/// Whether a metric is a plain number of milliseconds. Only some outdated metrics are.
 pub fn is_in_milliseconds(name: &str) -> bool {
     matches!(name, "ready_ms" | "exit_ms")
 }

@@ -1,14 +1,15 @@
-//! Definition files: groups, variants that patch a target, claims and gates. A file with only
-//! `[benchmark.NAME]` is the short form of one whose groups are loads.
+//! Reads definition files, which contain groups, variants that patch a target, claims and gates. A
+//! file with only `[benchmark.NAME]` is the short form of a file whose groups are loads.
 //!
-//! Decides what such a file may contain, and the assignment of each run; everything is checked when
-//! the file is read, down to the last case under the last variant. Nothing is executed here. The
-//! grammar is in docs/reference/experiment-file.md. Every table of the file is a type that derives
-//! `Deserialize` and `JsonSchema`, named `...Keys`, whose comments are shown by editors. Start at
-//! [`FileKeys`] and [`Experiment::parse`]; [`Experiment::assignment`] is in `assignment.rs`.
+//! This module decides what such a file may contain, and builds the assignment of each run.
+//! Everything is checked when the file is read, down to the last case under the last variant.
+//! Nothing is executed here. The grammar is in docs/reference/experiment-file.md. Every table of
+//! the file is a type named `...Keys` that derives `Deserialize` and `JsonSchema`; editors show the
+//! comments of these types. Start at [`FileKeys`] and [`Experiment::parse`];
+//! [`Experiment::assignment`] is in `assignment.rs`.
 //!
-//! A module cycle: `place.rs` reads the services and places of an [`Experiment`], and adds methods
-//! to it that depend on them.
+//! There is a module cycle: `place.rs` reads the services and places of an [`Experiment`], and adds
+//! methods to `Experiment` that depend on them.
 
 mod assignment;
 mod benchmark;
@@ -73,7 +74,7 @@ pub struct Experiment {
     pub root: PathBuf,
     /// Number of processors that the target may use.
     pub cpus: u32,
-    /// Division of processors between target and load, if they do not share them.
+    /// Division of processors between target and load, if the two do not share all processors.
     pub shares: Option<ProcessorShares>,
     /// Parameters with their values.
     pub params: Vec<(String, ParameterValue)>,
@@ -83,7 +84,7 @@ pub struct Experiment {
     pub variants: Vec<ExperimentVariant>,
     /// Groups to measure, in order.
     pub groups: Vec<BenchmarkGroup>,
-    /// How they are measured.
+    /// How the groups are measured.
     pub plan: ExperimentPlan,
     /// How variants are compared.
     pub compare: ComparePlan,
@@ -166,18 +167,18 @@ const EXPERIMENT_KEYS: [&str; 12] = [
     "output", "service", "place",
 ];
 
-/// Keys of variants that make the file an experiment, too.
+/// Keys of variants that also make the file an experiment.
 const EXPERIMENT_VARIANT_KEYS: [&str; 6] =
     ["assert", "label", "color", "colour", "factors", "command"];
 
 /// How a file is measured and reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionForm {
-    /// Loads, together with other benchmark files.
+    /// Its loads are measured together with other benchmark files.
     Benchmarks,
-    /// Separately, with its own report.
+    /// It is measured separately and has its own report.
     Experiment,
-    /// Not on its own: the file only describes suites, which other targets use.
+    /// It is not measured on its own: it only defines suites, which other targets use.
     Suites,
 }
 
@@ -190,7 +191,7 @@ pub fn definition_form(file: &Path) -> Option<DefinitionForm> {
     }
     let text = std::fs::read_to_string(file).ok()?;
     if ending == "json" {
-        // A large result file without the key is not parsed, which would take long.
+        // Skip JSON without this key, because parsing a large result file would take long.
         let has_group_list = text.contains("\"group\"")
             && tree::parse_json(&text).is_ok_and(|tree| has_groups(&tree));
         return has_group_list.then_some(DefinitionForm::Experiment);
@@ -431,7 +432,7 @@ fn check_runs(experiment: &mut Experiment, top: &FilePart) -> Result<()> {
     Ok(())
 }
 
-/// Rejects an `assert` that nothing checks: harnesses and loads of the short form cannot check it.
+/// Rejects an `assert` that nothing checks: harnesses and loads in the short form cannot check it.
 fn check_proofs(experiment: &Experiment) -> Result<()> {
     let checks =
         |group: &BenchmarkGroup| !matches!(group.kind, GroupKind::Function | GroupKind::Load);

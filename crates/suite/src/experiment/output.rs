@@ -1,4 +1,4 @@
-//! `[[output]]`: tables, charts and formats of the report.
+//! Reads `[[output]]` tables, which select the tables, charts and formats of the report.
 
 use super::plan::check_variant;
 use super::variant::ExperimentVariant;
@@ -19,7 +19,7 @@ pub enum ReportOutput {
         name: String,
         /// What its lines show.
         series: ChartSeries,
-        /// Variants of each picture, in order; if empty, one picture shows all.
+        /// Variants of each picture, in order; if empty, one picture shows all variants.
         stages: Vec<Vec<String>>,
     },
     /// The report in these formats.

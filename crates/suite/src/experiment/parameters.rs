@@ -1,5 +1,5 @@
-//! Parameters: `[params]` of the file and `[group.parameters]`, the cases that they define, and the
-//! values of `--set` that replace declared ones.
+//! Reads the parameters in `[params]` and `[group.parameters]`, builds the cases that they define,
+//! and applies the values of `--set`, which replace declared values.
 
 use crate::file_part::{FilePart, error_at_line, nearest_hint};
 use crate::placeholders::PlaceholderMap;
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use indexmap::IndexMap;
 use speedwell_model::{Case, ParameterValue};
 
-/// Reserved names.
+/// Reserved names, which a file cannot define.
 pub const RESERVED_NAMES: [&str; 5] = ["port", "seed", "root", "program", "cpus"];
 
 /// String that stands for the number of usable processors.
@@ -63,8 +63,8 @@ impl SetValues {
     }
 }
 
-/// Resolves the parameters of the file; each may use earlier ones. `cpus` is the number of usable
-/// processors.
+/// Resolves the parameters of the file; each parameter may refer to earlier ones. `cpus` is the
+/// number of usable processors.
 pub fn file_parameters(
     params: &IndexMap<String, PlainValue>,
     top: &FilePart,
@@ -121,7 +121,7 @@ pub fn check_name(part: &FilePart, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Resolves the parameters of a group; values that were set replace declared ones.
+/// Resolves the parameters of a group; values set on the command line replace declared values.
 pub fn group_parameters(
     declared: &ValueTable,
     group: &FilePart,
@@ -151,7 +151,8 @@ pub fn group_parameters(
     Ok(found)
 }
 
-/// Returns all combinations, without matches of `exclude`. The last parameter changes fastest.
+/// Returns a case for every combination of values that `exclude` does not match. The last parameter
+/// changes fastest.
 pub fn combine_cases(
     exclude: &[ValueTable],
     group: &FilePart,

@@ -1,9 +1,9 @@
-//! `[place]` and `[[service]]`: services of a target, and the machines of a fleet for the roles of
-//! an experiment.
+//! Reads `[place]` and `[[service]]`, which define the services of a target, and the machines of a
+//! fleet for the roles of an experiment.
 //!
-//! Decides what a file may contain; machines are chosen elsewhere. Values known only when a run
-//! begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and `{NAME.port}`. Start at
-//! [`resolve_placement`].
+//! This module decides what a file may contain; other code chooses the machines. Values that are
+//! known only when a run begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and
+//! `{NAME.port}`. Start at [`resolve_placement`].
 
 use super::command::{CommandText, EnvironmentKeys, environment_changes};
 use super::target::{self, GroupKind, StopKeys};
@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::path::{Component, Path};
 use std::sync::LazyLock;
 
-/// `{db.host}`: a name before the dot, and its property.
+/// Matches placeholders such as `{db.host}`: the name of a service, a dot, and a property.
 static SERVICE_PLACEHOLDER: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\{([A-Za-z_][\w-]*)\.(host|port)\}").ok());
 /// Address of a target on the machine of its load.
@@ -37,7 +37,7 @@ const LOCAL_TARGET_URL: &str = "http://127.0.0.1:{port}";
 pub struct RolePlacement {
     /// The target first, then services with a machine of their own, then the load.
     pub roles: Vec<PlacedRole>,
-    /// First and last port to choose free ones from; `None` for any.
+    /// First and last port of the range from which free ports are chosen; `None` for any free port.
     pub ports: Option<(u16, u16)>,
 }
 
@@ -46,7 +46,7 @@ pub struct RolePlacement {
 pub struct PlacedRole {
     /// `target`, `load`, or the name of a service.
     pub name: String,
-    /// Selects the machines that it may have.
+    /// Selects the machines on which the role may run.
     pub on: MachineSelector,
     /// Number of machines.
     pub machines: u32,
@@ -244,8 +244,8 @@ pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredServ
     Ok(found)
 }
 
-/// Returns the lifetime of a service. It cannot exceed that of preceding services, since they start
-/// in the order of the file.
+/// Returns the lifetime of a service. It cannot exceed the lifetime of a preceding service, because
+/// services start in the order of the file.
 fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceScope> {
     let Some(name) = part.get("scope").and_then(TreeNode::as_text) else {
         return Ok(ServiceScope::Run);
@@ -289,7 +289,8 @@ pub(super) struct SharedServices {
     declared: Vec<DeclaredService>,
     /// Services of the very first run.
     first: Option<Vec<BackingService>>,
-    /// Services of the first run of each case, by the indices of its group and of the case in it.
+    /// Services of the first run of each case. The key is the index of the group, and the index of
+    /// the case in this group.
     by_case: HashMap<(usize, usize), Vec<BackingService>>,
 }
 
@@ -302,7 +303,8 @@ impl SharedServices {
         }
     }
 
-    /// Adds the services of a case under a variant; rejects services that differ from earlier ones.
+    /// Adds the services of a case under a variant; rejects services that differ from the services
+    /// of an earlier run with which they are shared.
     pub fn add_run(&mut self, case: (usize, usize), services: Vec<BackingService>) -> Result<()> {
         if self
             .declared
@@ -427,7 +429,7 @@ pub fn resolve_placement(
     }))
 }
 
-/// Rejects a folder that is not sent to other machines.
+/// Rejects a folder outside `root`, because only `root` is sent to other machines.
 fn ensure_below(root: &Path, folder: &Path, owner: &str) -> Result<()> {
     let is_plain = |inside: &Path| {
         inside
@@ -476,7 +478,7 @@ impl RolePlacement {
                            hint: warmup = { duration = \"10s\" }";
             return Err(load.error_at_key("warmup", message));
         }
-        // A path alone refers to the target, wherever that runs.
+        // A path without a host refers to the target, on whichever machine the target runs.
         spec.url = spec
             .url
             .replacen(LOCAL_TARGET_URL, "http://{target.host}:{port}", 1);
@@ -490,7 +492,8 @@ impl Experiment {
         self.profile.is_some() || top.has("profile")
     }
 
-    /// Adapts a server to its services and to the placement. `folder` is the target's.
+    /// Adapts a server to its services and to the placement. `folder` is the working directory of
+    /// the target.
     pub(super) fn adapt_service(
         &self,
         mut service: ServerWork,

@@ -1,4 +1,5 @@
-//! `[plan]`: the number of runs, their order, their processors, and when to stop.
+//! Reads `[plan]`, which defines the number of runs, their order, their processors, and when to
+//! stop.
 
 use super::variant::ExperimentVariant;
 use crate::file_part::FilePart;
@@ -13,14 +14,14 @@ use std::time::Duration;
 /// Default time limit of a run, as for all measurements.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Minimum number of processors to divide between target and load: taking away one of two or three
-/// changes the target more than sharing does.
+/// Minimum number of processors to divide between target and load: if there are only two or three,
+/// taking one away changes the target more than sharing does.
 const MIN_DIVISIBLE_PROCESSORS: u32 = 4;
 
 /// How an experiment is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentPlan {
-    /// Runs of every case under every variant; `None`: as many as the verdict needs.
+    /// Runs of every case under every variant; `None` means as many as the verdict needs.
     pub runs: Option<u32>,
     /// Order of runs.
     pub order: RunOrder,
@@ -30,7 +31,7 @@ pub struct ExperimentPlan {
     pub pins: Option<ProcessorPins>,
     /// Time limit of the whole measurement.
     pub budget: Option<Duration>,
-    /// A case is done when its interval is this narrow on each side, as a share.
+    /// A case is done when its interval is this narrow on each side, as a fraction.
     pub precision: Option<f64>,
     /// Default time limit of a run.
     pub timeout: Duration,
@@ -39,7 +40,7 @@ pub struct ExperimentPlan {
 /// Division of processors between target and load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessorPins {
-    /// Processors of the target; `None`: all that are left.
+    /// Processors of the target; `None` means all that the load leaves.
     pub target: Option<u32>,
     /// Processors of the load generator.
     pub load: u32,
@@ -175,8 +176,9 @@ pub fn check_variant(
     }
 }
 
-/// Suffix of the name of a control: the second measurement of a variant. The difference between the
-/// two is noise, below which no other difference can be detected (A/A test).
+/// Suffix of the name of a control, which is the second measurement of a variant. The difference
+/// between the two measurements is noise (A/A test). Smaller differences between variants cannot be
+/// detected.
 const REPETITION_SUFFIX: &str = "-again";
 
 /// Returns the name of the second measurement of a variant.

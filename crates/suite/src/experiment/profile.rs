@@ -1,4 +1,5 @@
-//! `[profile]`: extra runs that show where time is spent. They are never timed.
+//! Reads `[profile]`, which requests extra runs that show where time is spent. These runs are never
+//! timed.
 
 use super::compare::{VariantPair, check_pairs};
 use super::group::BenchmarkGroup;
@@ -40,7 +41,7 @@ pub enum ProfileCondition {
     Always,
     /// No cases.
     Never,
-    /// Cases with this verdict, or all except those.
+    /// Cases with this verdict, or all other cases.
     Verdict {
         /// Verdict to compare with.
         verdict: Verdict,

@@ -1,4 +1,4 @@
-//! `[requires]`: what must be installed before anything starts.
+//! Reads `[requires]`, which lists what must be installed before anything starts.
 
 use crate::file_part::FilePart;
 use crate::placeholders::PlaceholderMap;
@@ -16,7 +16,7 @@ const VERSION_PATTERN: &str = r"(?P<version>\d+(?:\.\d+)*\S*)";
 /// A requirement of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExperimentRequirement {
-    /// Name for people, such as `node`.
+    /// Name that is shown to users, such as `node`.
     pub name: String,
     /// How it is checked.
     pub need: RequirementKind,
@@ -29,7 +29,7 @@ pub struct ExperimentRequirement {
 pub enum RequirementKind {
     /// A program that prints its version.
     Program {
-        /// Program and arguments that print it.
+        /// Command that prints the version.
         command: Vec<String>,
         /// Pattern whose group `version` is the version.
         pattern: String,

@@ -6,17 +6,17 @@ use crate::expression::{CaseFilter, ExpressionError};
 use crate::file_part::nearest_hint;
 use speedwell_model::{Case, ParameterValue};
 
-/// A case of an experiment by position.
+/// The position of a case in an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectedCase {
     /// Position of the group.
     pub group: usize,
     /// Position of the case in its group; `None` for benchmark files, whose cases are unknown until
-    /// their harness describes them.
+    /// their harness lists them.
     pub case: Option<usize>,
 }
 
-/// A name in an expression that selects nothing.
+/// Error: an expression contains a name that selects nothing.
 #[derive(Debug)]
 pub struct WrongName {
     name: String,
@@ -114,8 +114,8 @@ fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGr
     wrong_name(metric, format!("unknown metric '{metric}'"), hint)
 }
 
-/// Whether a group has the metric; benchmark files, which name their metrics only when measured,
-/// may have any.
+/// Whether a group has the metric. Benchmark files may have any metric, because their metrics are
+/// known only when they are measured.
 fn has_metric(group: &BenchmarkGroup, metric: Option<&str>) -> bool {
     group.kind == GroupKind::Function
         || metric.is_none_or(|metric| group.find_metric(metric).is_some())

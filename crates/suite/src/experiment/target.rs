@@ -1,5 +1,5 @@
-//! `[group.target]`: the program under test, and what a variant changes about it. A server also has
-//! a port, a readiness check and a way to stop it.
+//! Reads `[group.target]`, which defines the program under test, and applies the changes of a
+//! variant. A server also has a port, a readiness check and a way to stop it.
 
 use super::command::{CommandArguments, CommandText, EnvironmentKeys, environment_changes};
 use super::load::LoadKeys;
@@ -122,14 +122,15 @@ pub struct TargetContext<'a> {
     pub case: &'a Case,
     /// Name of the variant.
     pub variant: &'a str,
-    /// Whether the command has a placeholder for the program, so its first argument is something
-    /// else.
+    /// Whether the command has the placeholder `{program}`. If so, a variant's program does not
+    /// replace the first argument.
     pub has_program: bool,
     /// All parameters of the group with their values.
     pub parameters: &'a GroupParameters,
 }
 
-/// Resolves the target with the changes of a variant. The placeholders of both are filled.
+/// Resolves the target with the changes of a variant. The placeholders of both must already be
+/// filled.
 pub fn resolve_target(
     (keys, part): (&TargetKeys, &FilePart),
     (patch, patch_part): (&PatchKeys, &FilePart),
@@ -291,7 +292,8 @@ checked! {
     }
 }
 
-/// Resolves the server, with files relative to `root`. The placeholders of the group are filled.
+/// Resolves the server, with files relative to `root`. The placeholders of the group must already
+/// be filled.
 pub fn resolve_service(target: &TargetKeys, group: &FilePart, root: &Path) -> Result<ServerWork> {
     let Some(load) = group.part("load") else {
         return Err(group.missing_key("load", "[group.load] with requests or duration"));

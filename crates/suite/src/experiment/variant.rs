@@ -1,4 +1,5 @@
-//! `[[variant]]`, or `[variant.NAME]` for short: a named difference of the program under test.
+//! Reads `[[variant]]`, or `[variant.NAME]` for short. A variant is a named difference of the
+//! program under test.
 //!
 //! A variant changes only the target, never the load generator or the counters: otherwise,
 //! measuring instruments would be compared together with the program. A key without a built-in
@@ -23,10 +24,10 @@ const TARGET_PATCH_KEYS: [&str; 6] = ["args", "env", "command", "cwd", "program"
 /// Keys for reports.
 const REPORT_KEYS: [&str; 5] = ["name", "label", "color", "colour", "factors"];
 
-/// Keys that change a load of the short form.
+/// Keys that change a load in the short form, `[benchmark.NAME]`.
 const LOAD_PATCH_KEYS: [&str; 2] = ["serve", "url"];
 
-/// A variant as described in the file.
+/// A variant as defined in the file.
 #[derive(Debug, Clone)]
 pub struct ExperimentVariant {
     /// Name of the variant.
@@ -39,7 +40,7 @@ pub struct ExperimentVariant {
     pub factors: Vec<(String, String)>,
     /// Changes of the target, with placeholders.
     pub(super) patch: TreeNode,
-    /// Changes of loads of the short form: `serve` and `url`, with placeholders.
+    /// Changes to loads in the short form: `serve` and `url`, with placeholders.
     pub(super) load: NodeTable,
     /// Whether it stands for the unchanged target, in a file without variants.
     is_implied: bool,
@@ -49,7 +50,7 @@ pub struct ExperimentVariant {
 }
 
 impl ExperimentVariant {
-    /// Returns the variant of a file without variants.
+    /// Returns the only variant of a file that declares none.
     pub(super) fn implied() -> ExperimentVariant {
         ExperimentVariant {
             name: "usual".to_owned(),
@@ -72,7 +73,7 @@ impl ExperimentVariant {
         !self.is_implied
     }
 
-    /// Adds its own placeholders.
+    /// Adds the placeholders of the variant to `defined`.
     pub(super) fn define_placeholders(&self, defined: &mut PlaceholderMap) -> Result<()> {
         for (name, value, line) in &self.own_values {
             let value = defined.fill_value(value, *line, &self.place.child_key(name))?;
@@ -148,7 +149,8 @@ checked! {
     }
 }
 
-/// Schema: one variant, a list of them, or a table of them by name.
+/// Returns the schema of the key `variant`: one variant, a list of variants, or a table of variants
+/// by name.
 pub fn variant_schema(generator: &mut SchemaGenerator) -> Schema {
     let variant = generator.subschema_for::<VariantKeys>();
     json_schema!({
@@ -161,7 +163,7 @@ pub fn variant_schema(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Reads all variants of the file; `used` are the names of all its placeholders.
+/// Reads all variants of the file; `used` are the names of all placeholders in the file.
 pub fn read_variants(top: &FilePart, used: &[String]) -> Result<Vec<ExperimentVariant>> {
     let mut found: Vec<ExperimentVariant> = Vec::new();
     let has_loads = top.has("benchmark");

@@ -1,5 +1,5 @@
-//! Conditions without which the results of a run are invalid: responses of a server
-//! (`[group.verify]`), and the proof that a variant took effect (`assert`).
+//! Reads the conditions without which the results of a run are invalid: the expected responses of a
+//! server (`[group.verify]`), and the proof that a variant took effect (`assert`).
 
 use crate::file_part::FilePart;
 use crate::value::{

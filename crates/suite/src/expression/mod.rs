@@ -1,7 +1,8 @@
-//! Expressions over metrics and variants, for claims and gates.
+//! Defines expressions over metrics and variants, for claims and gates.
 //!
-//! Decides the grammar of expressions, and evaluates them for given measured values. Nothing here
-//! depends on where these come from. The grammar, from lowest to highest precedence:
+//! This module decides the grammar of expressions, and evaluates them for given measured values. It
+//! does not depend on where the measured values come from. The grammar, from lowest to highest
+//! precedence:
 //!
 //! ```text
 //! or  and  not  < <= > >= == !=  + -  * /  -x
@@ -16,8 +17,8 @@ mod value;
 
 pub use parser::{evaluate_arithmetic, parse_filter};
 
-/// Units, the stored unit (nanoseconds, bytes), and the factor between them. Sizes with k, M, G are
-/// powers of 1000, with Ki, Mi, Gi powers of 1024 (IEC 80000-13).
+/// Every unit with the unit in which it is stored (nanoseconds, bytes), and the factor between the
+/// two. Sizes with k, M, G are powers of 1000, with Ki, Mi, Gi powers of 1024 (IEC 80000-13).
 const QUANTITY_UNITS: [(&str, &str, f64); 13] = [
     ("ns", "ns", 1.0),
     ("us", "ns", 1e3),
@@ -70,7 +71,7 @@ impl QuantityUnit {
 pub enum ClaimExpression {
     /// A plain number.
     Number(f64),
-    /// A share in percent; 0.05 for `5%`.
+    /// A percentage, stored as a fraction: 0.05 for `5%`.
     Percent(f64),
     /// A time or a size: `50ms`, `2MiB`.
     Quantity(f64, QuantityUnit),
@@ -197,12 +198,12 @@ pub struct ChangeGate {
     pub filter: CaseFilter,
     /// `<`, `<=`, `>` or `>=`.
     pub operator: BinaryOperator,
-    /// Change as a share of the baseline: 2.5 for `+250%`, -0.05 for `-5%`.
+    /// Change as a fraction of the baseline: 2.5 for `+250%`, -0.05 for `-5%`.
     pub change: f64,
 }
 
 impl ChangeGate {
-    /// Whether a change, as a share of the baseline, satisfies the gate.
+    /// Whether a change, as a fraction of the baseline, satisfies the gate.
     pub fn allows_change(&self, change: f64) -> bool {
         self.operator.compare_numbers(change, self.change) == Some(true)
     }

@@ -1,7 +1,8 @@
 //! Parses expressions, with one function per rule of the grammar.
 //!
-//! Names of variants, groups and values appear unquoted in brackets, hyphens included, so they
-//! extend to the bracket or comma; only names that contain such characters need quotes.
+//! In brackets, names of variants, groups and values need no quotes, even with hyphens: a name
+//! extends to the next bracket, comma or `=`. Only names that contain one of these characters need
+//! quotes.
 
 use super::{
     BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, ExpressionError, MetricTerm,
@@ -40,7 +41,7 @@ pub fn evaluate_arithmetic(text: &str) -> Option<f64> {
     is_plain.then_some(value)
 }
 
-/// Parses a filter as in the brackets of a term: `promises, test=fibonacci`.
+/// Parses a filter in the form that it has in the brackets of a term: `promises, test=fibonacci`.
 ///
 /// # Errors
 /// Fails if the text is not a filter; the error has a column.

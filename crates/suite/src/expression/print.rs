@@ -4,7 +4,7 @@ use super::{BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm}
 use std::fmt::{Display, Formatter, Result};
 
 impl BinaryOperator {
-    /// Longer symbols first, because they are tried in this order.
+    /// Operators in the order in which the parser tries them: longer symbols come first.
     pub(super) const ALL_OPERATORS: [BinaryOperator; 12] = [
         BinaryOperator::Or,
         BinaryOperator::And,
@@ -138,7 +138,7 @@ impl Display for ChangeGate {
     }
 }
 
-/// Returns the shortest percentage that parses to the same share.
+/// Returns the shortest percentage that parses to the same fraction.
 fn shortest_percent(share: f64) -> f64 {
     let digits = (0..17).map(|digits| 10f64.powi(digits));
     let mut rounded = digits.map(|power| (share * 100.0 * power).round() / power);

@@ -12,7 +12,7 @@ use speedwell_model::{ParameterValue, ResourceUsage, Session};
 const MAX_LINE_BYTES: usize = 16 << 20;
 /// Maximum nesting depth.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of keys in a data line; 250,000 samples have that many.
+/// Maximum number of keys in a data line; a line with 250,000 samples has that many.
 const MAX_KEYS: usize = 1_000_000;
 /// Maximum number of keys in a header; each may become a variant or a program.
 const MAX_HEADER_KEYS: usize = 100_000;

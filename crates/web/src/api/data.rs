@@ -1,5 +1,5 @@
-//! Data endpoints: the documents of pages as JSON, series and points, the gate, tokens and the
-//! audit log.
+//! Implements the data endpoints of the API: the documents of pages as JSON, series and points, the
+//! gate, tokens and the audit log.
 //!
 //! Points and the audit log are limited; the response says whether there are more points.
 
@@ -26,7 +26,7 @@ const GATE_OPTIONS: [&str; 4] = ["threshold", "method", "correct", "fail-on"];
 
 /// Returns the document of a page of the project.
 pub fn project_document(call: &ApiRequest<'_>, page: &str) -> DataResult {
-    // Project names need no escaping; other names fail here.
+    // Valid project names need no escaping; all other names fail here.
     call.site.find_project(call.project())?;
     page_document(call, &format!("/{}/{page}.json", call.project()))
 }

@@ -1,5 +1,5 @@
-//! Errors of the API: always `{"error", "hint"}`, plus data that a program needs to continue, as
-//! `application/problem+json` (RFC 9457 allows other members).
+//! Defines the errors of the API. The body of an error is `{"error", "hint"}`, plus data that a
+//! program needs to continue, as `application/problem+json` (RFC 9457 allows other members).
 
 use crate::page_error::PageError;
 use axum::body::Body;
@@ -41,7 +41,7 @@ impl ApiError {
         ApiError::new(StatusCode::NOT_FOUND, error)
     }
 
-    /// Changes the status: something is too large.
+    /// Changes the status to 413, because something is too large.
     pub fn too_large(mut self) -> ApiError {
         self.status = StatusCode::PAYLOAD_TOO_LARGE;
         self
@@ -74,8 +74,8 @@ impl ApiError {
     }
 }
 
-/// A store that is unreachable or full is not the client's fault: 503 or 507, and nothing is
-/// stored.
+/// A store that is unreachable or full is not the client's fault. The status is then 503 or 507,
+/// and nothing is stored.
 impl From<anyhow::Error> for ApiError {
     fn from(error: anyhow::Error) -> ApiError {
         ApiError::from(PageError::from(error))

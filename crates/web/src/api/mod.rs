@@ -1,8 +1,10 @@
-//! The HTTP API for programs, below `/api/v1/`: sessions go in, results come out.
+//! Implements the HTTP API for programs, below `/api/v1/`. Programs upload sessions and read
+//! results.
 //!
-//! Decides which endpoints exist and which permission each needs. The table in `routes.rs` defines
-//! them; the OpenAPI document is generated from it. v1 is only ever extended. Responses are JSON,
-//! errors are [`error::ApiError`]s. Start at [`router`].
+//! This module decides which endpoints exist and which permission each needs. The table in
+//! `routes.rs` defines the endpoints, and the OpenAPI document is generated from this table.
+//! Version 1 of the API is only ever extended. Responses are JSON, errors are [`error::ApiError`]s.
+//! Start at [`router`].
 
 mod check;
 mod data;

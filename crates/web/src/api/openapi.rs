@@ -1,4 +1,4 @@
-//! Generates the OpenAPI document from the route table, so that it is complete.
+//! Generates the OpenAPI document from the route table, so that the document is complete.
 
 use super::route::{ApiRoute, BodyKind};
 use crate::access::RequiredPermission;

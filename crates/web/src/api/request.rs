@@ -1,4 +1,5 @@
-//! Context of one API request.
+//! Defines the context of one API request: its caller, the names in its path, its query and its
+//! body.
 
 use super::error::ApiError;
 use super::writers::WriterPool;
@@ -51,7 +52,7 @@ impl ApiRequest<'_> {
             .record_action(self.caller, project, action, id, result);
     }
 
-    /// Returns who sends the request, and when.
+    /// Returns the token that sends the request, and the current time.
     pub fn upload_sender(&self) -> UploadSender<'_> {
         UploadSender {
             token: self.caller.token.as_deref(),
@@ -59,7 +60,7 @@ impl ApiRequest<'_> {
         }
     }
 
-    /// Rejects a session of a branch or machine that the token is not allowed to push.
+    /// Rejects a session if the token may not push sessions of its branch or machine.
     ///
     /// # Errors
     /// Returns 403, which is recorded in the audit log.

@@ -1,4 +1,4 @@
-//! Description of an API endpoint.
+//! Defines the type that describes an API endpoint.
 
 use super::error::ApiError;
 use super::request::ApiRequest;

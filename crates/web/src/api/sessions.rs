@@ -1,8 +1,8 @@
-//! Receives sessions, in one request or line by line; returns, tags and deletes stored ones.
+//! Receives sessions, in one request or line by line; returns, tags and deletes stored sessions.
 //!
 //! Every request can be repeated, because a response may be lost: stored data stay, and the second
 //! response is 200. A different session with the same id is rejected with 409 and never replaces
-//! the stored one.
+//! the stored session.
 
 use super::check;
 use super::error::ApiError;
@@ -50,7 +50,7 @@ pub fn put_session(call: &ApiRequest<'_>) -> SessionResult {
     }
 }
 
-/// Parses a header alone, so that a session is rejected before its lines are sent.
+/// Parses a header alone, so that an invalid session is rejected before its lines are sent.
 fn parse_header(call: &ApiRequest<'_>, id: &str) -> Result<Session, ApiError> {
     let text = std::str::from_utf8(call.body).unwrap_or_default();
     let session = json_lines::read_header(text).map_err(unreadable_session)?;
@@ -261,7 +261,8 @@ fn store_upload(
     match store.accept_session(&upload.session, upload.digest, upload.size, &sender)? {
         UploadStatus::Stored(number) => {
             if let Some(points) = &upload.points {
-                // Derived data: history recomputes missing points on demand.
+                // Ignore failures, because points are derived data: the history recomputes missing
+                // points on demand.
                 let _ = store.store_points(number, points);
             }
             call.record_action("push", id, "done");

@@ -33,7 +33,7 @@ impl WriterPool {
             writers.entry(path.clone()).or_default().clone()
         };
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        // Taken out, so that a connection whose user panicked halfway is not used again.
+        // Take the connection out, so that it is not used again if `work` panics halfway.
         let mut store = match writer.take() {
             Some(store) => store,
             None => {

@@ -1,4 +1,4 @@
-//! `/PROJECT/alerts`: the page of `speedwell history changes --open`.
+//! Builds `/PROJECT/alerts`, the page that corresponds to `speedwell history changes --open`.
 
 use super::{PageContent, PageContext};
 use crate::access::RequiredPermission;
@@ -57,7 +57,7 @@ pub fn alerts_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     })
 }
 
-/// Lists the numbers and descriptions of the open changes, then of those already triaged, which can
+/// Lists the numbers and descriptions of the open changes, then of the triaged changes, which can
 /// be reopened.
 fn triage_candidates(history: &ProjectHistory) -> Vec<(String, String)> {
     let changes_by_series = history.series.iter().flat_map(|series| {
@@ -80,8 +80,8 @@ fn triage_candidates(history: &ProjectHistory) -> Vec<(String, String)> {
     labelled.collect()
 }
 
-/// Builds the table of open changes, linked to the trend of the case and to the revision after the
-/// change.
+/// Builds the table of open changes, with links to the trend of the case and to the revision after
+/// the change.
 pub fn open_changes_table(context: PageContext<'_>, history: &ProjectHistory) -> Document {
     let mut document = report::report_changes(
         history,

@@ -1,4 +1,5 @@
-//! `/PROJECT/benchmarks` and `/PROJECT/benchmarks/GROUP/NAME`: benchmarks by name.
+//! Builds `/PROJECT/benchmarks`, which lists all benchmarks, and `/PROJECT/benchmarks/GROUP/NAME`,
+//! which shows one benchmark.
 
 use super::session::check_runs;
 use super::{PageContent, PageContext};
@@ -103,7 +104,8 @@ fn session_results(
     Ok(document)
 }
 
-/// Returns the parameter to chart: the one with the most numeric values, if it has at least three.
+/// Returns the parameter to chart: the parameter with the most numeric values, if it has at least
+/// three.
 fn studied_parameter(session: &Session) -> Option<String> {
     let mut values: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for run in &session.runs {

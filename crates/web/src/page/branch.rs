@@ -1,4 +1,4 @@
-//! `/PROJECT/branches/NAME`: sessions of one branch.
+//! Builds `/PROJECT/branches/NAME`, which lists the sessions of one branch.
 
 use super::{PageContent, PageContext};
 use crate::link::encode_segment;

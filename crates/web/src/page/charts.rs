@@ -1,4 +1,5 @@
-//! `?charts=NUMBER`: some of the charts of a page with many cases, as a separate page.
+//! Handles `?charts=NUMBER`, which shows some of the charts of a page with many cases as a separate
+//! page.
 //!
 //! Pages need not know about parts: the key is removed from the query first, and the part is cut
 //! from the finished document. Start at [`ChartPart::split_query`].
@@ -20,7 +21,7 @@ impl ChartPart {
     /// Extracts the part from a query; also returns the query without it.
     ///
     /// # Errors
-    /// Fails if it is not a number, or the format has no parts.
+    /// Fails if the part is not a number, or the format has no parts.
     pub fn split_query(
         query: &PageQuery,
         format: PageFormat,

@@ -1,4 +1,5 @@
-//! `/PROJECT/compare`: the page of `speedwell compare` for two stored sessions.
+//! Builds `/PROJECT/compare`, the page that corresponds to `speedwell compare` for two stored
+//! sessions.
 
 use super::session::{check_runs, redirect_to_session};
 use super::{PageContent, PageContext, PageOutcome};
@@ -135,7 +136,7 @@ fn comparison_page(
     })
 }
 
-/// Links to the comparison with swapped sides, and to both sessions.
+/// Returns links to the comparison with swapped sides, and to both sessions.
 fn comparison_links(context: PageContext<'_>, references: &[String]) -> Vec<PageLink> {
     let [base, with] = references else {
         return Vec::new();

@@ -1,7 +1,8 @@
-//! `/PROJECT/live` and `/PROJECT/sessions/ID/live`: sessions that are being measured.
+//! Builds `/PROJECT/live` and `/PROJECT/sessions/ID/live`, which show sessions that are being
+//! measured.
 //!
-//! Shows verdicts of decided cases only. Verdicts read between the planned interim analyses would
-//! be wrong more often than stated.
+//! The pages show verdicts only for decided cases, because verdicts read between the planned
+//! interim analyses would be wrong more often than stated.
 
 use super::session::{check_runs, find_session};
 use super::{PageContent, PageContext, PageOutcome};
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 /// Maximum number of sessions shown.
 const MAX_SESSIONS: usize = 20;
 
-/// Query keys: `every` reloads the page periodically, for browsers without scripts.
+/// Query keys. `every` reloads the page periodically, for browsers without scripts.
 const QUERY_KEYS: [&str; 1] = ["every"];
 
 /// Shows everything that is being measured.
@@ -78,7 +79,8 @@ fn progress_page(
     let finished = context.store.finished_slots(overview.number)?;
     let mut session = context.store.load_session(overview.number)?;
     if !finished.is_empty() {
-        // Runs that have ended since would be in the table, but not in the headline.
+        // Drop runs that ended after `finished` was read: they would be in the table, but not in
+        // the headline.
         session.runs.retain(|run| finished.contains(&run.slot));
     }
     let decided = context.store.decided_cases(overview.number)?;

@@ -1,5 +1,5 @@
-//! `/PROJECT/machines`, `/PROJECT/machines/NUMBER`: machines and changes of their environment; and
-//! `/PROJECT/calibration`.
+//! Builds `/PROJECT/machines` and `/PROJECT/machines/NUMBER`, which show machines and changes of
+//! their environment, and `/PROJECT/calibration`.
 
 use super::{PageContent, PageContext};
 use crate::link::{link_by, link_column};
@@ -11,7 +11,7 @@ use speedwell_results::store::{SessionFilter, StoredMachine};
 /// Maximum number of sessions listed for a machine.
 const MAX_SESSIONS: usize = 50;
 
-/// Maximum number of sessions of a machine searched for changes of the environment.
+/// Maximum number of sessions of a machine that are searched for changes of the environment.
 const MAX_SEARCHED_SESSIONS: usize = 500;
 
 /// Lists all machines.
@@ -123,7 +123,7 @@ fn environment_changes(
     Ok(changes)
 }
 
-/// `/PROJECT/calibration`: lists the false alarms of each machine.
+/// Builds `/PROJECT/calibration`, which lists the false alarms of each machine.
 pub fn calibration_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     context.query.check_names(&[])?;
     let mut document = report::list_calibrations(&context.store.list_calibrations()?);

@@ -1,4 +1,4 @@
-//! The pages, one file each; a page is a document with links and forms.
+//! Builds the pages, each in its own file. A page is a document with links and forms.
 //!
 //! A page calls the same functions as the corresponding command and computes nothing itself. Start
 //! at [`build_page`].
@@ -51,7 +51,7 @@ pub struct PageContent {
     pub filters: Option<PageForm>,
     /// Selection of rows for a comparison.
     pub choice: Option<RowChoice>,
-    /// Numbers of the sessions behind it.
+    /// Numbers of the sessions whose data the page shows.
     pub sessions: Vec<i64>,
     /// Forms that change something.
     pub changes: Vec<PageForm>,
@@ -184,7 +184,7 @@ impl PageContext<'_> {
         document
     }
 
-    /// Returns the selection of two rows of such a list for a comparison.
+    /// Returns the control that selects two rows of a session list for a comparison.
     pub fn row_choice(&self) -> Option<RowChoice> {
         Some(RowChoice {
             table: "sessions",

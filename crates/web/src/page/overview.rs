@@ -1,4 +1,4 @@
-//! `/`: the projects that the caller may read; a local server has one.
+//! Builds `/`, which lists the projects that the caller may read. A local server has one project.
 
 use super::{PageContent, PageContext};
 use crate::link::{link_by, link_column};
@@ -9,7 +9,7 @@ use speedwell_results::store::{SessionFilter, Store};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Sessions are counted up to this number.
+/// Maximum number of sessions to count per project.
 const MAX_COUNTED: usize = 1_000;
 
 pub fn overview_page(context: PageContext<'_>) -> Result<PageContent, PageError> {

@@ -1,4 +1,4 @@
-//! `/PROJECT/`: recent sessions and open changes.
+//! Builds `/PROJECT/`, which shows recent sessions and open changes.
 
 use super::alerts::open_changes_table;
 use super::{PageContent, PageContext};
@@ -34,7 +34,7 @@ pub fn project_page(context: PageContext<'_>) -> Result<PageContent, PageError> 
             session.state == speedwell_model::SessionState::Running && !session.is_killed
         })
         .collect();
-    // A project without a history still has sessions.
+    // If the history cannot be loaded, the page still shows the sessions.
     let history = context.project.load_history(&TrendQuery::default());
     let mut document = Document::new("project");
     let headline = project_headline(newest_session, running.len(), history.as_deref().ok());
@@ -84,7 +84,7 @@ fn project_headline(
     )
 }
 
-/// Adds the open changes, then the trend of every series, series with urgent changes first.
+/// Adds the open changes, then the trend of every series. Series with urgent changes come first.
 fn add_history(document: &mut Document, context: PageContext<'_>, history: &ProjectHistory) {
     let open = OpenChanges::from_history(history);
     if open.known + open.suspected > 0 {
@@ -96,7 +96,7 @@ fn add_history(document: &mut Document, context: PageContext<'_>, history: &Proj
     if history.series.is_empty() || history.series.len() > MAX_SERIES {
         return;
     }
-    // The points are listed on the trend page.
+    // List no points here, because the trend page lists them.
     let trends = report::report_trend(history, TrendXAxis::Revision, 0, &context.report_options());
     let mut galleries = trends.blocks.into_iter();
     if let Some(gallery) = galleries.find(|block| matches!(block, ReportBlock::Gallery(_))) {

@@ -1,4 +1,4 @@
-//! `/PROJECT/pulls/NUMBER`: sessions and comments of a pull request.
+//! Builds `/PROJECT/pulls/NUMBER`, which shows the sessions and comments of a pull request.
 
 use super::{PageContent, PageContext};
 use crate::page_error::PageError;

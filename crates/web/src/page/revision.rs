@@ -1,4 +1,4 @@
-//! `/PROJECT/revisions/ID`: sessions of one revision.
+//! Builds `/PROJECT/revisions/ID`, which lists the sessions of one revision.
 
 use super::{PageContent, PageContext, PageOutcome};
 use crate::page_error::PageError;
@@ -83,7 +83,8 @@ fn revision_facts(origin: &CodeOrigin) -> ReportBlock {
     ReportBlock::Facts(known_facts.collect())
 }
 
-/// Links to comparisons with the base and the parents, if those were measured.
+/// Returns links to comparisons with the base and the parents, if these revisions were measured,
+/// and to the branch.
 fn revision_links(
     context: PageContext<'_>,
     id: &str,

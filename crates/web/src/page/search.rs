@@ -1,5 +1,5 @@
-//! `/PROJECT/search`: finds benchmarks, cases, sessions, revisions, branches and machines by part
-//! of their names.
+//! Builds `/PROJECT/search`, which finds benchmarks, cases, sessions, revisions, branches and
+//! machines by part of their names.
 
 use super::{PageContent, PageContext};
 use crate::page_error::PageError;
@@ -11,7 +11,7 @@ use speedwell_report::{
 /// Maximum number of hits of each kind.
 const MAX_HITS: usize = 20;
 
-/// A kind of thing, with the addresses and names of its hits.
+/// A kind of search result, with the address and the name of each hit.
 type SearchHits = (&'static str, Vec<(String, String)>);
 
 pub fn search_page(context: PageContext<'_>) -> Result<PageContent, PageError> {

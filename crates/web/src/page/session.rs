@@ -1,4 +1,4 @@
-//! `/PROJECT/sessions/ID`: the page of `speedwell report @NUMBER`.
+//! Builds `/PROJECT/sessions/ID`, the page that corresponds to `speedwell report @NUMBER`.
 
 use super::{PageContent, PageContext, PageOutcome};
 use crate::page_error::PageError;

@@ -1,4 +1,4 @@
-//! `/PROJECT/sessions`: filtered list of sessions, in pages.
+//! Builds `/PROJECT/sessions`, a filtered list of sessions, in pages.
 
 use super::{PageContent, PageContext};
 use crate::page_error::PageError;
@@ -9,7 +9,7 @@ use speedwell_results::store::SessionFilter;
 /// Sessions per page.
 const SESSIONS_PER_PAGE: usize = 50;
 
-/// Sessions are counted up to this number.
+/// Maximum number of sessions to count.
 const MAX_COUNTED: usize = 1_000;
 
 /// Query keys.

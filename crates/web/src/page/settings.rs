@@ -1,4 +1,4 @@
-//! `/settings`: projects, tokens, the audit log and the server version.
+//! Builds `/settings`, which shows projects, tokens, the audit log and the server version.
 
 use super::{PageContent, PageContext};
 use crate::page_error::PageError;
@@ -7,7 +7,7 @@ use speedwell_report::html::PageLink;
 use speedwell_report::{ServedProject, ServerSettings, report_settings};
 use speedwell_results::store::{SessionFilter, Store};
 
-/// Entries of the audit log shown.
+/// Maximum number of audit log entries on the page.
 const MAX_AUDIT_ENTRIES: usize = 200;
 
 pub fn settings_page(context: PageContext<'_>) -> Result<PageContent, PageError> {

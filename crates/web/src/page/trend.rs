@@ -1,4 +1,4 @@
-//! `/PROJECT/trend`: the page of `speedwell history trend`.
+//! Builds `/PROJECT/trend`, the page that corresponds to `speedwell history trend`.
 
 use super::{PageContent, PageContext};
 use crate::address::PageFormat;
@@ -103,7 +103,8 @@ fn link_tables(document: &mut Document, context: PageContext<'_>) {
     });
 }
 
-/// Filter for the points shown. Levels and changes are still computed from the whole series.
+/// Filter for the points that the page shows. Levels and changes are still computed from the whole
+/// series.
 #[derive(Debug, Default)]
 struct PointFilter {
     machine: Option<u32>,
@@ -143,7 +144,7 @@ impl PointFilter {
         })
     }
 
-    /// Filters by commit time, as on the axis, or else by measurement time.
+    /// Filters by the commit time, or by the measurement time if the commit time is unknown.
     fn matches_point(&self, point: &TrendPoint) -> bool {
         let time = point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms);
         self.machine.is_none_or(|machine| machine == point.machine)

@@ -135,8 +135,8 @@ impl AbReportContent<'_> {
         lines
     }
 
-    /// Returns the transfer rates in kilobytes per second: received and, with a body to send, sent
-    /// and the sum of both.
+    /// Returns the transfer rates in kilobytes per second. The first is the rate of received bytes.
+    /// If requests have a body, the rate of sent bytes and the sum of both follow.
     fn transfer_rates(&self) -> Vec<f64> {
         let figures = &self.figures;
         let received = figures.received_bytes;
@@ -155,8 +155,9 @@ fn field_line(name: &'static str, value: impl ToString) -> ReportLine {
     ReportLine::Field(name, value.to_string())
 }
 
-/// Returns the lines (name, text) that Speedwell adds at the end. They do not break parsers of the
-/// report, which find lines by name or by their position: the lines have new names and come last.
+/// Returns the lines (name, text) that Speedwell adds at the end. Parsers of ab's report find lines
+/// by name or by position. The added lines do not break such parsers, because these lines have new
+/// names and come last.
 pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     let figures = &report.figures;
     let mut lines = vec![("Account", format_account(report))];
@@ -182,7 +183,8 @@ pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Returns for example `40 attempted = 20 ok + 20 reset.in-body`.
+/// Returns the number of attempts as the sum of all outcomes, such as `40 attempted = 20 ok + 20
+/// reset.in-body`.
 fn format_account(report: &AbReportContent) -> String {
     let figures = &report.figures;
     let outcomes = figures.account.iter();
@@ -218,8 +220,9 @@ fn report_warnings(report: &AbReportContent) -> Vec<String> {
     warnings
 }
 
-/// Formats e.g. `TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256`: protocol, cipher, bits of the server's
-/// key and of the cipher. Unknown bits are `-`.
+/// Formats the TLS parameters, such as `TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256`: the protocol, the
+/// cipher, the number of bits of the server's key, and the number of bits of the cipher. An unknown
+/// number is `-`.
 fn format_tls_protocol(facts: &TlsFacts) -> String {
     let cipher = openssl_cipher(&facts.cipher);
     let or_unknown = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| bits.to_string());
@@ -231,7 +234,8 @@ fn format_tls_protocol(facts: &TlsFacts) -> String {
     )
 }
 
-/// Formats e.g. `X25519 253 bits`, or only the name if the group's bits are unknown.
+/// Formats the temporary key, such as `X25519 253 bits`. If the size of the group is unknown,
+/// returns only its name.
 fn format_temporary_key(group: &str) -> String {
     // Names and sizes as OpenSSL 3 prints them for these groups.
     match group.to_ascii_lowercase().as_str() {
@@ -243,8 +247,9 @@ fn format_temporary_key(group: &str) -> String {
     }
 }
 
-/// Returns OpenSSL's name of a cipher suite: as in RFC 8446, appendix B.4 for TLS 1.3, without
-/// underscores for older ones.
+/// Returns OpenSSL's name of a cipher suite. For TLS 1.3, this is the name in RFC 8446, appendix
+/// B.4. Names for older versions have hyphens instead of underscores, such as
+/// `ECDHE-RSA-AES128-GCM-SHA256`.
 fn openssl_cipher(name: &str) -> String {
     if let Some(rest) = name.strip_prefix("TLS13_") {
         return format!("TLS_{rest}");
@@ -270,10 +275,11 @@ fn cipher_bits(cipher: &str) -> Option<u32> {
     contains_any(&["AES_256", "AES256", "CHACHA20"]).then_some(256)
 }
 
-/// Times below this are shown with decimals, in nanoseconds.
+/// Times below this number of nanoseconds are shown with decimals.
 const FINE_BELOW_NS: u64 = 10_000_000;
 
-/// Formats a time in milliseconds: without decimals from 10 ms on, else with three. Zero is `0`.
+/// Formats a time in milliseconds. Times below 10 ms have three decimals, and longer times have
+/// none. Zero is `0`.
 pub fn format_ms(ns: u64) -> String {
     match ns {
         0 => "0".to_owned(),
@@ -282,7 +288,8 @@ pub fn format_ms(ns: u64) -> String {
     }
 }
 
-/// Formats a standard deviation in milliseconds: one decimal as in ab, three if it is small.
+/// Formats a standard deviation in milliseconds. A deviation above zero and below 10 ms has three
+/// decimals; any other deviation has one decimal, as in ab.
 pub fn format_deviation(ns: f64) -> String {
     let is_small = ns > 0.0 && ns < FINE_BELOW_NS as f64;
     let decimals = if is_small { 3 } else { 1 };

@@ -1,9 +1,9 @@
 //! Computes the figures of google/benchmark's `compare.py`: changes, the p value of the
 //! Mann-Whitney test, geometric means.
 //!
-//! Decides which entries of the two sides are compared and which figures are computed, but not the
-//! order of files, text and colors. Does not use the verdicts of `analysis`, because this table
-//! shows what `compare.py` shows. Start at [`compare_entries`].
+//! Decides which entries of the two sides are compared and which figures are computed. Other
+//! modules decide the order of files, the text and the colors. Verdicts of `analysis` are not used,
+//! because this table shows what `compare.py` shows. Start at [`compare_entries`].
 
 use indexmap::IndexMap;
 use speedwell_results::foreign::google_benchmark::{GoogleBenchmarkEntry, nanoseconds_per};
@@ -13,17 +13,18 @@ use std::collections::HashMap;
 /// Minimum number of entries per side for a test.
 const MIN_ENTRIES_FOR_TEST: usize = 2;
 
-/// Number of entries on both sides from which `compare.py` calls a test reliable.
+/// `compare.py` calls a test reliable if each side has at least this many entries.
 pub const RELIABLE_TEST_ENTRIES: usize = 9;
 
 /// How to treat cases in which `compare.py` is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComparisonRules {
-    /// Entries without a result are omitted, units are converted, the geometric mean covers only
-    /// entries that both sides have, and a change from 0 is undefined.
+    /// These cases are corrected. Entries without a result are omitted, units are converted, the
+    /// geometric mean covers only entries that both sides have, and a change from 0 is undefined.
     Sound,
-    /// As in `compare.py`: an entry without a result took no time, entries with other units are
-    /// dropped silently, the geometric mean covers all entries, and a change from 0 is +2.
+    /// These cases are treated as in `compare.py`. An entry without a result counts as a time of 0,
+    /// entries with other units are dropped silently, the geometric mean covers all entries, and a
+    /// change from 0 is +2.
     Original,
 }
 
@@ -114,7 +115,7 @@ pub struct UTestTable<'e> {
 }
 
 /// Compares the entries of two sides, in the order of the baseline. For each name, all entries with
-/// times are compared, in the unit of the first.
+/// times are compared, in the unit of the baseline's first entry.
 pub fn compare_entries<'e>(
     baseline: &'e [GoogleBenchmarkEntry<'e>],
     candidate: &'e [GoogleBenchmarkEntry<'e>],
@@ -139,7 +140,7 @@ pub fn compare_entries<'e>(
         if let Some(side) = (0..2).find(|side| !group.is_known[1 - side]) {
             table.unmatched[side].push(name);
         }
-        // Entries without times are coefficients of a fit.
+        // Names without times are left out: their entries are coefficients of a fit.
         let Some((first, unit)) = group.reference_entry().filter(|_| group.is_shared()) else {
             continue;
         };
@@ -177,7 +178,8 @@ impl ComparedPair {
     }
 }
 
-/// Returns a change as a share. `compare.py` reports every change from 0 as +2.
+/// Returns a relative change, such as 0.1 for +10 %. `compare.py` reports every change from 0 as
+/// +2.
 fn relative_change(baseline: f64, candidate: f64, rules: ComparisonRules) -> Option<f64> {
     match (baseline == 0.0, candidate == 0.0, rules) {
         (true, true, _) => Some(0.0),
@@ -210,10 +212,13 @@ fn test_times(baseline: &[TimePair<f64>], candidate: &[TimePair<f64>]) -> Option
     })
 }
 
-/// Computes the geometric means of all repetitions; aggregates are excluded. The ratio of means
-/// over shared entries is the speedup of a program; over all entries it shows which side has more
-/// and slower benchmarks. Means are in seconds, `None` if a side has no entries or only zeros. Also
-/// returns the number of excluded repetitions: failed, on one side only, or without a numeric time.
+/// Computes the geometric means of all repetitions, in seconds; aggregates are excluded. If the
+/// means cover only entries that both sides have, their ratio shows how much faster or slower the
+/// program became. If the means cover all entries, the ratio rather shows which side has more and
+/// slower benchmarks.
+///
+/// The means are `None` if a side has no entries or only zeros. Also returns the number of excluded
+/// repetitions. These are repetitions that failed, are on one side only, or have no numeric time.
 fn geometric_means<'e>(
     sides: [&'e [GoogleBenchmarkEntry<'e>]; 2],
     rules: ComparisonRules,
@@ -247,7 +252,7 @@ fn geometric_means<'e>(
         }
         (count > 0).then(|| logs.map_times(|sum| (sum / count as f64).exp()))
     });
-    // A NaN is not zero: `compare.py` shows it.
+    // A mean that is NaN counts as nonzero, because `compare.py` shows it.
     let is_nonzero = |mean: &TimePair<f64>| mean.real != 0.0 || mean.cpu != 0.0;
     let pair = match means {
         [Some(baseline), Some(candidate)] if is_nonzero(&baseline) && is_nonzero(&candidate) => {
@@ -278,7 +283,7 @@ fn times_in_seconds(entry: &GoogleBenchmarkEntry<'_>) -> Option<TimePair<f64>> {
 #[derive(Default)]
 struct NamedEntries<'e> {
     sides: [Vec<&'e GoogleBenchmarkEntry<'e>>; 2],
-    /// For each side, whether it has the name at all, even if only on entries without a result.
+    /// Whether each side has any entry with the name, even if the entry has no result.
     is_known: [bool; 2],
 }
 
@@ -287,8 +292,8 @@ impl<'e> NamedEntries<'e> {
         self.sides.iter().all(|side| !side.is_empty())
     }
 
-    /// Returns the baseline's first entry with times, and its unit, to which all others are
-    /// converted.
+    /// Returns the baseline's first entry with times, and the unit of this entry. The times of all
+    /// other entries are converted to this unit.
     pub fn reference_entry(&self) -> Option<(&'e GoogleBenchmarkEntry<'e>, &'e str)> {
         self.sides[0].iter().find_map(|entry| {
             entry_times(entry)?;

@@ -1,8 +1,10 @@
-//! The command line of erlperf.
+//! Parses the command line of erlperf.
 //!
-//! Decides its options, which combinations are rejected, and which hook belongs to which snippet:
-//! the n-th of a kind to the n-th snippet, wherever both appear; `*_all` to the remaining ones.
-//! Messages name options as the user types them. Start at [`ErlperfCommand::parse`].
+//! Decides which options exist, which combinations are rejected, and which hook belongs to which
+//! snippet. The n-th hook of a kind, such as `--init`, belongs to the n-th snippet, wherever the
+//! two stand on the command line. A hook whose option has the suffix `_all`, such as `--init_all`,
+//! applies to the remaining snippets. Messages name options as the user types them. Start at
+//! [`ErlperfCommand::parse`].
 
 use crate::arguments::{self, ArgumentError, ParsedArguments};
 use crate::erlperf::table::ReportDetail;
@@ -30,7 +32,7 @@ pub struct ErlperfRequest {
     pub warmup: u32,
     /// `-c`.
     pub workers: u32,
-    /// `--cv`: continue until samples vary by at most this share of their mean.
+    /// `--cv`: if given, sampling continues until the samples vary little enough.
     pub until: Option<SteadyCondition>,
     /// `-q`.
     pub squeeze: Option<SqueezeOptions>,
@@ -74,10 +76,11 @@ pub enum SampleDefinition {
     Loop(u64),
 }
 
-/// When samples count as steady, and how long to wait for that.
+/// When samples count as steady, and when to give up waiting for steady samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyCondition {
-    /// `--cv`.
+    /// `--cv`: samples are steady if their standard deviation is at most this fraction of their
+    /// mean.
     pub variation: f64,
     /// `--max-samples`.
     pub max_samples: u32,
@@ -94,24 +97,25 @@ pub struct SqueezeOptions {
     pub step: u32,
     /// `--max`.
     pub max_workers: u32,
-    /// `-t`: the search ends after adding this many workers without more throughput.
+    /// `-t`: the search ends when this many added workers have not increased throughput.
     pub threshold: u32,
 }
 
 /// Order in which snippets take their samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleOrder {
-    /// One sample of each snippet, then one of each in reverse order, and so on: slow changes
-    /// affect all snippets equally.
+    /// Takes one sample of each snippet, then one of each in reverse order, and so on. Slow changes
+    /// of the machine then affect all snippets equally.
     Blocks,
-    /// One sample of each snippet in the order typed, repeatedly.
+    /// Takes one sample of each snippet in the order typed, repeatedly.
     Alternate,
-    /// All at the same time, as in erlperf.
+    /// Measures all snippets at the same time, as erlperf does.
     Parallel,
 }
 
 impl ErlperfRequest {
-    /// Returns which report is shown: with ten samples or more, their statistics.
+    /// Returns the report that the user chose; by default, the extended report for ten samples or
+    /// more, and the basic report for fewer.
     pub fn report_detail(&self) -> ReportDetail {
         let default_detail = if self.samples < 10 {
             ReportDetail::Basic
@@ -125,11 +129,11 @@ impl ErlperfRequest {
 /// Maximum number of workers, as in erlperf.
 const MAX_WORKERS: u64 = 1 << 30;
 
-/// Default process limit of a VM (2^18), less a thousand for its own processes.
+/// Default process limit of a VM (2^18), minus a thousand for the VM's own processes.
 const DEFAULT_MAX_WORKERS: u32 = 261_144;
 
-/// Options with their names, and whether they take a value. Messages use the first name. Names that
-/// appear only in erlperf's documentation come last.
+/// The names of each option, and whether the option takes a value. Messages use the first name.
+/// Names that appear only in erlperf's documentation come last.
 const OPTION_NAMES: &[(&[&str], bool)] = &[
     (&["--concurrency", "-c"], true),
     (&["--duration", "-d", "--sample_duration"], true),
@@ -241,7 +245,7 @@ const REPORT_NAMES: [(&str, ReportDetail); 3] = [
 
 fn find_option(name: &str) -> Option<(&'static str, bool)> {
     let normalize = |name: &str| name.replace('-', "_");
-    // Dashes within a name are equivalent to underscores.
+    // A dash within a name is equivalent to an underscore.
     let is_requested = |known_name: &&str| {
         known_name.starts_with("--") == name.starts_with("--")
             && normalize(known_name) == normalize(name)
@@ -391,7 +395,7 @@ impl TypedArguments<'_> {
         ))
     }
 
-    /// Parses the options of a search, which are ignored without `-q`.
+    /// Parses the options of the search for workers. They have no effect without `-q`.
     fn parse_squeeze(&self) -> Result<Option<SqueezeOptions>, String> {
         let count = |option: &str, default: u32| -> Result<u32, String> {
             let value = self.parse_count(option, 1, u32::MAX.into())?;
@@ -407,7 +411,8 @@ impl TypedArguments<'_> {
     }
 
     fn parse_steady_rule(&self, samples: u32) -> Result<Option<SteadyCondition>, String> {
-        // If samples are not steady after ten times the requested number, they will not become so.
+        // If samples are not steady after ten times the requested number, further samples will not
+        // be steady either.
         let default_max_samples = samples.saturating_mul(10).max(100);
         let max_samples = self.parse_count("--max-samples", 1, u32::MAX.into())?;
         let max_time = self.0.value("--max-time").map(parse_seconds).transpose()?;

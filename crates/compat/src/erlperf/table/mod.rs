@@ -1,10 +1,11 @@
 //! Builds erlperf's tables: the columns of a report, their widths, and the contents of their cells.
 //!
 //! Statistics follow erlperf's definitions: median and 99th percentile are elements of the sorted
-//! samples, never interpolated, so for at most 50 samples the percentile is the maximum. Numbers
-//! switch to a larger unit only above 100 of that unit. Labels are aligned by display width, and
-//! stay distinct when truncated. Knows nothing about how figures were measured. Start at
-//! [`SnippetTable::write`], and at [`build_document`] for Markdown, CSV, JSON and HTML.
+//! samples and are never interpolated. For at most 50 samples, the 99th percentile is therefore the
+//! maximum. A number is stated in a larger unit only if it exceeds 100 of this unit. Labels are
+//! aligned by display width, and stay distinct if they are truncated. Knows nothing about how
+//! figures were measured. Start at [`SnippetTable::write`], and at [`build_document`] for Markdown,
+//! CSV, JSON and HTML.
 
 use speedwell_report::{
     self as report, ColumnKind, Document, ReportBlock, ReportCell, ReportColumn, ReportRow,
@@ -19,7 +20,7 @@ pub enum ReportDetail {
     Basic,
     /// Statistics of the samples.
     Extended,
-    /// The same, preceded by a description of the machine.
+    /// Statistics of the samples, preceded by a description of the machine.
     Full,
 }
 
@@ -61,7 +62,8 @@ pub struct SnippetTable {
     pub lines: Vec<SnippetLine>,
 }
 
-/// Headers include their padding on the left. Each column is wider than its header by at least one.
+/// Each header includes the padding on its left. A column is at least one character wider than its
+/// header.
 const CODE_HEADER: &str = "Code";
 const BASIC_HEADERS: [&str; 3] = ["       ||", "       QPS", "      Time"];
 const BASIC_REL: &str = "  Rel";
@@ -251,7 +253,7 @@ fn write_row(
     writeln!(out)
 }
 
-/// Creates a document of a table, and of the passes of a search, if any.
+/// Creates a document that contains the table and, after a search, a table of its passes.
 pub fn build_document(
     rows: &SnippetTable,
     passes: &[SnippetLine],
@@ -335,7 +337,7 @@ fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
     cells
 }
 
-/// Statistics of samples, in their own unit.
+/// Statistics of samples, in the unit of the samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleStatistics {
     pub count: usize,
@@ -344,7 +346,7 @@ pub struct SampleStatistics {
     pub deviation: Option<f64>,
     pub min: f64,
     pub max: f64,
-    /// Median; of two middle values the lower one.
+    /// Median; if there are two middle values, the lower one.
     pub median: f64,
     /// 99th percentile.
     pub p99: f64,
@@ -373,14 +375,14 @@ pub fn compute_statistics(samples: &[f64]) -> Option<SampleStatistics> {
     })
 }
 
-/// Returns the standard deviation as a share of the mean; `None` where undefined.
+/// Returns the standard deviation as a fraction of the mean; `None` if it is undefined.
 pub fn relative_deviation(samples: &[f64]) -> Option<f64> {
     let statistics = compute_statistics(samples)?;
     let share = statistics.deviation? / statistics.average;
     share.is_finite().then_some(share)
 }
 
-/// Powers of 1000, in spite of their names.
+/// Units of counts. They are powers of 1000, although erlperf names them like powers of 1024.
 const COUNT_UNITS: [(f64, &str); 4] = [(1e12, "Ti"), (1e9, "Gi"), (1e6, "Mi"), (1e3, "Ki")];
 
 /// Units of durations in nanoseconds.
@@ -394,7 +396,7 @@ const SIZE_UNITS: [(f64, &str); 4] = [
     (1_024.0, "Kb"),
 ];
 
-/// A unit is used for values above this many of that unit.
+/// A unit is used only for values greater than this multiple of the unit.
 const MIN_UNIT_COUNT: f64 = 100.0;
 
 /// Formats a number: `38`, `1242 Ki`.
@@ -426,7 +428,7 @@ fn format_scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
 fn format_digits(value: f64) -> String {
     let rounded = value.round();
     let is_whole = (value - rounded).abs() <= 1e-9 * value.abs();
-    // From 99.95 on, three digits leave no decimals.
+    // Three digits are shown. From 99.95 on, a value rounds to 100 or more and has no decimals.
     if is_whole || value.abs() >= 99.95 {
         return format!("{rounded:.0}");
     }
@@ -439,7 +441,7 @@ fn format_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Marks truncation.
+/// Stands for the part of a label that was cut out.
 const ELLIPSIS: &str = "…";
 
 /// Returns the display width of `text`.
@@ -447,7 +449,7 @@ pub fn display_width(text: &str) -> usize {
     text.width()
 }
 
-/// Returns `text` on one line: snippets may span several.
+/// Returns `text` on one line. A snippet may span several lines.
 pub fn to_single_line(text: &str) -> String {
     let without_control = |character: char| {
         if character.is_control() {
@@ -461,7 +463,7 @@ pub fn to_single_line(text: &str) -> String {
 }
 
 /// Fits labels into `room` columns. A truncated label keeps its beginning and its end, because
-/// labels often differ only there. Distinct labels stay distinct, by a number if necessary.
+/// labels often differ only there. If distinct labels would look the same, they get numbers.
 pub fn fit_labels(labels: &[String], room: usize) -> Vec<String> {
     let mut cells: Vec<String> = labels
         .iter()

@@ -1,10 +1,11 @@
-//! Compiles C and C++ snippets and generates the source around them. C code is in one function,
-//! because gcc and clang can determine the type of statements only inside functions.
+//! Compiles C and C++ snippets and generates the source around them. Start at [`build_program`].
 //!
-//! In `languages/c.txt`, each part of a snippet occurs several times: to determine its type, and to
-//! execute it with or without a value, as a GNU C statement expression, whose value is the value of
-//! its last statement. `setjmp` is never in a function that contains the code, because a function
-//! that may return twice keeps little in registers. Start at [`build_program`].
+//! All C code of a snippet is in one function, because gcc and clang can determine the type of
+//! statements only inside functions. The template `languages/c.txt` contains each part of a snippet
+//! several times: to determine its type, and to execute it with or without a value. Each copy is a
+//! GNU C statement expression, whose value is the value of its last statement. The function that
+//! calls `setjmp` does not contain the user's code, because compilers keep few variables in
+//! registers in a function in which `setjmp` may return twice.
 
 use super::parts::{SnippetPart, SnippetParts};
 use super::source_file::{GeneratedSource, LineMarkers};
@@ -17,16 +18,17 @@ use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// Default flags for C and C++; flags of the variant follow and win. Undeclared functions, and a
-/// `return` that would leave the loop, are errors in every version of C.
+/// Default flags for C and C++. Flags of the variant follow them and take precedence.
 const DEFAULT_FLAGS: [&str; 2] = ["-O2", "-pthread"];
+/// Flags for C only. In every version of C, they turn undeclared functions, and a `return` that
+/// would leave the loop, into errors.
 const C_FLAGS: [&str; 2] = [
     "-Werror=implicit-function-declaration",
     "-Werror=return-type",
 ];
 
-/// Every header that code may use without naming it, with the words that require it; headers
-/// without words are always included.
+/// Headers that the code need not include itself. Each line names a header, and the words whose use
+/// in the code requires that header; a header without words is always included.
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
 /// Builds the program of a C or C++ snippet.
@@ -121,7 +123,7 @@ fn compile_first_accepted(
     )
 }
 
-/// Path in the cache folder for a file with that content.
+/// Returns the path in the cache folder of a file with this content.
 fn source_path(text: &str, ending: &str) -> PathBuf {
     let mut hash = DefaultHasher::new();
     text.hash(&mut hash);
@@ -166,7 +168,7 @@ fn c_source(parts: &SnippetParts) -> String {
 
 /// Generates the C++ source: the code in four functions whose types the compiler deduces
 /// (`code.hpp`). Headers take far longer to compile than most code, so the first attempt includes
-/// only headers that seem necessary, and all headers only if that fails.
+/// only the headers that seem necessary. The second attempt includes all of them (`all_headers`).
 fn cpp_source(parts: &SnippetParts, all_headers: bool) -> String {
     let mut file = GeneratedSource::new("code.cpp", LineMarkers::Hash);
     let template = include_str!("languages/cpp.txt");
@@ -182,7 +184,7 @@ fn cpp_source(parts: &SnippetParts, all_headers: bool) -> String {
                     file.add_generated(&format!("#include <{header}>"));
                 }
             }
-            // An expression may be a reference to something expensive to copy.
+            // `decltype(auto)` does not copy the target of a reference, which may be expensive.
             "result" if part.text.text_before().trim().is_empty() && part.has_value() => {
                 file.add_generated(&words.replace("RESULT", "decltype(auto)"));
             }
@@ -206,7 +208,8 @@ fn needed_header<'a>(line: &'a str, parts: &SnippetParts, all_headers: bool) -> 
     (all_headers || names.peek().is_none() || names.any(is_used)).then_some(header)
 }
 
-/// Writes a function body. Text with `return` anywhere is used unchanged.
+/// Writes a function body. If the part has several statements and a `return`, its text is used
+/// unchanged.
 fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     let text = &part.text;
     let is_single = text.text_before().trim().is_empty();

@@ -1,4 +1,5 @@
-//! Go: puts all snippet code into one function, where `:=` infers the types of its variables.
+//! Compiles Go snippets. All code of a snippet is in one function, where `:=` infers the types of
+//! variables.
 
 use super::parts::{SnippetPart, SnippetParts};
 use super::source_file::{GeneratedSource, LineMarkers};
@@ -10,7 +11,7 @@ use crate::sources;
 use speedwell_model::{Snippet, Variant};
 use std::path::{Path, PathBuf};
 
-/// Prevents downloads, and selection of a different toolchain.
+/// Environment in which Go neither downloads anything nor selects a different toolchain.
 const ISOLATED_ENVIRONMENT: [(&str, &str); 5] = [
     ("GOFLAGS", "-mod=mod"),
     ("GOTOOLCHAIN", "local"),
@@ -62,8 +63,8 @@ pub fn build_program(
     Ok((folder.join("program"), Some(linking)))
 }
 
-/// Returns the option that shuffles functions. Merges the user's `-ldflags` into it, because go
-/// honors only the last such option.
+/// Returns the option `-ldflags` that shuffles functions. Merges the user's `-ldflags` into it,
+/// because go honors only the last `-ldflags`.
 fn link_flags(arguments: &[String], build: LinkedBuild) -> String {
     let ldflags_value = |(index, argument): (usize, &String)| {
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
@@ -88,9 +89,10 @@ fn link_flags(arguments: &[String], build: LinkedBuild) -> String {
     format!("-ldflags={}", flags.trim_start())
 }
 
-/// Generates go.mod: requires our module, and those in folders that the user named.
+/// Generates go.mod, which requires our module and the modules in the folders that the user named.
 fn write_module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
-    // 'go version go1.26.8 linux/amd64': use the newest language version the toolchain supports.
+    // From 'go version go1.26.8 linux/amd64', `number` is 1.26.8. Its first two parts are the
+    // newest language version that the toolchain supports.
     let number = version
         .split_whitespace()
         .nth(2)
@@ -148,9 +150,9 @@ fn write_hook(file: &mut GeneratedSource, part: &SnippetPart, name: &str) {
     file.add_generated(&format!("_ = {name}"));
 }
 
-/// Writes the loop. If the code has a value, the first iteration precedes the loop, because `:=`
-/// must declare the variable there. The last value is kept alive after the loop, so that the
-/// compiler cannot eliminate iterations.
+/// Writes the loop. If the code has a value, the first iteration precedes the loop, because a `:=`
+/// before the loop must declare the variable for the value. The last value is kept alive after the
+/// loop, so that the compiler cannot eliminate iterations.
 fn write_loop(file: &mut GeneratedSource, runner: &SnippetPart) {
     if !runner.has_value() {
         file.add_generated("for ; speedwellLeft > 0; speedwellLeft-- {");

@@ -1,5 +1,5 @@
-//! Java: nests the parts in lambda expressions, so that each sees the types of those before
-//! it.
+//! Compiles Java snippets. The parts of a snippet are nested in lambda expressions, so that each
+//! part sees the types of the parts before it.
 
 use super::parts::{SnippetPart, SnippetParts};
 use super::source_file::{GeneratedSource, LineMarkers, TextPosition};
@@ -13,15 +13,17 @@ use speedwell_process::ProcessSpec;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Makes the JIT compiler treat `Keep.keep` as a use without cost (JDK-8259316).
+/// Options that make the JIT compiler treat a call of `Keep.keep` as a use of the argument, at no
+/// cost (JDK-8259316).
 const KEEP_OPTIONS: [&str; 3] = [
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:CompileCommand=quiet",
     "-XX:CompileCommand=blackhole,speedwell.Keep::keep",
 ];
 
-/// Compiler options. Indy string concatenation would delay startup. The compiler runs for a second,
-/// too short to profit from optimization or parallel garbage collection.
+/// Compiler options. String concatenation is compiled inline, because `invokedynamic` would delay
+/// startup. The compiler itself runs for only a second, too short to profit from optimization or
+/// parallel garbage collection.
 const COMPILER_OPTIONS: [&str; 6] = [
     "-J-XX:TieredStopAtLevel=1",
     "-J-XX:+UseSerialGC",
@@ -31,8 +33,8 @@ const COMPILER_OPTIONS: [&str; 6] = [
     ".",
 ];
 
-/// Compiles the code and returns the process that performs it. `program` is `java`; its compiler is
-/// expected next to it.
+/// Compiles the code and returns the process that performs it. `program` is `java`; the compiler
+/// `javac` is taken from the same folder if it is there.
 pub fn build_program(
     snippet: &Snippet,
     program: &Path,
@@ -87,8 +89,8 @@ pub fn build_program(
     Ok(spec)
 }
 
-/// Identifies the JDK by its release file, because running the compiler takes as long as the rest
-/// of a cached build.
+/// Identifies the JDK by its release file. Asking the compiler for its version would take as long
+/// as the rest of a cached build.
 fn jdk_identity(compiler: &Path) -> Result<String, CompileFailure> {
     let compiler =
         fs::canonicalize(locate_program(compiler)).unwrap_or_else(|_| compiler.to_owned());
@@ -126,8 +128,8 @@ fn map_to_user_text(mut failure: CompileFailure, positions: &[TextPosition]) -> 
     failure
 }
 
-/// Finds the part to which a line of the generated file belongs. Adjacent lines count as well: they
-/// are the call or `return` around its value.
+/// Finds the part to which a line of the generated file belongs. The lines directly before and
+/// after a part belong to it as well: they hold the call or the `return` around its value.
 fn find_position(line: usize, positions: &[TextPosition]) -> Option<&TextPosition> {
     let find_within = |margin: usize| {
         let range = move |position: &&TextPosition| {
@@ -151,8 +153,8 @@ fn java_source(parts: &SnippetParts) -> GeneratedSource {
             _ => file.add_user_text(part.name, &part.text.body, 1, statement_end(part)),
         },
     );
-    // Positions are known only once everything is written, so their numbers follow on one line at
-    // the end.
+    // The positions of the user's code are known only once all of it is written, so the program
+    // passes them to the harness on one line at the end.
     let positions = file
         .positions
         .iter()
@@ -167,7 +169,8 @@ fn java_source(parts: &SnippetParts) -> GeneratedSource {
 fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     let text = &part.text;
     if !part.has_value() || (text.has_return() && !text.text_before().trim().is_empty()) {
-        // The condition keeps the `return` reachable after code that throws or loops forever.
+        // Without `if (true)`, the compiler would reject `return null` as unreachable after code
+        // that throws or loops forever.
         let may_end = !text.has_return();
         file.add_generated(if may_end { "if (true) {" } else { "" });
         file.add_user_text(part.name, &text.body, 1, statement_end(part));
@@ -179,8 +182,8 @@ fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     file.add_user_text(part.name, value, line, ");");
 }
 
-/// Returns the terminator of statements. A semicolon after a block would be an empty statement,
-/// which the compiler rejects where it is unreachable.
+/// Returns what follows the statements of a part: a semicolon, or nothing after a block. After a
+/// block, a semicolon would be an empty statement, which the compiler rejects if it is unreachable.
 fn statement_end(part: &SnippetPart) -> &'static str {
     if part.text.kind == StatementKind::Plain && part.text.body.ends_with('}') {
         ""
@@ -189,9 +192,10 @@ fn statement_end(part: &SnippetPart) -> &'static str {
     }
 }
 
-/// Writes the loop. Values the code only reads are read anew in each iteration; otherwise the JIT
-/// compiler would hoist what depends on them. A state that the code changes is a local variable.
-/// The shared value is always read: without it, iterations of an empty body could be merged.
+/// Writes the loop. A value that the code only reads is read anew in each iteration; otherwise the
+/// JIT compiler would move computations with it out of the loop. A state that the code changes is a
+/// local variable. The shared value is read even if the code does not use it: otherwise the JIT
+/// compiler could merge the iterations of an empty body.
 fn write_loop(file: &mut GeneratedSource, runner: &SnippetPart) {
     let changes = runner.text.assigns("state");
     if changes {

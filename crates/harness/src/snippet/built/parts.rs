@@ -1,8 +1,9 @@
-//! The parts of a snippet, and the order in which their interpretations are tried.
+//! Divides a snippet into parts, and compiles it in the first interpretation that is accepted.
 //!
-//! Only the compiler can tell whether a last statement is an expression with a value. First, every
-//! part that may have a value is assumed to have one; parts with compiler errors are then treated
-//! as statements. A program compiled earlier is found without trying again.
+//! Only the compiler can tell whether the last statement of a part is an expression with a value.
+//! The first interpretation is that every part that may have a value has one. Parts with compiler
+//! errors are then treated as statements without a value. If the program was compiled earlier, it
+//! is found without trying the interpretations again.
 
 use super::text::{SplitText, StatementKind};
 use crate::compile::CompileFailure;
@@ -23,7 +24,7 @@ pub struct SnippetPart {
     /// Name of the part in messages.
     pub name: &'static str,
     pub text: SplitText,
-    /// Whether it is treated as statements without a value, although it may have one.
+    /// Whether the part is treated as statements without a value, although it may have a value.
     pub is_plain: bool,
 }
 
@@ -92,8 +93,9 @@ impl SnippetParts {
         found.unwrap_or(&self.runner)
     }
 
-    /// Passes interpretations to `compile` until one succeeds or none is left, unless `find` knows
-    /// one that was compiled earlier; the compiler rejected those that precede it at that time.
+    /// Passes one interpretation after another to `compile` until one succeeds or none is left.
+    /// First asks `find` for an interpretation that was compiled earlier. If there is one, no other
+    /// interpretation is tried, because the compiler rejected all preceding ones at that time.
     ///
     /// # Errors
     /// Returns the failure with the fewest compiler errors.
@@ -123,7 +125,8 @@ impl SnippetParts {
         }
     }
 
-    /// All interpretations: each part that may have a value with and without one.
+    /// Returns all interpretations: each part that may have a value occurs both with a value and
+    /// without one.
     fn interpretations(&self) -> Vec<SnippetParts> {
         let mut interpretations = vec![self.clone()];
         let selectors: [fn(&mut SnippetParts) -> &mut SnippetPart; 4] = [
@@ -175,8 +178,8 @@ fn count_errors(failure: &CompileFailure) -> usize {
         .count()
 }
 
-/// Rewrites a failure for the user: the first error in their code as the reason, each message once,
-/// and none about generated code.
+/// Rewrites a failure for the user: the first error in the user's code becomes the reason, and the
+/// output keeps each message only once, and keeps no messages about generated code.
 pub fn rewrite_for_user(mut failure: CompileFailure) -> CompileFailure {
     let FailureCause::Invalid { reason } = &mut failure.cause else {
         return failure;

@@ -1,4 +1,5 @@
-//! Rust: puts the parts of a snippet in separate files, which the generated program includes.
+//! Compiles Rust snippets. Each part is in a separate file, and the generated program includes
+//! these files.
 
 use super::parts::{SnippetPart, SnippetParts, rewrite_for_user};
 use crate::compile::{
@@ -13,7 +14,8 @@ use speedwell_model::{Snippet, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Flags for both the harness and the code; later flags win.
+/// Default flags for both the harness and the code. Flags of the variant follow them and take
+/// precedence.
 const DEFAULT_FLAGS: [&str; 4] = [
     "--edition=2021",
     "-Copt-level=3",
@@ -34,7 +36,7 @@ pub fn build_program(
     variant: &Variant,
     layout: RunLayout,
 ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
-    // `rustc +nightly`: the toolchain must be the first argument.
+    // A toolchain, as in `rustc +nightly`, must be the first argument.
     let (toolchain, flags): (Vec<_>, Vec<_>) = variant
         .arguments
         .iter()
@@ -137,8 +139,7 @@ fn build_library(
     Ok(compilation.compile()?.join("libspeedwell.rlib"))
 }
 
-/// Returns the program and one file per part of the snippet. A separate line closes each block,
-/// because the user's code may end with a comment.
+/// Returns one file per part of the snippet, and the program that includes them.
 fn source_files(parts: &SnippetParts) -> Vec<(String, String)> {
     let mut top = String::new();
     let mut files = Vec::new();
@@ -149,7 +150,8 @@ fn source_files(parts: &SnippetParts) -> Vec<(String, String)> {
         }
         files.push((part.name.to_owned(), write_block(part)));
     }
-    // Keeping an unused value in a register would cost a move in every iteration.
+    // If the code does not use `shared`, the loop does not touch it: keeping the unused value in a
+    // register would cost a move in every iteration.
     let change = if parts.runner.text.contains_name("shared") {
         "let shared = speedwell::change_shared(shared);"
     } else {
@@ -162,9 +164,9 @@ fn source_files(parts: &SnippetParts) -> Vec<(String, String)> {
 }
 
 fn write_block(part: &SnippetPart) -> String {
-    // Whether the last statement ends with a semicolon decides whether the block has a value, so
-    // the code is unchanged. A trailing comment must not swallow the brace, but otherwise the brace
-    // adds no line.
+    // The code is copied unchanged, because a semicolon after the last statement decides whether
+    // the block has a value. The closing brace is on a line of its own if a trailing comment would
+    // swallow it; otherwise it adds no line.
     let text = &part.text.statements;
     let has_comment = text
         .lines()
@@ -173,7 +175,7 @@ fn write_block(part: &SnippetPart) -> String {
     format!("{{{text}{}}}", if has_comment { "\n" } else { "" })
 }
 
-/// Search path for crates in a folder, and an option for each crate.
+/// Returns the options that add a folder to the search path and name each crate in it.
 fn crate_arguments(path: &Path) -> Vec<String> {
     let mut words = vec!["-L".to_owned(), path.to_string_lossy().into_owned()];
     let mut files: Vec<PathBuf> = fs::read_dir(path)

@@ -1,4 +1,4 @@
-//! A generated source file that tracks the positions of the user's code.
+//! Builds a generated source file, and tracks the positions of the user's code in it.
 
 use super::parts::{SnippetPart, SnippetParts};
 
@@ -44,9 +44,9 @@ impl GeneratedSource {
         }
     }
 
-    /// Fills a template. Lines are copied, except for directives, which begin with `@`: `@top`
-    /// inserts what belongs to the top of a file; any other, `@NAME PART WORDS`, calls `write` with
-    /// the named part.
+    /// Fills a template. Lines are copied, except for directives, which begin with `@`. The
+    /// directive `@top` inserts the lines of the user's code that belong to the top of a file. Any
+    /// other directive has the form `@NAME PART WORDS` and calls `write` with the named part.
     pub fn fill_template(
         &mut self,
         template: &str,
@@ -81,7 +81,7 @@ impl GeneratedSource {
         }
     }
 
-    /// Adds lines of the part `name`, beginning with its line `line`; `end` follows on a separate
+    /// Adds `text`, which begins at line `line` of the part `name`. `end` follows on a separate
     /// line, because the code may end with a comment.
     pub fn add_user_text(&mut self, name: &'static str, text: &str, line: usize, end: &str) {
         self.add_marker(name, line);
@@ -94,7 +94,8 @@ impl GeneratedSource {
             first,
             last,
         });
-        // If the end of the code is incomplete, the compiler reports the generated line after it.
+        // If the user's code breaks off, the compiler reports an error in the generated line after
+        // it. That line therefore gets the number of the last line of the code.
         self.add_marker(name, line + last - first);
         let (closing_line, following_lines) = end.split_once('\n').unwrap_or((end, ""));
         self.add_generated(closing_line);

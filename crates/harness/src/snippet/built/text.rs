@@ -1,9 +1,9 @@
 //! Splits the user's code in a C-like language: separates the part for the top of the file, and
 //! finds the start of the last statement.
 //!
-//! This is not a parser. It recognizes literals, comments and brackets, and so the semicolons that
-//! separate statements; the compiler determines whether the last statement is an expression. Start
-//! at [`SplitText::split`].
+//! This is not a parser. It recognizes literals, comments and brackets, and so finds the semicolons
+//! that separate statements. Only the compiler can determine whether the last statement is an
+//! expression. Start at [`SplitText::split`].
 
 use speedwell_model::SnippetLanguage;
 
@@ -16,7 +16,8 @@ const STATEMENT_WORDS: [&str; 22] = [
 /// Words that continue a statement after a closing brace.
 const CONTINUATION_WORDS: [&str; 4] = ["else", "catch", "finally", "while"];
 
-/// Code split into parts, which keep their line numbers, so that compiler messages match.
+/// Code split into parts. Each part keeps its line numbers, so that line numbers in compiler
+/// messages refer to the user's code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitText {
     /// Lines for the top of the file: `#include`, `import`, `use`; each with its line number from
@@ -24,7 +25,7 @@ pub struct SplitText {
     pub top: Vec<(String, usize)>,
     /// Everything else, unchanged.
     pub statements: String,
-    /// The same, without anything after the last statement.
+    /// `statements` without anything after the last statement.
     pub body: String,
     /// Start of the last statement in `body`.
     last: usize,
@@ -140,8 +141,8 @@ fn first_word(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Extracts what belongs to the top of a file from the beginning of the code, and replaces it with
-/// spaces.
+/// Removes, from the beginning of the code, the lines that belong to the top of a file. Returns
+/// these lines, and the code with spaces in their place.
 fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, String) {
     let mut top = Vec::new();
     let mut offset = 0;
@@ -227,7 +228,7 @@ fn statement_start(text: &str, language: SnippetLanguage) -> usize {
     start + (text[start..].len() - text[start..].trim_start().len())
 }
 
-/// Whether a line of Go with this end continues on the next one, by Go's semicolon rule.
+/// Whether a Go statement continues after `line`, by Go's rule for automatic semicolons.
 fn continues_line(line: &str) -> bool {
     let line = line.trim_end();
     line.is_empty()

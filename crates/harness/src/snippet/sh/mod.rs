@@ -1,9 +1,10 @@
-//! Harness for shell commands: this program, started with a hidden command, speaks the protocol.
+//! Measures shell commands: this program, started with a hidden command, is their harness.
 //!
-//! An iteration is a process. A command without shell syntax is started directly, unless it is
-//! compared with one that needs a shell. The cost of the shell itself is measured and reported next
-//! to the execution times, which include it: after subtraction, a command no slower than the shell
-//! would have times of zero and below, which cannot be compared. Start at [`serve_protocol`].
+//! Each iteration is one process. A command without shell syntax is started directly, unless it is
+//! compared with one that needs a shell. Execution times include the cost of the shell, which is
+//! also measured and reported separately. This cost is not subtracted: a command no slower than the
+//! shell would then have times of zero and below, which cannot be compared. Start at
+//! [`serve_protocol`].
 
 use speedwell_model::FailureCause;
 use speedwell_process::{ProcessEnd, ProcessStopwatch};
@@ -36,8 +37,8 @@ pub fn needs_shell(line: &str) -> bool {
     !(is_plain && argv.first().is_some_and(|program| is_program(program)))
 }
 
-/// Statuses of a shell for a command that was not found, and for one that is not executable (POSIX,
-/// 2.8.2).
+/// Exit statuses of a shell for a command that was not found, and for one that is not executable
+/// (POSIX, 2.8.2).
 const NOT_FOUND: &str = "127 (command not found?)";
 const NOT_EXECUTABLE: &str = "126 (command not executable?)";
 
@@ -78,7 +79,8 @@ impl ShellCommand {
         }
     }
 
-    /// A process in its own group without input, whose output is discarded unless it is shown.
+    /// Returns the process to start: it has its own process group and no input, and its output is
+    /// discarded unless `is_shown` is set.
     pub fn to_command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
         command
@@ -91,7 +93,7 @@ impl ShellCommand {
         command
     }
 
-    /// Executes it once without timing. `Err` describes the failure.
+    /// Executes the command once without timing. `Err` describes the failure.
     pub fn execute_once(&self, stopwatch: &ProcessStopwatch) -> Result<(), String> {
         match stopwatch.time_process(&mut self.to_command()) {
             Ok(timed) => describe_failure(timed.ended).map_or(Ok(()), Err),
@@ -159,9 +161,9 @@ impl ShellCost {
         }
     }
 
-    /// Subtracts the shell's processor time from a command's. Returns `None` if the
-    /// difference is within the variation of the shell's own time: it would be noise, often zero or
-    /// less, which cannot be compared.
+    /// Subtracts the shell's processor time from the processor time of a command. Returns `None` if
+    /// the difference is within the variation of the shell's own time. Such a difference is noise,
+    /// often zero or less, and cannot be compared.
     pub fn subtract_from(&self, cpu_ns: f64) -> Option<f64> {
         let difference_ns = cpu_ns - self.cpu_ns as f64;
         (difference_ns > self.cpu_spread_ns as f64 && difference_ns > 0.0).then_some(difference_ns)

@@ -1,5 +1,5 @@
-//! Holds the protocol conversation: reads commands and answers them one by one; during a run,
-//! listens to workers as well.
+//! Reads the commands of the protocol and answers them one by one. During a run, also listens to
+//! the workers.
 //!
 //! The command `run` makes workers execute a job's command repeatedly, during time windows or a
 //! fixed number of times. Start at [`serve_protocol`].
@@ -63,7 +63,7 @@ pub fn serve_protocol(shell: &str, force_shell: bool) -> anyhow::Result<()> {
                 return;
             }
         }
-        // The receiver is gone once the session is over.
+        // Sending fails once the session is over, because its receiver is gone.
         let _ = reader.send(ControlMessage::End);
     });
     let mut session = ShellSession {
@@ -111,7 +111,8 @@ impl ShellSession {
             "workers" => self.answer_workers(command),
             "calibrate" => {
                 let job = command.get("job").unwrap_or_default();
-                // A process cannot be optimized away.
+                // 0 disables the comparison with empty iterations. This comparison detects code
+                // that was optimized away, but a process cannot be optimized away.
                 self.send_event(
                     answer_event(command, "calibrated")
                         .with("job", job)

@@ -1,5 +1,6 @@
-//! Workers of one run: started together, observed, and stopped together. Each executes the command
-//! repeatedly and records time and count at every deadline. Start at [`WorkerPool::start`].
+//! Starts the workers of one run together, observes them, and stops them together. Each worker
+//! executes the command repeatedly, and records the time and the number of executions at every
+//! deadline. Start at [`WorkerPool::start`].
 
 use crate::ProtocolMessage;
 use crate::snippet::sh::{ShellCommand, ShellCost, describe_failure};
@@ -28,7 +29,7 @@ pub struct ExecutionTask {
     pub order: ShellCommand,
     /// Command executed untimed before each execution.
     pub prepare: Option<ShellCommand>,
-    /// Cost of the shell alone in each execution, if one is needed.
+    /// Cost of the shell itself in each execution, if the command needs a shell.
     pub shell: Option<ShellCost>,
 }
 
@@ -54,7 +55,7 @@ pub struct SharedRun {
     /// Common start.
     pub epoch: Instant,
     pub division: RunDivision,
-    /// Number of workers that still need points; all workers continue until it is zero.
+    /// Number of workers that still need points. All workers continue until this number is zero.
     pub unfinished: AtomicUsize,
     /// Set to stop all workers.
     pub is_over: AtomicBool,
@@ -63,7 +64,8 @@ pub struct SharedRun {
 /// Report of one worker.
 #[derive(Debug, Default)]
 pub struct WorkerReport {
-    /// Time since the epoch, without unmeasured time, and count at each deadline.
+    /// For each deadline: the time since the epoch, without unmeasured time, and the number of
+    /// executions until then.
     pub points: Vec<(u64, u64)>,
     /// Times of executions after the warm-up.
     pub times: RecordedTimes,
@@ -123,7 +125,7 @@ pub fn run_worker(
         shared.unfinished.fetch_sub(1, Ordering::SeqCst);
     }
     if let RunDivision::Executions(_) = shared.division {
-        // Here, a point only serves as the length of the sample.
+        // Without deadlines, a single point gives the length of the sample.
         report
             .points
             .push((progress.measured_ns(shared), progress.count));
@@ -237,7 +239,7 @@ fn execute_prepared(
 pub struct WorkerSlot {
     /// Index of its job in the run.
     pub job: usize,
-    /// Work of the worker.
+    /// What the worker executes.
     pub work: Arc<ExecutionTask>,
     /// Stopwatch of its processes.
     pub stopwatch: Arc<ProcessStopwatch>,
@@ -250,7 +252,7 @@ pub struct JobProgress {
     pub job: usize,
     /// Index of the deadline, from 0.
     pub k: usize,
-    /// Time at which the last worker passed it.
+    /// Time at which the last worker passed the deadline.
     pub t_ns: u64,
     /// Executions of all workers.
     pub count: u64,
@@ -286,7 +288,7 @@ impl WorkerPool {
             let (work, stopwatch) = (slot.work.clone(), slot.stopwatch.clone());
             let (shared, sender) = (shared.clone(), sender.clone());
             std::thread::spawn(move || {
-                // The receiver is gone only if the process is about to end.
+                // Sending fails only if the process is about to end, and the receiver is gone.
                 let on_point = |point| {
                     if streams {
                         let _ = sender.send(ControlMessage::Point(index, point));
@@ -408,12 +410,12 @@ impl RecordedTimes {
         self.stride *= 2;
     }
 
-    /// Number of recorded times.
+    /// Number of all recorded times, including dropped ones.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Minimum, 5 %, 25 % and 50 % quantiles in picoseconds; empty without times.
+    /// Minimum, 5 %, 25 % and 50 % quantiles in picoseconds; empty if no times were recorded.
     pub fn quantiles_ps(&self) -> Vec<String> {
         let mut sorted = self.sampled.clone();
         sorted.sort_unstable();

@@ -18,7 +18,7 @@ use speedwell_suite::adapter::{GoodDirection, ResultFormat, SuiteAdapter};
 /// A case listed by its framework.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedCase {
-    /// Name that selects it on the command line.
+    /// Name that selects the case on the command line.
     pub name: String,
     /// The case under Speedwell's name.
     pub case: Case,
@@ -33,7 +33,8 @@ pub fn tail_lines(stdout: &str) -> String {
 /// Parses the results in a framework's output.
 ///
 /// # Errors
-/// Fails if the output does not match the adapter; the message gives the first position.
+/// Fails if the output does not match the adapter; the message gives the position of the first
+/// error.
 pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     ensure!(!diagnosis::is_utf16(bytes), "it is UTF-16 text, not UTF-8");
     let bytes = diagnosis::strip_bom(bytes)?;
@@ -71,10 +72,12 @@ pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<Reporte
     }
 }
 
-/// Parses the listed cases: lines that match the adapter's pattern, or the names of results.
+/// Parses the listed cases from the lines that match the adapter's pattern. If the adapter has no
+/// pattern, takes the cases from the names of results.
 ///
 /// # Errors
-/// As for [`parse_results`], or parameters of a case cannot be parsed.
+/// Fails for the same reasons as [`parse_results`], or if the parameters of a case cannot be
+/// parsed.
 pub fn parse_cases(adapter: &SuiteAdapter, output: &[u8]) -> Result<Vec<ListedCase>> {
     let Some(pattern) = &adapter.keys.case else {
         return Ok(parse_results(adapter, output)?
@@ -102,7 +105,7 @@ pub fn parse_cases(adapter: &SuiteAdapter, output: &[u8]) -> Result<Vec<ListedCa
     Ok(found)
 }
 
-/// The case of a result.
+/// Returns the case to which a result belongs; `None` if the result has no name.
 pub fn to_listed(reported: ReportedResult) -> Option<ListedCase> {
     let name = reported.name?;
     let case = reported
@@ -129,8 +132,8 @@ pub fn extract_observation(
             return failure(format!("wrote unreadable results: {reason}"));
         }
     };
-    // Go appends the number of processors to a name, unless that number is one; a single result is
-    // always the requested one.
+    // Go appends the number of processors to a name, unless that number is one, so the names may
+    // differ. However, a single result is always the requested one.
     let is_only = results.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
     let is_requested = |reported: &ReportedResult| {
         is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
@@ -144,7 +147,8 @@ pub fn extract_observation(
             Some(all_skipped(&others).unwrap_or_else(|| invalid_cause(reason))),
         );
     }
-    // If one name selects several cases, such as the benchmarks of one test, drops the others.
+    // One name may select several cases, such as the benchmarks of one test. Only the results of
+    // the requested case are kept.
     if matching.iter().any(|reported| is_case(reported, case)) {
         matching.retain(|reported| is_case(reported, case));
     }
@@ -176,9 +180,11 @@ pub fn extract_observation(
     (Some(observation), cause)
 }
 
-/// Returns the number of benchmarks of one name with results for the same metric, if there are
-/// several. In most formats, a benchmark's name occurs once: the reader merges repetitions, or the
-/// framework writes one result for each name. Formats that an adapter describes may repeat names.
+/// Returns how many benchmarks share one name, if several do. `results` are all results with this
+/// name. Several results for one metric come from several benchmarks: in most formats, the name of
+/// a benchmark occurs once, because the reader merges repetitions, or the framework writes one
+/// result for each name. Pyperf's format, and the formats that an adapter describes itself, are not
+/// checked, because one benchmark may repeat its name there.
 fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
     let may_repeat = matches!(
         read,
@@ -224,14 +230,16 @@ fn shorten_reason(reason: &str) -> String {
     }
 }
 
-/// Whether a result belongs to the case, whose name may have the program's name as a prefix.
+/// Whether a result belongs to the case. The name of the case may have the program's name as a
+/// prefix.
 fn is_case(reported: &ReportedResult, case: &Case) -> bool {
     (reported.case.as_ref()).is_some_and(|reported_case| {
         reported_case.values == case.values && case.benchmark.ends_with(&reported_case.benchmark)
     })
 }
 
-/// Sets the placeholders of the command as a user would type it, with results on the terminal.
+/// Sets the placeholders for the command that a user would type. That command prints its results on
+/// the terminal.
 pub fn for_terminal(filling: PlaceholderValues) -> PlaceholderValues {
     let terminal = "/dev/stdout";
     filling.text("pipe", terminal).text("output", terminal)

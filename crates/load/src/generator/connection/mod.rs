@@ -1,8 +1,9 @@
-//! Handles one connection and its requests, from connecting to the end, and then the next one.
+//! Handles one connection and its requests, from connecting to the end of the connection. The same
+//! object then handles the next connection.
 //!
-//! Decides what an event means for its requests. Knows nothing about pacing: the event loop asks
-//! whether the connection has room and gives it requests. Start at
-//! [`LoadConnection::handle_event`].
+//! This module decides what an event means for the requests of the connection. It knows nothing
+//! about pacing: the event loop asks whether the connection has room and gives it requests. Start
+//! at [`LoadConnection::handle_event`].
 
 #[cfg(feature = "http3")]
 mod quic;
@@ -34,16 +35,17 @@ pub(super) enum ConnectionState {
     Open,
 }
 
-/// A slot for one connection at a time.
+/// A slot that holds one connection at a time.
 pub(super) struct LoadConnection {
     /// Index in the event loop.
     id: u32,
-    /// Generation of the connection in this slot, to recognize late events of earlier ones.
+    /// Number of the connection in this slot. It distinguishes events of this connection from late
+    /// events of earlier connections.
     generation: u32,
     state: ConnectionState,
     channel: Option<ByteChannel>,
     protocol: ProtocolState,
-    /// The request for which it is being opened.
+    /// The request for which the connection is being opened.
     pending: Option<StartedRequest>,
     begun_ns: u64,
     opened_ns: u64,
@@ -51,13 +53,15 @@ pub(super) struct LoadConnection {
     requests: u64,
     /// Consecutive failed connection attempts.
     failures: u32,
-    /// Whether no further request may be sent on it.
+    /// Whether no further request may be sent on the connection.
     is_last: bool,
-    /// Since when it has had room, and how much the generator alone delayed its last request.
+    /// Since when the connection has had room, and by how much the generator itself delayed the
+    /// last request on the connection.
     pub freed: ConnectionLag,
-    /// Whether it is in the event loop's list of connections with room.
+    /// Whether the connection is in the event loop's list of connections that may have room.
     pub is_listed: bool,
-    /// Number of clients that are thinking.
+    /// Number of clients of this connection that are in their think time, the pause between two
+    /// requests.
     pub thinking: u32,
     memory: Vec<u8>,
 }
@@ -88,7 +92,7 @@ impl LoadConnection {
         self.state
     }
 
-    /// Whether it is being established.
+    /// Whether the connection is being established.
     pub fn is_opening(&self) -> bool {
         matches!(
             self.state,
@@ -189,12 +193,12 @@ impl LoadConnection {
         self.protocol.response_watch()
     }
 
-    /// Whether the request for which it was opened can be sent now.
+    /// Whether the request for which the connection was opened can be sent now.
     pub fn has_pending(&self) -> bool {
         self.state == ConnectionState::Open && self.pending.is_some()
     }
 
-    /// Takes the request for which it was opened, once it can be sent.
+    /// Takes the request for which the connection was opened, once the request can be sent.
     pub fn take_sendable(&mut self) -> Option<StartedRequest> {
         match self.state {
             ConnectionState::Open => self.pending.take(),
@@ -227,8 +231,9 @@ impl LoadConnection {
         }
     }
 
-    /// Ends the connection at the end of the load: unfinished requests count as in flight, or as
-    /// cancelled after an interrupt.
+    /// Ends the connection at the end of the load. Unfinished requests count as in flight, or as
+    /// cancelled after an interrupt. Returns how many requests count as in flight: first the
+    /// measured requests, then the requests of the warm-up.
     pub fn finish(
         &mut self,
         is_interrupted: bool,
@@ -258,8 +263,9 @@ impl LoadConnection {
         (measured, warmup)
     }
 
-    /// Reads until the socket is drained or the turn is over. A server that never stops sending
-    /// would otherwise keep the event loop from its clock and from other connections.
+    /// Reads until the socket is drained or the turn is over. The turn is limited, because a server
+    /// that never stops sending would otherwise keep the event loop from its clock and from other
+    /// connections.
     fn read_turn(&mut self, has_ended: bool, core: &mut WorkerCore) {
         let (had_room, mut ended_reads) = (self.has_room(core.load), 0);
         let mut reads = 0;
@@ -299,8 +305,8 @@ impl LoadConnection {
                 return self.apply_outcome(outcome, core);
             }
             match read {
-                // After the peer has ended, read on until the end of the stream or the reset is
-                // found.
+                // If the event reports that the peer has closed, read on until the end of the
+                // stream or a reset is found.
                 ReadResult::More => {}
                 ReadResult::Drained if has_ended && ended_reads < 2 => ended_reads += 1,
                 ReadResult::Drained => break,
@@ -331,7 +337,7 @@ impl LoadConnection {
             }
             InputOutcome::Stray | InputOutcome::Goodbye => self.handle_stray_bytes(core),
             InputOutcome::Broken(class) => {
-                // HTTP/2 reports the error to the server, if it is still reading.
+                // With HTTP/2, report the error to the server, which may still be reading.
                 if let Some(channel) = &mut self.channel {
                     let _ = self.protocol.flush_output(channel, &mut core.traffic);
                 }
@@ -340,7 +346,8 @@ impl LoadConnection {
         }
     }
 
-    /// Handles unsolicited bytes: a response before its request or after the last one.
+    /// Handles bytes that no request asked for: they arrived before the first request was sent or
+    /// after the last response.
     fn handle_stray_bytes(&mut self, core: &mut WorkerCore) {
         if let Some(sent) = self.pending.take() {
             let now_ns = core.clock.now_ns();
@@ -376,7 +383,8 @@ impl LoadConnection {
         let stale = self.protocol.end_all(lost, now_ns, &mut core.recorder);
         core.ended += (before - usize::from(stale.is_some())) as u32;
         if let Some(sent) = self.pending.take() {
-            // Closed before anything was sent: fail the request, or it would be retried forever.
+            // The connection was closed before its request was sent. The request fails, because
+            // otherwise it would be retried forever.
             let class = lost.error_class(&sent, ResponsePhase::FirstByte);
             core.recorder
                 .record_failure(&sent, class, now_ns, &ResponseSummary::default());
@@ -407,14 +415,14 @@ impl LoadConnection {
     }
 }
 
-// From the connection attempt to the first request: connecting, TLS handshake, and failures of
-// either.
+// The functions below handle everything from the connection attempt to the first request:
+// connecting, the TLS handshake, and failures of either.
 
-/// Pause before retrying after the first failed connection attempt; doubles with each further
-/// failure.
+/// Pause before retrying after the first failed connection attempt. The pause doubles with each
+/// further failure.
 const MIN_RETRY_PAUSE_NS: u64 = 1_000_000;
 
-/// Upper limit of the pause.
+/// Upper limit of the pause after failed connection attempts.
 const MAX_RETRY_PAUSE_NS: u64 = 100_000_000;
 
 impl LoadConnection {

@@ -1,4 +1,4 @@
-//! Handles events of a QUIC connection, like [`LoadConnection::handle_event`] for sockets.
+//! Handles events of QUIC connections, as [`LoadConnection::handle_event`] does for sockets.
 
 use super::{ConnectionState, LoadConnection};
 use crate::generator::core::WorkerCore;
@@ -20,7 +20,7 @@ impl LoadConnection {
         };
         match address {
             ServerAddress::Internet(to) => streams.connect(to, local, token, engine),
-            // Loads with such an address are rejected before they start.
+            // HTTP/3 loads with a Unix socket are rejected before they start.
             ServerAddress::Unix(_) => self.fail_to_open(ErrorClass::ConnectUnreachable, core),
         }
     }

@@ -1,9 +1,9 @@
-//! The Huffman code of HPACK (RFC 7541, section 5.2 and appendix B).
+//! Encodes and decodes the Huffman code of HPACK (RFC 7541, section 5.2 and appendix B).
 //!
 //! The code is canonical: codes of the same length are consecutive, in the order of their symbols.
-//! The lengths alone therefore define it, and everything else is computed from them at compile
-//! time. Decoding takes four bits at a time through an automaton whose states are the inner nodes
-//! of the code tree; no code is shorter than five bits, so a step yields at most one byte.
+//! The lengths alone therefore define the code, and everything else is computed from the lengths at
+//! compile time. Decoding takes four bits at a time through an automaton whose states are the inner
+//! nodes of the code tree; no code is shorter than five bits, so a step yields at most one byte.
 
 /// The end-of-string symbol, which must not occur in a string.
 const EOS: usize = 256;
@@ -54,10 +54,11 @@ const CODES_BY_SYMBOL: [u32; 257] = {
 };
 static CODES: [u32; 257] = CODES_BY_SYMBOL;
 
-/// Number of inner nodes of the tree: one less than its leaves.
+/// Number of inner nodes of the tree: one less than the number of leaves.
 const STATES: usize = 256;
 
-/// Children of each inner node by bit: an inner node if below [`STATES`], else `STATES` + symbol.
+/// The two children of each inner node, for bit 0 and bit 1. A number below [`STATES`] is an inner
+/// node; other numbers are `STATES` + symbol.
 const TREE: [[u16; 2]; STATES] = {
     let mut tree = [[0u16; 2]; STATES];
     let (mut used, mut symbol) = (1, 0);
@@ -90,7 +91,7 @@ struct DecoderStep {
 }
 
 const EMITS: u8 = 1;
-/// The forbidden symbol was completed.
+/// The forbidden symbol [`EOS`] was completed.
 const FAILS: u8 = 2;
 /// A string may end here: fewer than eight bits are pending, all of them ones.
 const MAY_END: u8 = 4;
@@ -145,8 +146,8 @@ const fn build_step(state: usize, bits: usize, may_end: &[bool; STATES]) -> Deco
     }
 }
 
-/// Decodes a string and passes on its bytes. `None` if it has invalid padding or contains the
-/// forbidden symbol (section 5.2).
+/// Decodes a string and passes on its bytes. `None` if the string has invalid padding or contains
+/// the forbidden symbol (section 5.2).
 #[inline]
 pub(super) fn decode(coded: &[u8], mut take: impl FnMut(u8)) -> Option<()> {
     let (mut state, mut flags) = (0, MAY_END);
@@ -165,7 +166,7 @@ pub(super) fn decode(coded: &[u8], mut take: impl FnMut(u8)) -> Option<()> {
     (flags & MAY_END != 0).then_some(())
 }
 
-/// Returns the length of a string in this code.
+/// Returns the length in bytes of a string in this code.
 pub(super) fn encoded_len(text: &[u8]) -> usize {
     let bits: usize = text
         .iter()

@@ -1,8 +1,8 @@
-//! HPACK header compression (RFC 7541): a complete decoder, and the part of an encoder that
-//! requests need, which never uses a dynamic table.
+//! Implements HPACK header compression (RFC 7541). The decoder is complete. The encoder has only
+//! what requests need, and never uses a dynamic table.
 //!
-//! Decides what the bytes of a header block mean, not which fields a response must have. Start at
-//! [`HpackDecoder`]; the format of a representation is in `representation`.
+//! This module decides what the bytes of a header block mean, not which fields a response must
+//! have. Start at [`HpackDecoder`]; the format of a single field is in `representation`.
 
 mod huffman;
 mod representation;
@@ -22,7 +22,7 @@ const INITIAL_SIZE: usize = 4096;
 pub enum DecodeResult {
     /// All fields were decoded.
     Whole,
-    /// The fields exceed the size limit. Later blocks cannot be decoded, since this one was not
+    /// The fields exceed the size limit. Later blocks cannot be decoded, because this block was not
     /// decoded completely.
     TooLarge,
     /// The block is malformed, and no later block can be decoded (RFC 9113, section 4.3).
@@ -78,7 +78,8 @@ impl HpackDecoder {
     ) -> Option<()> {
         match representation {
             FieldRepresentation::SizeUpdate(size) => {
-                // Only at the start of a block (section 4.2), and within our limit (section 6.3).
+                // A size update is allowed only at the start of a block (section 4.2) and within
+                // our limit (section 6.3).
                 let size = size as usize;
                 if !fields.is_empty() || size > self.limit {
                     return None;
@@ -133,7 +134,7 @@ impl HpackDecoder {
     }
 }
 
-// Decoded header fields, in memory that is reused for later blocks.
+// Decoded header fields are kept in memory that is reused for later blocks.
 
 /// The fields of a header block in order, including pseudo-header fields.
 #[derive(Debug, Clone, Default)]
@@ -219,21 +220,22 @@ impl FieldList {
     }
 }
 
-// Encoded header fields of requests. They never refer to a dynamic table, so the bytes mean the
-// same on every connection at any time and can be reused.
+// The functions below encode the header fields of requests. The encoded bytes never refer to a
+// dynamic table, so they mean the same on every connection at any time and can be reused.
 
 /// Announces that our encoder's dynamic table has size zero from now on (RFC 7541, section 6.3).
 /// Must start the first block after the peer reduced the table size (section 4.2).
 pub(super) const SIZE_UPDATE_ZERO: u8 = 0x20;
 
-/// Literals that intermediaries must not index (section 7.1.3).
+/// Bit pattern of literals that intermediaries must not index (section 7.1.3).
 const NEVER_INDEXED: u8 = 0x10;
 const WITHOUT_INDEXING: u8 = 0;
 const INDEXED: u8 = 0x80;
 
 /// Appends a field with its name in lowercase.
 pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    // The static table contains only short names, so a name that does not fit is not in it.
+    // The static table contains only short names, so a name that does not fit into this buffer is
+    // not in the table.
     let mut buffer = [0; 64];
     let lower = buffer.get_mut(..name.len()).map(|lower| {
         lower.copy_from_slice(name);
@@ -350,8 +352,8 @@ mod tests {
         let of = |table_size, block: &[u8]| {
             HpackDecoder::new(table_size).decode(block, &mut FieldList::new(), 100)
         };
-        // An index of 0, one beyond both tables, a truncated string, a table size above the limit,
-        // and a size update after a field.
+        // An index of 0, an index beyond both tables, a truncated string, a table size above the
+        // limit, and a size update after a field.
         for block in [
             &[0x80][..],
             &[0xbe],

@@ -1,4 +1,4 @@
-//! The representations that make up a header block (RFC 7541, section 6), parsed without decoding
+//! Parses the representations that make up a header block (RFC 7541, section 6), without decoding
 //! their strings and without any table.
 
 use super::huffman;
@@ -34,8 +34,8 @@ impl<'a> CodedText<'a> {
         Some(())
     }
 
-    /// Decodes the string into a small buffer and returns the filled part. `None` if it does not
-    /// fit or its Huffman code is invalid.
+    /// Decodes the string into a small buffer and returns the filled part. `None` if the string
+    /// does not fit or its Huffman code is invalid.
     #[inline]
     pub(crate) fn decode_into(self, buffer: &mut [u8]) -> Option<&[u8]> {
         let mut length = 0;
@@ -66,7 +66,7 @@ pub(crate) enum FieldName<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldRepresentation<'a> {
-    /// Name and value of an entry.
+    /// Name and value of the entry with this index.
     Indexed(u32),
     Literal {
         name: FieldName<'a>,
@@ -93,8 +93,9 @@ impl<'a> BlockReader<'a> {
         self.rest.is_empty()
     }
 
-    /// Skips literals whose names have one of the given indices (a bit set), as long as index and
-    /// length are encoded in the most common forms. Returns whether any were skipped.
+    /// Skips literals whose names have an index in the bit set `indices`. Stops at a literal whose
+    /// index or length does not have its most common encoding. Returns whether any literals were
+    /// skipped.
     #[inline]
     pub(crate) fn skip_literals(&mut self, indices: u64) -> bool {
         let before = self.rest.len();
@@ -141,14 +142,14 @@ impl<'a> BlockReader<'a> {
     }
 }
 
-// HPACK integers (RFC 7541, section 5.1): a prefix within the first byte, then groups of seven
-// bits.
+// The functions below read and write HPACK integers (RFC 7541, section 5.1). These consist of a
+// prefix within the first byte, then groups of seven bits.
 
-/// Maximum value accepted. RFC 7541 demands a limit; no index, length or table size of a block
-/// within our other limits comes near it.
+/// Largest integer that is accepted. RFC 7541 demands a limit. If a block is within our other
+/// limits, no index, length or table size in it comes near this limit.
 const MAX_INTEGER: u64 = u32::MAX as u64;
 
-/// Reads an integer with a prefix of this many bits and advances past it. `None` if it is
+/// Reads an integer with a prefix of this many bits and advances past it. `None` if the integer is
 /// truncated, too large or needlessly long.
 #[inline]
 pub(super) fn decode_integer(bytes: &mut &[u8], prefix_bits: u32) -> Option<u32> {

@@ -1,6 +1,6 @@
-//! The static and the dynamic table of header fields. The dynamic table (RFC 7541, sections 2.3.2
-//! and 4) stores its bytes consecutively in a buffer whose unused start is reclaimed occasionally,
-//! so that nothing is allocated once the table has been full.
+//! Implements the static and the dynamic table of header fields. The dynamic table (RFC 7541,
+//! sections 2.3.2 and 4) stores its bytes consecutively in a buffer. The unused start of the buffer
+//! is reclaimed occasionally, so that nothing is allocated once the table has been full.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ impl DynamicEntry {
 
 #[derive(Debug)]
 pub(super) struct DynamicTable {
-    /// Oldest first.
+    /// The entries, oldest first.
     entries: VecDeque<DynamicEntry>,
     bytes: Vec<u8>,
     size: usize,
@@ -52,7 +52,8 @@ impl DynamicTable {
         self.evict_to(max_size);
     }
 
-    /// Inserts an entry. One larger than the table empties it, which is not an error (section 4.4).
+    /// Inserts an entry. An entry that is larger than the table empties the table, which is not an
+    /// error (RFC 7541, section 4.4).
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
         if size > self.max_size {
@@ -79,7 +80,8 @@ impl DynamicTable {
         }
     }
 
-    /// Moves the remaining bytes to the start once more than the table size is unused there.
+    /// Moves the used bytes to the start of the buffer once the unused bytes there exceed the
+    /// maximum size of the table.
     fn reclaim_space(&mut self) {
         let start = self
             .entries
@@ -105,7 +107,8 @@ pub(crate) fn static_entry(index: u32) -> Option<(&'static str, &'static str)> {
     STATIC_TABLE.get(position).copied()
 }
 
-/// Returns the index of a field, and whether its value matches, too.
+/// Returns the index of a static entry with this name, and whether the value of the entry matches,
+/// too.
 pub(super) fn find_static(name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
     let is_named = |entry: &&(usize, &(&str, &str))| entry.1.0.as_bytes() == name;
     let mut named = STATIC_TABLE

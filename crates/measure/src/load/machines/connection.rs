@@ -1,5 +1,5 @@
-//! A connection to a machine that sends part of a load, and the state of that machine. Start at
-//! [`GeneratorConnection::follow_load`].
+//! Follows the connection to a machine that sends part of a load, and records the state of that
+//! machine. Start at [`GeneratorConnection::follow_load`].
 
 use super::worker::{GeneratorReady, GeneratorReport};
 use anyhow::{Context, Result, bail};
@@ -20,11 +20,12 @@ pub(super) struct GeneratorState {
     pub ready: Option<(GeneratorReady, ClockOffset)>,
     pub snapshot: Option<LoadSnapshot>,
     pub report: Option<GeneratorReport>,
-    /// Its clock offset after the load.
+    /// Offset of the machine's clock after the load.
     pub offset_after: Option<ClockOffset>,
-    /// Why the connection ended, once it has; the inner value is `None` after a normal end.
+    /// `None` until the connection ends. The inner value is the reason why it ended, or `None`
+    /// after a normal end.
     pub end: Option<Option<String>>,
-    /// When it was last heard from.
+    /// When the machine last sent a message.
     pub last_heard: Option<Instant>,
 }
 
@@ -33,8 +34,8 @@ pub(super) struct GeneratorState {
 pub(super) struct SharedLoadState {
     generators: Mutex<Vec<GeneratorState>>,
     changed: Condvar,
-    /// The agreed start by our clock, once settled; the inner value is `None` if the load does not
-    /// start.
+    /// `None` until the start is settled. The inner value is the agreed start by the clock of this
+    /// machine, or `None` if the load does not start.
     start: Mutex<Option<Option<i64>>>,
 }
 
@@ -73,7 +74,7 @@ impl SharedLoadState {
         self.changed.notify_all();
     }
 
-    /// Announces when all machines start, or that they do not.
+    /// Announces the time at which all machines start, or that they will not start.
     pub fn announce_start(&self, start: Option<i64>) {
         let mut agreed = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         agreed.get_or_insert(start);
@@ -112,7 +113,7 @@ impl GeneratorConnection {
         let stderr_reader = stderr.map(|mut stderr| {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
-                // Discard the rest, so that the other end never blocks on us.
+                // Discard the rest, so that the other end does not block on an unread stderr.
                 let _ = stderr
                     .by_ref()
                     .take(MAX_STDERR_BYTES)
@@ -130,7 +131,7 @@ impl GeneratorConnection {
         Ok((connection, BufReader::new(reader)))
     }
 
-    /// Makes the machine send its part, and records its reports.
+    /// Makes the machine send its part of the load, and records its reports.
     pub(super) fn follow_load(
         &self,
         index: usize,
@@ -143,7 +144,8 @@ impl GeneratorConnection {
         drop(reader);
         let end = result.err().map(|error| self.end_reason(&error));
         if end.is_none() {
-            // It has reported everything. Wait for it to exit, so that no process remains.
+            // The machine has reported everything. Wait for the process of the connection to exit,
+            // so that no process remains.
             let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = child.wait();
         }
@@ -179,8 +181,8 @@ impl GeneratorConnection {
                 Some(("measured", report)) => {
                     let report =
                         serde_json::from_str(report).context("cannot parse its results")?;
-                    // Its clock may have drifted. If the query fails, the measurement is still
-                    // valid.
+                    // The clock of the machine may have drifted during the load. If the query
+                    // fails, the measurement is still valid.
                     let offset_after = self.query_offset(reader).ok();
                     state.update_state(index, |generator| {
                         (generator.report, generator.offset_after) = (Some(report), offset_after);
@@ -192,7 +194,8 @@ impl GeneratorConnection {
         }
     }
 
-    /// Queries its clock offset. The lock keeps other messages out of this exchange.
+    /// Queries the offset of the machine's clock. The lock keeps other messages out of this
+    /// exchange.
     fn query_offset(&self, reader: &mut BufReader<ChildStdout>) -> Result<ClockOffset> {
         let mut stdin = self.stdin.lock().unwrap_or_else(PoisonError::into_inner);
         clock::query_clock(stdin.as_mut().context("the connection is closed")?, reader)
@@ -229,7 +232,7 @@ impl GeneratorConnection {
         let _ = child.wait();
     }
 
-    /// Why the connection ended: the stderr and exit status of the other end.
+    /// Explains why the connection ended, based on the stderr and the exit status of the other end.
     pub fn end_reason(&self, error: &anyhow::Error) -> String {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         // The process exits when its input ends, unless the machine does not respond.

@@ -1,4 +1,4 @@
-//! Measures the share of its network bandwidth that a machine used while sending a load.
+//! Measures how much of its network bandwidth a machine used while it sent a load.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl LinkWatch {
     }
 }
 
-/// Lists devices with a known speed, which leaves out the loopback.
+/// Lists the devices with a known speed. The loopback device has no known speed, so it is left out.
 fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let device = |entry: fs::DirEntry| {
@@ -53,7 +53,7 @@ fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
         };
         Some(NetworkDevice {
             name: entry.file_name().into_string().ok()?,
-            // In Mbit/s; -1 if unknown.
+            // The file contains Mbit/s, or -1 if the speed is unknown.
             bits_per_s: read_number("speed")? * 1_000_000,
             received: read_number("statistics/rx_bytes").unwrap_or(0),
             sent: read_number("statistics/tx_bytes").unwrap_or(0),
@@ -62,8 +62,9 @@ fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
     entries.filter_map(device).collect()
 }
 
-/// The device whose busier direction has the highest utilization, and that utilization. Links are
-/// full duplex: each direction has the full speed.
+/// Returns the device with the highest utilization, and this utilization. The utilization of a
+/// device is the utilization of its busier direction. Links are full duplex, so each direction has
+/// the full speed.
 fn most_used(
     before: &[NetworkDevice],
     after: &[NetworkDevice],

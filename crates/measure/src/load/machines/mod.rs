@@ -1,9 +1,9 @@
-//! Sends one load from several machines: the generators of each get their part, all start at an
-//! agreed time, and their measurements are merged.
+//! Sends one load from several machines: each machine gets its part of the load, all machines start
+//! at an agreed time, and their measurements are merged.
 //!
-//! A latency is a difference of times on one machine, so clock offsets do not affect it. They only
-//! affect when a machine starts and how its timeline is aligned with the others. Start at
-//! [`LoadGenerators`]; [`worker`] is the remote side.
+//! A latency is a difference of times on one machine, so clock offsets do not affect it. Clock
+//! offsets only affect when a machine starts and how its timeline is aligned with the others. Start
+//! at [`LoadGenerators`]; [`worker`] runs on the other machines.
 
 pub(crate) mod connection;
 mod link;
@@ -25,13 +25,14 @@ use std::time::{Duration, Instant};
 
 /// Poll interval for reasons to end a load.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How far ahead the agreed start is, in addition to the time that it takes to announce it.
+/// Time between the announcement of the start and the start, in addition to the time that the
+/// announcement takes to arrive.
 const START_LEAD_NS: i64 = 300_000_000;
 /// A sending machine counts as lost after this silence; it reports its progress ten times per
 /// second.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
-/// How long a machine may take to report after the load was stopped, including outstanding
-/// responses.
+/// How long a machine may take to report after the load was stopped, including the time for
+/// outstanding responses.
 const REPORT_GRACE: Duration = Duration::from_secs(60);
 /// Maximum number of ssh connections. Each is a local process of 8 MiB.
 pub(crate) const MAX_MACHINES: usize = 64;
@@ -50,10 +51,10 @@ struct GeneratorMachine {
 }
 
 impl LoadGenerators {
-    /// Selects the requested machines and sends each our program.
+    /// Selects the requested machines and sends this program to each of them.
     ///
     /// # Errors
-    /// Fails if no machine is available or a load cannot be sent from elsewhere.
+    /// Fails if no machine is available or a load cannot be sent from other machines.
     pub fn new(fleet: &FleetRequest, specs: &[LoadSpec]) -> Result<LoadGenerators> {
         specs.iter().try_for_each(check_portable)?;
         let mut engine = FleetEngine::from_file(&fleet.file);
@@ -82,7 +83,8 @@ impl LoadGenerators {
         })
     }
 
-    /// Creates generators on known machines, given by name and the path of our program there.
+    /// Creates generators on known machines, each given by its name and the path of this program on
+    /// that machine.
     pub(crate) fn on_machines(
         engine: FleetEngine,
         machines: impl IntoIterator<Item = (String, String)>,
@@ -94,7 +96,7 @@ impl LoadGenerators {
         }
     }
 
-    /// The load that all machines send together.
+    /// Returns the load that all machines send together.
     pub fn combined_spec(&self, spec: &LoadSpec) -> LoadSpec {
         let clients = spec.clients.unwrap_or(1) * self.machines.len() as u32;
         LoadSpec {
@@ -106,7 +108,7 @@ impl LoadGenerators {
     /// Sends a load described by [`LoadGenerators::combined_spec`].
     ///
     /// # Errors
-    /// Fails if a machine cannot send it or none of them measured anything.
+    /// Fails if a machine cannot send its part, or if no machine measured anything.
     pub fn send_load(
         &mut self,
         job: &LoadJob,
@@ -176,7 +178,7 @@ fn check_portable(spec: &LoadSpec) -> Result<()> {
     Ok(())
 }
 
-/// The part of each machine: an equal number of generators.
+/// Divides the load: every machine gets the same number of generators.
 fn generator_requests(job: &LoadJob, machines: u32) -> Vec<WorkerAssignment> {
     let total = job.processes();
     let count = total / machines.max(1);
@@ -439,7 +441,8 @@ mod tests {
         }
     }
 
-    /// A machine whose clock is this much behind ours, and which started at this time by our clock.
+    /// State of a machine whose clock is behind ours by `offset_ns`. By our clock, the machine
+    /// started at `began_ns`.
     fn generator_state(measured: LoadMeasurement, offset_ns: i64, began_ns: i64) -> GeneratorState {
         let offset = ClockOffset {
             offset_ns,
@@ -475,7 +478,8 @@ mod tests {
 
     #[test]
     fn three_machines_give_the_percentiles_of_one_generator_with_all_parts() {
-        // Times over four orders of magnitude, distributed as requests are.
+        // Response times over four orders of magnitude, spread like the response times of real
+        // requests.
         let time = |at: u64| 1_000 + (at * 7_919) % 9_973 * (1 + at % 11) * 1_000;
         let whole = measurement((0..10_001).map(time));
         let part = |index: u64| measurement((0..10_001).filter(|at| at % 3 == index).map(time));

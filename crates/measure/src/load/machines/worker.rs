@@ -1,10 +1,11 @@
-//! The remote side: runs the generators of one machine, which start at an agreed time.
+//! Runs the generators on a machine that sends part of a load for another machine. The generators
+//! of all machines start at an agreed time.
 //!
-//! Protocol: the other end sends a request as JSON; this side replies `ready FACTS` and answers
-//! each `time` with its clock. The other end then sends `start NS`, by this clock. This side sends
-//! `at SNAPSHOT` from time to time and `measured REPORT` at the end, and answers `time` until the
-//! connection closes. Closing the connection, or sending `stop`, ends the load. Start at
-//! [`perform_load`].
+//! Protocol: the other end sends a request as JSON. This side replies `ready FACTS`, and answers
+//! each `time` with the time of its clock. The other end then sends `start NS`, which is a time of
+//! that clock. This side sends `at SNAPSHOT` from time to time and `measured REPORT` at the end,
+//! and answers `time` until the connection closes. Closing the connection, or sending `stop`, ends
+//! the load. Start at [`perform_load`].
 
 use super::link::LinkWatch;
 use anyhow::{Context, Result};
@@ -31,9 +32,9 @@ use std::time::{Duration, Instant};
 /// Subcommand of [`process::WORKER_COMMAND`] that runs [`perform_load`].
 pub const LOAD_SUBCOMMAND: &str = "load";
 
-/// Number of trial connections before a load. The server's kernel answers them, so a few suffice.
-/// Many would overflow the server's accept queue: the kernel silently drops the excess, and retries
-/// come seconds later.
+/// Number of trial connections before a load. The server's kernel accepts connections by itself, so
+/// a few trials suffice. Many trials would overflow the server's accept queue: the kernel silently
+/// drops the excess, and retries come seconds later.
 const CONNECT_TRIALS: usize = 8;
 /// Delay between trial connections, so that the server accepts one before the next arrives.
 const CONNECT_DELAY: Duration = Duration::from_millis(10);
@@ -57,7 +58,7 @@ pub(super) struct GeneratorReport {
     pub link: Option<(String, f64)>,
 }
 
-/// Sends this machine's share of the load described on stdin.
+/// Sends this machine's part of the load that the request on stdin describes.
 ///
 /// # Errors
 /// Fails if the connection breaks or the load cannot be sent from here.
@@ -101,7 +102,7 @@ pub fn perform_load() -> Result<()> {
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner)
     {
-        // The clock is queried once more before the connection ends.
+        // The other end queries the clock once more before it closes the connection.
         let _ = listener.join();
     }
     Ok(())
@@ -115,7 +116,8 @@ fn send_part(
     stop: &AtomicBool,
 ) -> Result<Option<CombinedResult>> {
     let mut watch = |snapshot: &LoadSnapshot| {
-        // A lost snapshot is harmless, and without a reader the load is stopped anyway.
+        // A lost snapshot is harmless. If nothing reads the snapshots any longer, the load is
+        // stopped anyway.
         let _ = send_message("at", snapshot);
     };
     if request.count > 1 {
@@ -154,7 +156,8 @@ fn send_message(word: &str, message: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Answers clock queries until the connection ends. Its end, or any other message, ends the load.
+/// Answers clock queries until the connection ends. The end of the connection, or any message that
+/// is not a clock query, ends the load.
 fn answer_clock_queries(stop: Arc<AtomicBool>) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut input = io::stdin().lock();
@@ -172,7 +175,7 @@ fn machine_id() -> String {
     MachineIdentity::from_environment(Path::new("/"), &environment::capture_environment(&[])).id
 }
 
-/// The shortest connection time, without TLS; `None` if a connection failed.
+/// Returns the shortest time to connect, without TLS; `None` if a connection failed.
 fn min_connect_ns(job: &LoadJob) -> Option<u64> {
     let address = job.load.target.addresses.first()?;
     let connect = || {

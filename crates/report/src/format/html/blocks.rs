@@ -7,17 +7,17 @@ use crate::format::html::gallery::add_gallery;
 use crate::format::html::table;
 use crate::format::html::writer::{HtmlWriter, escape_html};
 
-/// Layout width of charts in CSS pixels, at which their text has the size of the page's small
-/// print. Narrower screens scroll them in their frame.
+/// Width of a chart in CSS pixels. At this width, the text of the chart has the size of the page's
+/// small print. On narrower screens, the chart scrolls inside its frame.
 const CHART_PX: u32 = 960;
-/// Byte limit of a standalone chart.
+/// Maximum size of a chart in bytes. A larger chart is left out, and the page says so.
 const MAX_CHART_BYTES: usize = 1 << 20;
-/// Width of flame graphs, whose boxes need all the space, and of grids of small charts.
+/// Width of flame graphs, because their boxes need all the space, and of grids of small charts.
 const WIDE_PX: u32 = 1180;
 /// Width of a chart next to another one.
 const NARROW_CHART_PX: u32 = 580;
 
-/// Renders the blocks of a document; its parts go into the table of contents.
+/// Renders the blocks of a document. Lists its parts in the table of contents.
 pub fn write_document(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
     write_blocks(blocks, true, writer);
 }
@@ -74,7 +74,7 @@ fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
 fn write_heading(level: u8, text: &str, top: bool, writer: &mut HtmlWriter) {
     let level = level.clamp(2, 4);
     let id = writer.new_id("part");
-    // Nested parts would make the table of contents too long.
+    // The table of contents lists no nested parts: they would make it too long.
     if top && level == 2 {
         writer.contents.push((id.clone(), text.to_owned()));
     }
@@ -124,7 +124,8 @@ fn write_warnings(warnings: &[&ReportBlock], writer: &mut HtmlWriter) {
     writer.push_raw("</div>\n");
 }
 
-/// Renders a single chart alone, several side by side if the page is wide enough.
+/// Renders charts. A single chart gets the full width; several are placed side by side if the page
+/// is wide enough. Wide charts come last, one below the other.
 fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
     let (wide, others): (Vec<&ReportChart>, Vec<&ReportChart>) = blocks
         .iter()

@@ -1,15 +1,15 @@
-//! Puts the charts of many cases on separate pages: all of them on one page take megabytes that few
-//! readers look at.
+//! Puts the charts of many cases on separate pages: together on one page, they would take megabytes
+//! that few readers look at.
 //!
-//! Decides which galleries are divided, and into which parts. A part is an ordinary document,
-//! readable without scripts; a script extracts single charts from it. Start at [`parts_of_charts`]
-//! and [`part_of_charts`].
+//! This module decides which galleries are divided, and into which parts. A part is an ordinary
+//! document, readable without scripts. On the page that links to a part, a script can fetch the
+//! part and show its charts in place. Start at [`parts_of_charts`] and [`part_of_charts`].
 
 use crate::document::{CaseGallery, CaseView, Document, ReportBlock};
 use crate::figure::format_number;
 
-/// If there are more cases than this, they are collapsed, and a server puts their charts on
-/// separate pages.
+/// Maximum number of cases that a gallery shows open. If there are more, each case is collapsed,
+/// and a server puts their charts on separate pages.
 pub(super) const MAX_UNFOLDED_CASES: usize = 60;
 /// Number of cases with charts per page.
 const CASES_PER_PAGE: usize = 50;
@@ -22,7 +22,8 @@ pub enum ChartsLocation {
     Here,
     /// On separate pages, at this address followed by the number of a part.
     Apart(String),
-    /// This is one of the separate pages; the number of cases before its first one.
+    /// On this page, which is itself one of the separate pages. The number says how many cases are
+    /// on the pages before this one.
     From(usize),
 }
 
@@ -31,13 +32,13 @@ pub enum ChartsLocation {
 pub struct PartOfCharts {
     /// The document with these cases.
     pub document: Document,
-    /// The number of cases before the first one.
+    /// The number of cases in the parts before this one.
     pub first: usize,
-    /// `cases 51 to 100`.
+    /// The title, as in `cases 51 to 100`.
     pub title: String,
 }
 
-/// The number of parts that the charts are divided into; 0 if all of them are on the page.
+/// The number of parts into which the charts are divided; 0 if all charts stay on the page.
 pub fn parts_of_charts(document: &Document) -> usize {
     if galleries(document).any(is_divided) {
         galleries(document)
@@ -84,7 +85,7 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
     })
 }
 
-/// `cases 51 to 100`
+/// Formats the title of part `number`, as in `cases 51 to 100`. The document has `cases` cases.
 fn part_title(number: usize, cases: usize) -> String {
     let (first, last) = (
         (number - 1) * CASES_PER_PAGE + 1,
@@ -127,7 +128,7 @@ pub(super) fn has_separate_charts(charts: &ChartsLocation, gallery: &CaseGallery
     matches!(charts, ChartsLocation::Apart(_)) && is_divided(gallery)
 }
 
-/// The address of the page with the chart of a case, if it is another page.
+/// The address of the page with the chart of a case; `None` if the chart is on this page.
 pub(super) fn chart_address(
     charts: &ChartsLocation,
     gallery: &CaseGallery,
@@ -139,7 +140,7 @@ pub(super) fn chart_address(
     is_divided(gallery).then(|| format!("{address}{}", index / CASES_PER_PAGE + 1))
 }
 
-/// The number of cases before the first one of the page.
+/// The number of cases on earlier pages, if this page is one of the separate pages; otherwise 0.
 pub(super) fn cases_before(charts: &ChartsLocation) -> usize {
     match charts {
         ChartsLocation::From(first) => *first,

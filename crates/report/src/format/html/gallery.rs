@@ -1,7 +1,9 @@
-//! Renders individual cases with their charts: of runs, or of trends below a list of sparklines.
+//! Renders galleries: each case with a chart of its runs, or each series with a chart of its trend.
+//! A list of sparklines precedes the trends.
 //!
-//! Decides which charts there is room for. [`prepare_gallery`] draws them before the tables whose
-//! rows link to them; charts on separate pages (`chart_pages.rs`) are not drawn.
+//! [`prepare_gallery`] draws as many charts as the page has room for. It is called before tables
+//! are rendered, because their rows link to the charts. It does not draw charts that are on
+//! separate pages (`chart_pages.rs`).
 
 use crate::document::{CaseGallery, CaseView, Document, GalleryKind, by_severity, severity};
 use crate::figure::format_count;
@@ -13,11 +15,11 @@ use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
 use crate::table::TextEmphasis;
 use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
 
-/// Byte limit of all charts. A chart of runs takes about 4 kB with 16 runs per side; a trend chart,
-/// which is drawn twice, 60 kB with 80 points.
+/// Maximum size of all charts together, in bytes. A chart of runs takes about 4 kB with 16 runs per
+/// side. A trend chart with 80 points takes 60 kB, because it is drawn twice.
 const MAX_CHARTS_BYTES: usize = 6 << 20;
-/// Layout width of a case's chart in CSS pixels: two fit side by side on a desktop, and the text
-/// stays legible on a phone.
+/// Width of the chart of a case in CSS pixels: two such charts fit side by side on a desktop, and
+/// the text stays legible on a phone.
 const CASE_PX: u32 = 420;
 /// A trend chart needs the full width, so it is drawn twice: for wide and for narrow screens.
 const TREND_PX: u32 = 1040;
@@ -49,14 +51,15 @@ fn gallery_title(kind: GalleryKind) -> &'static str {
     }
 }
 
-/// Draws the cases of `document`, most urgent first, until the room is used up. Must run before the
-/// tables, whose rows link to these drawings.
+/// Draws the charts of the cases in `document`, most urgent case first, until [`MAX_CHARTS_BYTES`]
+/// are used up. Must be called before the tables are rendered, because their rows link to these
+/// charts.
 pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
     let cases_with_gallery = cases_of(galleries(document));
     let cases: Vec<&CaseView> = cases_with_gallery.iter().map(|(_, case)| *case).collect();
     let first = cases_before(&writer.charts);
     writer.parts = list_parts(&writer.charts, document);
-    // Programs read the other formats of a served page.
+    // On a served page, tooltips suffice: programs read the page's other formats instead.
     let detail = match writer.served {
         Some(_) => TrendDetail::Tooltips,
         None => TrendDetail::Full,
@@ -113,7 +116,7 @@ fn sort_by_urgency(cases: &[&CaseView]) -> Vec<usize> {
     by_severity(&emphases)
 }
 
-/// Renders all cases that were drawn.
+/// Renders a gallery with all cases whose charts were drawn.
 pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     let CaseGallery { kind, cases } = gallery;
     let id = writer.new_id("cases");
@@ -154,7 +157,8 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     writer.push_raw("</div>\n</section>\n");
 }
 
-/// Lists the pages with the other charts. A script fetches from there when a part is opened.
+/// Lists the separate pages with the charts as links. A script turns each link into a collapsed
+/// part that it fetches when the reader opens it.
 fn write_parts(writer: &mut HtmlWriter) {
     let parts = std::mem::take(&mut writer.parts);
     writer.push_raw("<ul class=\"parts\">\n");

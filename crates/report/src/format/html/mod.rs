@@ -1,14 +1,14 @@
-//! Documents as a single HTML page that can be sent around: no network, no other file, all scripts
-//! and styles inline.
+//! Renders a document as a single HTML page that can be sent around: it needs no network and no
+//! other file, because all scripts and styles are inline.
 //!
 //! Everything is readable without the script, which only sorts, filters and copies. What would make
-//! the page too large is omitted, and the page says so. Start at [`render_page`]; `blocks.rs`
-//! renders blocks, `gallery.rs` the charts of all cases, `table.rs` tables; `page_layout.rs` has the
-//! frame that a server adds, `chart_pages.rs` the charts on separate pages.
+//! the page too large is omitted, and the page says so. Start at [`render_page`]. `blocks.rs`
+//! renders blocks, `gallery.rs` the charts of all cases, and `table.rs` tables. `page_layout.rs`
+//! has the frame that a server adds, and `chart_pages.rs` the charts on separate pages.
 
-// These files use each other on purpose: the page calls `page_layout.rs` and the blocks, which use
-// `TopOfPage` and the helpers of `writer.rs`, which names a `RowChoice` of the frame. Other code
-// uses only this module.
+// These files depend on each other in a circle, on purpose. This file calls `page_layout.rs` and
+// `blocks.rs`, and both use the helpers in `writer.rs`; `writer.rs` in turn has a field of the type
+// `RowChoice` from `page_layout.rs`. Code outside this folder uses only this module.
 mod blocks;
 mod chart_pages;
 mod gallery;
@@ -114,13 +114,15 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
 struct TopOfPage {
     /// The title of the page.
     title: String,
-    /// The remainder of the headline, in smaller type.
+    /// What follows the title in the headline, in smaller type.
     remainder: String,
-    /// The headlines if there are several, each with the part of the document that it is about.
+    /// The headlines below the title. In each pair, the first text is the heading of the part that
+    /// the headline is about, and the second text is the headline.
     answers: Vec<(String, String)>,
     /// Whether the title is the document's only headline.
     is_headline: bool,
-    /// The subject of the only table, if that is the title.
+    /// The title, if it is the caption of the document's only table with a caption. The table then
+    /// does not repeat it.
     subject: Option<String>,
 }
 
@@ -128,7 +130,7 @@ impl TopOfPage {
     fn of_document(document: &Document) -> TopOfPage {
         let headlines = headlines_by_part(document);
         if let Some(question) = leading_question(document) {
-            // The question precedes all answers and is not repeated with each.
+            // The question is the title, so the answers below do not repeat it as their heading.
             let answers = headlines.into_iter().map(|(part, text)| {
                 if part == *question {
                     (String::new(), text)
@@ -195,7 +197,8 @@ fn is_of_one_table(document: &Document) -> bool {
     captioned.count() == 1 && document.charts().count() <= 1
 }
 
-/// The subject of a document without a headline: what all rows of its first captioned table share.
+/// The subject of a document without a headline. It is the first line above the first table with a
+/// caption, and states what all rows of the table have in common.
 fn caption_subject(document: &Document) -> Option<&str> {
     let mut captions = document.tables().filter_map(|table| table.caption.first());
     captions.next().map(String::as_str)
@@ -212,7 +215,8 @@ fn split_sentence(text: &str) -> (&str, &str) {
 fn capitalize_own_words(text: &str) -> String {
     let mut characters = text.chars();
     match characters.next() {
-        // Names of variants and files keep their case; only our own words are capitalized.
+        // A capital letter would change the name of a variant or a file. So only texts that begin
+        // with words of our own, or that are a single word, are capitalized.
         Some(first) if text.starts_with("it is ") => {
             first.to_uppercase().chain(characters).collect()
         }
@@ -282,7 +286,7 @@ fn write_masthead(
     out + "</header>\n"
 }
 
-/// Renders the raw data, the same as `-o report.json`.
+/// Adds the raw data to the page: the same JSON that `-o report.json` writes.
 fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()> {
     let mut bytes = Vec::new();
     Json.render(document, &mut bytes)?;
@@ -311,7 +315,7 @@ fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()
     Ok(())
 }
 
-/// Byte limit of the raw data.
+/// Maximum size of the raw data in bytes; larger data are left out.
 const MAX_DATA_BYTES: usize = 8 << 20;
 
 #[cfg(test)]

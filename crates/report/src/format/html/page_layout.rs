@@ -1,8 +1,8 @@
-//! The frame of a document on a server's page: navigation, filters, links, and the addresses of its
-//! style and script.
+//! Renders what surrounds a document on a server's page: navigation, filters, links, and the
+//! addresses of the page's style and scripts.
 //!
-//! Plain data, escaped when written; the server decides which pages exist. Start with
-//! [`ServedFrame`].
+//! The server decides which pages exist and describes a page's frame as plain data; this module
+//! escapes these data. Start with [`ServedFrame`].
 
 use super::chart_pages::ChartsLocation;
 use super::writer::escape_html;
@@ -22,7 +22,7 @@ pub enum PageFrame<'f> {
 pub struct ServedFrame {
     /// Pages reachable from everywhere.
     pub navigation: Vec<PageLink>,
-    /// The path from the first page to this one, which is the last element.
+    /// The path from the start page to this page, which is the last element.
     pub breadcrumbs: Vec<PageLink>,
     /// Addresses of style and scripts.
     pub assets: AssetPaths,
@@ -40,7 +40,7 @@ pub struct ServedFrame {
     pub account: Option<LoginState>,
     /// Related pages.
     pub links: Vec<PageLink>,
-    /// Selection of table rows for another page.
+    /// The check boxes with which a reader selects rows of a table to open another page about them.
     pub choice: Option<RowChoice>,
     /// Address of an event stream that the page follows, if any.
     pub events: Option<String>,
@@ -64,11 +64,11 @@ pub struct AssetPaths {
 /// A link.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PageLink {
-    /// Its address.
+    /// The address that the link leads to.
     pub href: String,
     /// Its text.
     pub text: String,
-    /// Whether it is, or contains, the current page.
+    /// Whether the link leads to the current page or to a page above it.
     pub is_here: bool,
 }
 
@@ -97,10 +97,11 @@ pub enum LoginState {
     },
 }
 
-/// A form whose values become the query of an address, or are posted if it changes something.
+/// A form. Its values become the query of an address; if the form changes something, they are
+/// posted instead.
 #[derive(Debug, Clone, Default)]
 pub struct PageForm {
-    /// Its address.
+    /// The address to which the form sends its values.
     pub action: String,
     /// Its purpose.
     pub title: String,
@@ -136,7 +137,8 @@ pub struct RowChoice {
     pub table: &'static str,
     /// The address for the selected rows.
     pub action: String,
-    /// The name of their values in the query; the values are the texts of the first cells.
+    /// The name of the parameter in the query. Its values are the texts in the first cells of the
+    /// selected rows.
     pub name: &'static str,
     /// The text of the button.
     pub button: String,
@@ -151,8 +153,8 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
     let events = frame.events.as_ref().map_or_else(String::new, |address| {
         format!(" data-events=\"{}\"", escape_html(address))
     });
-    // Without scripts the page reloads instead, if the reader opted in: a screen reader starts over
-    // at each reload.
+    // A page that follows events needs scripts. Without scripts it reloads instead, but only if the
+    // reader opted in: a screen reader starts over at each reload.
     let (refresh, choice) = match (&frame.events, frame.is_reloaded) {
         (None, _) => ("", ""),
         (Some(_), false) => (
@@ -178,7 +180,7 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
     )
 }
 
-/// Renders the top bar: the pages and the search box.
+/// Renders the top bar: the navigation, the search box and the login state.
 fn top_bar(frame: &ServedFrame) -> String {
     let mut out = String::from("<div class=\"bar\">\n<nav aria-label=\"Pages\"><ul>\n");
     for link in &frame.navigation {
@@ -228,7 +230,7 @@ fn link_markup(link: &PageLink) -> String {
     )
 }
 
-/// Renders the breadcrumbs, shown where a page that stands alone names the kind of report.
+/// Renders the breadcrumbs. They are placed where a self-contained page names the kind of report.
 pub(super) fn breadcrumbs_markup(frame: &ServedFrame) -> String {
     let mut out = String::from("<nav class=\"kind\" aria-label=\"Breadcrumb\"><ol>");
     for link in &frame.breadcrumbs {
@@ -253,8 +255,8 @@ pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
     out
 }
 
-/// Renders a form that changes something: always open, and submitted with POST, never as an
-/// address.
+/// Renders a form that changes something. It is always open, and it is submitted with POST, because
+/// following a link must not change anything.
 fn change_form(form: &PageForm) -> String {
     let title = escape_html(&form.title);
     let mut out = format!(
@@ -340,7 +342,7 @@ fn field_control(field: &FormField) -> String {
     out + "</select>"
 }
 
-/// Renders the last part of the page: the same figures for programs.
+/// Renders the last part of the page: links to the same figures for programs.
 pub(super) fn raw_data_section(frame: &ServedFrame) -> String {
     let mut out = format!(
         "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>\n<p>Every figure with all its digits: \

@@ -1,5 +1,5 @@
-//! Renders tables as HTML: names linked to their case, drawings in their column, and the attributes
-//! that the script needs to sort and select rows.
+//! Renders tables as HTML. Names link to the charts of their case, drawings are placed in their
+//! column, and cells have the attributes that the script needs to sort and select rows.
 
 use crate::datum::Datum;
 use crate::document::{pick_most_severe, severity};
@@ -10,12 +10,12 @@ use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// Maximum number of rows of a table; each takes about 2 kB with its drawing.
+/// Maximum number of rows of a table. A row takes about 2 kB with its drawing.
 const MAX_ROWS: usize = 4_000;
 /// Width of the drawings in a column, in CSS pixels.
 const DRAWING_PX: u32 = 190;
-/// Maximum length of a heading that stays in one piece; longer ones (a file path, for example) may
-/// break anywhere.
+/// Maximum length of a column heading that stays in one piece. Longer headings (a file path, for
+/// example) may break anywhere.
 const MAX_UNBROKEN_HEADER: usize = 24;
 /// Maximum number of rows of a table without its own scroll area and sticky header.
 const MAX_UNSCROLLED_ROWS: usize = 60;
@@ -35,7 +35,7 @@ pub fn add_table(table: &ReportTable, top: bool, writer: &mut HtmlWriter) {
 /// A table prepared for rendering.
 struct TableView<'t> {
     table: &'t ReportTable,
-    /// Whether it is on a served page, which has an external style sheet.
+    /// Whether the table is on a served page, which has an external style sheet.
     is_served: bool,
     /// Indexes of the columns shown.
     shown: Vec<usize>,
@@ -103,7 +103,8 @@ fn draw_strips(
     }
 }
 
-/// Writes the caption lines, without one that the page title repeats; returns whether there are any.
+/// Writes the caption lines, except a first line that repeats the page title. Returns whether any
+/// line was written.
 fn write_captions(table: &ReportTable, id: &str, writer: &mut HtmlWriter) -> bool {
     let lines = &table.caption[..];
     let lines = match lines.split_first() {
@@ -123,7 +124,8 @@ fn write_captions(table: &ReportTable, id: &str, writer: &mut HtmlWriter) -> boo
 
 fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWriter) {
     let table = view.table;
-    // Further tables follow headings, which the table of contents lists.
+    // Only a first table without a heading gets an entry here: other tables follow headings, and
+    // the table of contents lists these.
     if top && writer.contents.is_empty() {
         writer.contents.push((
             id.to_owned(),
@@ -144,7 +146,7 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     } else {
         ""
     };
-    // A narrow table of figures is not stretched to the page width.
+    // A table that has only figures is narrow; the style does not stretch it to the page width.
     let figures = view
         .shown
         .iter()
@@ -181,7 +183,7 @@ fn capitalize_word(word: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Renders the number of rows per value of the facet.
+/// Renders how many rows have each value of the facet column.
 fn write_tally(view: &TableView<'_>, writer: &mut HtmlWriter) {
     let Some(facet) = view.facet else { return };
     let mut values: Vec<(&str, &ReportCell, usize)> = Vec::new();
@@ -222,7 +224,7 @@ fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
         let column = &view.table.columns[column_index];
         let class = kind_class(column.kind);
         let key = escape_html(column.key);
-        // A column without a visible heading has one for screen readers.
+        // A column without a visible heading gets its key as a heading for screen readers.
         let text = if column.header.is_empty() {
             format!("<span class=\"unseen\">{key}</span>")
         } else {
@@ -278,7 +280,7 @@ fn kind_class(kind: ColumnKind) -> &'static str {
     }
 }
 
-/// Renders the rows, in one `tbody` per group, which makes a group a unit for screen readers.
+/// Renders the rows. Each group has its own `tbody`, which makes it a unit for screen readers.
 fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
     writer.push_raw("<tbody>\n");
     let mut group = "";
@@ -401,7 +403,8 @@ impl HtmlRow<'_> {
                 escape_html(&cell.text)
             )
         });
-        // The group's name is shown when sorting mixes the rows of several groups.
+        // The style shows this copy of the group's name only while sorting mixes the rows of
+        // several groups.
         let group = match self.group {
             "" => String::new(),
             group => format!("<span class=\"of\">{} </span>", escape_html(group)),
@@ -430,8 +433,8 @@ fn unbroken_options(text: &str) -> String {
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// The attribute with a cell's sort key, if that is not its text. Rounded on served pages, which link
-/// to all digits.
+/// The attribute with the sort key of a cell; empty if the cell is sorted by its text. On served
+/// pages the key is rounded, because these pages link to a file with all digits.
 fn sort_value(cell: &ReportCell, is_served: bool) -> String {
     match &cell.value {
         Some(Datum::Number(number)) if is_served && number.is_f64() => {
@@ -446,7 +449,7 @@ fn sort_value(cell: &ReportCell, is_served: bool) -> String {
     }
 }
 
-/// Rounds to seven digits, which is enough to sort by.
+/// Rounds to seven significant digits, which are enough to sort by.
 fn round_to_seven(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }

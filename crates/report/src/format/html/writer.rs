@@ -1,4 +1,5 @@
-//! A page being written: its escaped text, and the ids and anchors assigned so far.
+//! Holds a page while it is being written: its text so far, and the ids and anchors in use. Also
+//! escapes text for HTML.
 
 use super::chart_pages::ChartsLocation;
 use super::page_layout::RowChoice;
@@ -12,9 +13,10 @@ use std::fmt::Write as _;
 pub struct HtmlWriter {
     /// The text so far.
     pub out: String,
-    /// The page title if it is the caption of the only table, so that it is not repeated.
+    /// The page title, if it is the caption of the only table. The table then does not repeat it.
     pub subject: Option<String>,
-    /// Set on served pages, where cells are links and the rows of a table may be selectable.
+    /// `Some` on a served page, where cells link to other pages. The value inside is `Some` if a
+    /// table of the page has rows that can be selected.
     pub served: Option<Option<RowChoice>>,
     /// The location of the charts of many cases.
     pub charts: ChartsLocation,
@@ -24,14 +26,16 @@ pub struct HtmlWriter {
     pub parts: Vec<(String, String)>,
     /// The link to each case's charts, by case id.
     links: HashMap<String, String>,
-    /// The anchor and the drawing of each case on this page, by case id.
+    /// The anchor and the drawing of each case on this page, by case id, until the gallery takes
+    /// them.
     drawings: HashMap<String, (String, String)>,
-    /// Number of ids assigned so far, to keep them unique.
+    /// Number of ids assigned so far. It becomes part of the next id, which makes ids unique.
     ids: usize,
 }
 
 impl HtmlWriter {
-    /// Reserves an anchor for a case, to which its rows link, and keeps its drawing.
+    /// Keeps the drawing of a case until the gallery takes it, and lets the rows of the case link
+    /// to `anchor`, where the drawing will be.
     pub fn add_case_drawing(&mut self, case: &str, anchor: String, drawing: String) {
         self.link_case(case, format!("#{anchor}"));
         self.drawings.insert(case.to_owned(), (anchor, drawing));
@@ -114,14 +118,16 @@ pub fn escape_html(text: &str) -> String {
     out
 }
 
-/// Escapes JSON for a script element. A less-than sign occurs only in strings, where its escape
-/// means the same; without it nothing can end the element or start a comment.
+/// Escapes JSON for a script element. JSON has less-than signs only inside strings, where `\u003c`
+/// means the same. Without these signs, nothing in the text can end the script element or start a
+/// comment.
 pub fn escape_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for character in json.chars() {
         match character {
             '<' => out.push_str("\\u003c"),
-            // The same text, without bidirectional effects on the page source.
+            // The escape stands for the same character, but does not reorder the text of the page
+            // source.
             _ if is_bidi_control(character) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(character));
             }

@@ -1,9 +1,11 @@
-//! Fits a table to the screen width: the columns shown, their widths, and the lines.
+//! Fits a table to the screen width: chooses the columns to show and their widths, and writes the
+//! lines.
 //!
-//! Rows show their full names while every important column still fits, otherwise their short ones,
-//! which are shortened further only if even the required columns do not fit. Expendable columns
-//! fill the remaining room. Omissions are stated below the table. Text from outside is printed
-//! without terminal control sequences.
+//! Rows show their full names as long as every important column fits next to them; otherwise they
+//! show their short names. If even the required columns do not fit next to the short names, these
+//! names are shortened further. Expendable columns fill the room that remains, and a line below the
+//! table lists the columns left out. Control characters in text are escaped, because text that
+//! others wrote must not control the terminal.
 
 use crate::table::{
     ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, TextEmphasis,
@@ -13,10 +15,11 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Spaces between columns.
 const COLUMN_GAP: usize = 2;
-/// Columns up to this order are more important than full names.
+/// Columns with an `expendable` number up to this are important: rows show their short names if
+/// these columns would not fit next to full names.
 const MAX_IMPORTANT_ORDER: u8 = 2;
-/// Minimum width to which a name is shortened; if that does not suffice, the table becomes too
-/// wide.
+/// Minimum width to which a name is shortened. If the columns still do not fit, the table becomes
+/// wider than the screen.
 const MIN_NAME_WIDTH: usize = 8;
 /// Indent of rows below a heading.
 const GROUP_INDENT: usize = 2;
@@ -45,7 +48,8 @@ pub fn write_table(table: &ReportTable, max_width: Option<usize>, color: bool, o
 struct TablePage<'a> {
     table: &'a ReportTable,
     max_width: usize,
-    /// Indexes of the columns for people.
+    /// Indexes of the columns that people see. The other columns are only in machine-readable
+    /// output.
     people: Vec<usize>,
     layout: Vec<PlacedColumn>,
     /// Whether rows show their short names.
@@ -81,7 +85,8 @@ impl<'a> TablePage<'a> {
         page
     }
 
-    /// The columns of order `expendable` or lower; order 0 is required.
+    /// The columns whose `expendable` number is at most the given one, with their natural widths.
+    /// Columns with the number 0 are required.
     fn columns_up_to(&self, expendable: u8) -> Vec<PlacedColumn> {
         let shown = self.people.iter().copied();
         let included = shown.filter(|&index| self.table.columns[index].expendable <= expendable);
@@ -90,7 +95,7 @@ impl<'a> TablePage<'a> {
             .collect()
     }
 
-    /// Adds the other columns, most important first, while there is room.
+    /// Adds each expendable column that still fits, most important column first.
     fn add_expendable(&mut self) {
         let columns = &self.table.columns;
         let mut others = self.people.clone();
@@ -276,7 +281,8 @@ fn wrap_line(line: &str, max_width: usize) -> Vec<String> {
 
 /// Splits a line into words. A figure counts as one word: `2 %`, `[+6.9, +9.6]`.
 fn split_words(line: &str) -> Vec<String> {
-    /// Maximum length of an interval; a bracket that stays open for longer does not start one.
+    /// Maximum length of an interval. An opening bracket without a closing one within this length
+    /// does not start an interval.
     const MAX_FIGURE_LENGTH: usize = 24;
     let mut words: Vec<String> = Vec::new();
     for word in line.split(' ') {
@@ -299,7 +305,7 @@ fn has_open_bracket(word: &str) -> bool {
 }
 
 /// Shortens `text` to `max_width` columns by putting an ellipsis in its middle. Keeps more of the
-/// end than of the start, because neighbors usually differ at the end.
+/// end than of the start, because names in neighboring rows usually differ at the end.
 pub fn shorten_text(text: &str, max_width: usize) -> String {
     if display_width(text) <= max_width {
         return text.to_owned();
@@ -325,7 +331,7 @@ fn take_columns(characters: impl Iterator<Item = char>, max_width: usize) -> Str
         .collect()
 }
 
-/// Colors `text` by `emphasis` if `color` is set; neutralizes control sequences.
+/// Escapes the control characters in `text`; if `color` is set, also colors the text by `emphasis`.
 pub fn paint_text(text: &str, emphasis: TextEmphasis, color: bool) -> String {
     let code = match emphasis {
         TextEmphasis::None => "",
@@ -342,13 +348,14 @@ pub fn paint_text(text: &str, emphasis: TextEmphasis, color: bool) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// Shows control characters other than line feed and tab as `\x1b`, and bidirectional controls as
-/// `\u{202e}` (ECMA-48; Unicode Standard Annex 9, section 2).
+/// Replaces control characters, other than line feed and tab, by visible escapes such as `\x1b`,
+/// and bidirectional controls by escapes such as `\u{202e}` (ECMA-48; Unicode Standard Annex 9,
+/// section 2).
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
     escape_where(text, is_control)
 }
 
-/// Like [`escape_controls`], but also shows line feeds: for names, which take one line each.
+/// Like [`escape_controls`], but also escapes line feeds, for names, which take one line each.
 pub fn escape_line(text: &str) -> Cow<'_, str> {
     escape_where(text, |character| is_control(character) || character == '\n')
 }
@@ -372,7 +379,8 @@ fn is_control(character: char) -> bool {
     is_bidi_control(character) || character.is_control() && character != '\n' && character != '\t'
 }
 
-/// Whether a character changes the direction of text, or breaks lines only in some programs.
+/// Whether a character changes the direction of text, or is a line break that only some programs
+/// know.
 pub fn is_bidi_control(character: char) -> bool {
     matches!(character, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,4 +1,5 @@
-//! Documents for terminals: aligned, within the screen width, readable without color.
+//! Writes documents as text for terminals: aligned, within the screen width, and readable without
+//! color.
 //!
 //! `layout.rs` lays out tables and wraps lines.
 
@@ -12,13 +13,13 @@ use crate::format::text::layout::{paint_text, wrap_text};
 use crate::table::{ReportTable, TextEmphasis, superscript_number};
 use std::io::{self, Write};
 
-/// Maximum width of running text, however wide the screen: long lines are hard to follow.
+/// Maximum width of running text, on screens of any width: long lines are hard to follow.
 const READING_WIDTH: usize = 100;
 
 /// Plain text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextFormat {
-    /// Screen columns; `None` gives tables their natural width.
+    /// Width of the screen in columns; `None` gives tables their natural width.
     pub width: Option<usize>,
     /// Whether to color with ANSI escape sequences.
     pub color: bool,

@@ -1,4 +1,5 @@
-//! Reads the `context` of a file: machine, library, program.
+//! Reads the `context` of a google/benchmark file, which describes the machine, the library and the
+//! program.
 //!
 //! Decides which facts are worth comparing and which make figures unreliable; does not look at the
 //! rows. Start at [`read_environment`].
@@ -8,8 +9,9 @@ use anyhow::Result;
 use jiff::Timestamp;
 use speedwell_model::{Environment, MeasuredProgram};
 
-/// Keys that are read separately or are irrelevant for comparisons. All other strings are facts:
-/// the library writes custom context (`--benchmark_context`) at the same level.
+/// Keys that are read separately or are irrelevant for comparisons. Any other key with a string
+/// becomes a fact, because the library writes custom context (`--benchmark_context`) next to its
+/// own keys.
 const NON_FACT_KEYS: [&str; 3] = ["date", "host_name", "executable"];
 
 /// Returns the environment of the measurement, with the executable as the program of `variant`.
@@ -89,7 +91,7 @@ pub fn started_unix_ms(context: &JsonNode<'_>) -> Option<i64> {
     Some(date.as_second() * 1_000)
 }
 
-/// Returns problems that affect all figures. The library itself warns about them at run time.
+/// Returns problems that affect all figures. The library warns about the same problems at run time.
 pub fn warnings(context: &JsonNode<'_>) -> Vec<String> {
     let mut remarks = Vec::from_iter(debug_build_warning(context));
     if context

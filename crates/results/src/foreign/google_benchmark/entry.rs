@@ -1,8 +1,9 @@
-//! Reads a result file without conversion: every entry in file order, including aggregates.
+//! Reads a result file of google/benchmark without conversion: every entry in file order, including
+//! aggregates.
 //!
-//! Decides which keys of an entry matter for `compare.py`. Nothing is converted, judged or dropped,
-//! and strings are borrowed from the file, so that large files stay cheap. The meaning of an entry
-//! is decided by [`GoogleBenchmarkRow`](super::GoogleBenchmarkRow). Start at [`ResultFile`].
+//! Decides which keys of an entry matter for `compare.py`. Strings are borrowed from the text of
+//! the file, so that a large file needs little memory. The meaning of an entry is decided by
+//! [`GoogleBenchmarkRow`](super::GoogleBenchmarkRow). Start at [`ResultFile`].
 
 use super::context;
 use crate::foreign::google_benchmark::check_version;
@@ -24,7 +25,7 @@ pub struct ResultFile {
 /// Content of a file.
 #[derive(Debug)]
 pub struct FileEntries<'a> {
-    /// Machine, library, program; null if the file has none.
+    /// Description of machine, library and program; null if the file has none.
     pub context: Value,
     /// Entries in file order.
     pub entries: Vec<GoogleBenchmarkEntry<'a>>,
@@ -52,8 +53,8 @@ impl ResultFile {
     /// Parses all entries.
     ///
     /// # Errors
-    /// Fails if the text is not JSON, has another version, or lacks a list of benchmarks; the
-    /// message says where.
+    /// Fails if the text is not JSON, has an unsupported schema version, or lacks a list of
+    /// benchmarks; the message names the location.
     pub fn parse_entries(&self) -> Result<FileEntries<'_>> {
         let message = "the key 'benchmarks' is missing";
         ensure!(self.text.is_object(), message);
@@ -87,25 +88,27 @@ pub struct GoogleBenchmarkEntry<'a> {
     pub aggregate_name: Option<Cow<'a, str>>,
     /// Label set by the program.
     pub label: Option<Cow<'a, str>>,
-    /// Index of its family in the program.
+    /// Index of the entry's family in the program.
     pub family_index: Option<f64>,
-    /// Index in its family.
+    /// Index of the benchmark in its family.
     pub per_family_instance_index: Option<f64>,
     /// Index of the repetition.
     pub repetition_index: Option<f64>,
-    /// Wall time per iteration in `time_unit`; NaN if it is not a number, `None` if absent.
+    /// Wall time per iteration in `time_unit`; NaN if the value is null or not
+    /// finite, `None` if the key is absent.
     pub real_time: Option<f64>,
-    /// CPU time per iteration in `time_unit`; NaN if it is not a number, `None` if absent.
+    /// CPU time per iteration in `time_unit`; NaN if the value is null or not
+    /// finite, `None` if the key is absent.
     pub cpu_time: Option<f64>,
     /// `ns`, `us`, `ms` or `s`.
     pub time_unit: Option<Cow<'a, str>>,
-    /// `error_occurred`.
+    /// Whether the key `error_occurred` is true.
     pub has_failed: bool,
-    /// `error_message`.
+    /// Value of the key `error_message`.
     pub error_message: Option<Cow<'a, str>>,
-    /// `skipped`.
+    /// Whether the key `skipped` is true.
     pub was_skipped: bool,
-    /// `skip_message`.
+    /// Value of the key `skip_message`.
     pub skip_message: Option<Cow<'a, str>>,
 }
 
@@ -115,7 +118,7 @@ impl GoogleBenchmarkEntry<'_> {
         self.run_type.as_deref() == Some("aggregate")
     }
 
-    /// Returns whether the entry has no result; its times are 0.
+    /// Returns whether the benchmark failed or was skipped. The times of such an entry are 0.
     pub fn is_without_result(&self) -> bool {
         self.has_failed || self.was_skipped
     }
@@ -156,8 +159,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for GoogleBenchmarkEntry<'a> {
     }
 }
 
-/// Hand-written, because a counter may be named like another key: then the key occurs twice, and
-/// the last one counts, as for all readers of such files.
+/// Reads an entry. The visitor is written by hand because a counter may have the name of another
+/// key. The key then occurs twice in the entry, which derived code rejects. Here the last
+/// occurrence counts, as in other programs that read such files.
 struct EntryVisitor;
 
 impl<'de> Visitor<'de> for EntryVisitor {

@@ -1,8 +1,9 @@
-//! Reads JSON files of google/benchmark: `json_schema_version` 1 of the library's JSON reporter.
+//! Reads JSON files that google/benchmark writes, in version 1 of its schema
+//! (`json_schema_version`).
 //!
 //! Decides the meaning of the keys of a row and of the context, for imported files and measured
 //! programs alike. Bounds the memory for large files by reading rows one by one. Start at
-//! [`GoogleBenchmarkFile`], or at [`ResultFile`] for an unconverted file.
+//! [`GoogleBenchmarkFile`], or at [`ResultFile`], which reads a file without converting it.
 
 use crate::foreign::json::{self, JsonNode};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -37,13 +38,13 @@ const SCHEMA_VERSION: f64 = 1.0;
 /// Content of a file.
 #[derive(Debug)]
 pub struct GoogleBenchmarkFile {
-    /// Machine, library, program; null if the file has none.
+    /// Description of machine, library and program; null if the file has none.
     pub context: Value,
     /// Repetitions and aggregates, in file order.
     pub rows: Vec<GoogleBenchmarkRow>,
 }
 
-/// The keys that are read, with unparsed rows.
+/// The keys of a file that are read. The rows remain unparsed JSON.
 #[derive(Deserialize)]
 struct FileOutline<'a> {
     #[serde(default)]
@@ -56,8 +57,8 @@ impl GoogleBenchmarkFile {
     /// Reads a whole file.
     ///
     /// # Errors
-    /// Fails if the file is not JSON or has another version, or a value is missing, unknown or of
-    /// the wrong type; the message names its location.
+    /// Fails if the file is not JSON or has an unsupported schema version, or if a value is
+    /// missing, unknown or of the wrong type; the message names the location of the value.
     pub fn read(bytes: &[u8]) -> Result<GoogleBenchmarkFile> {
         json::read_lenient(bytes, |text| {
             serde_json::from_str::<FileOutline<'_>>(text).map(GoogleBenchmarkFile::from_outline)
@@ -78,7 +79,7 @@ impl GoogleBenchmarkFile {
     }
 }
 
-/// Rejects a file of another version; accepts one without a version.
+/// Rejects a file whose schema has another version; accepts a file that states no version.
 fn check_version(context: &Value) -> Result<()> {
     let version = JsonNode::at_location("context".to_owned(), context).get("json_schema_version");
     if let Some(version) = version {
@@ -93,7 +94,8 @@ fn check_version(context: &Value) -> Result<()> {
 
 fn parse_row((index, text): (usize, &&RawValue)) -> Result<GoogleBenchmarkRow> {
     serde_json::from_str(text.get()).map_err(|error| {
-        // Line and column would refer to the row's text; the index of the row is more useful.
+        // Line and column of the error count from the start of the row, so replace them with the
+        // index of the row.
         let message = error.to_string();
         let message = message
             .rsplit_once(" at line ")
@@ -107,8 +109,9 @@ pub const REAL_TIME: &str = "real_time";
 /// CPU time per iteration.
 pub const CPU_TIME: &str = "cpu_time";
 
-/// Times, and counters of the library itself: name, unit, direction. The rates come from
-/// `SetItemsProcessed` and `SetBytesProcessed`, the others from a memory manager.
+/// The metrics that the library itself defines, each with its name, unit and direction. The two
+/// rates come from `SetItemsProcessed` and `SetBytesProcessed`, and the last four metrics from a
+/// memory manager.
 const KNOWN_METRICS: [(&str, &str, MetricDirection); 8] = [
     (REAL_TIME, "ns", MetricDirection::Lower),
     (CPU_TIME, "ns", MetricDirection::Lower),
@@ -120,7 +123,8 @@ const KNOWN_METRICS: [(&str, &str, MetricDirection); 8] = [
     ("net_heap_growth", "B", MetricDirection::Lower),
 ];
 
-/// Suffixes of hardware events, whose names are defined by libpfm; all of them are costs.
+/// Endings of the names that libpfm gives to hardware events. For all of these events, fewer are
+/// better.
 const EVENT_SUFFIXES: [&str; 4] = ["cycles", "instructions", "misses", "faults"];
 
 /// Returns the metric of a time or counter. Counters have no unit, so only the name can tell the

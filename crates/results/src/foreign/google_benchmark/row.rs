@@ -1,7 +1,8 @@
-//! Reads a row of `benchmarks`: a repetition, or an aggregate of several.
+//! Reads a row of the list `benchmarks`, which is a repetition or an aggregate over several
+//! repetitions.
 //!
-//! Decides the meaning of a row and its figures, and which keys the library itself writes; any
-//! other number is a counter. A large file has hundreds of thousands of rows, so they are
+//! Decides the meaning of a row and its figures, and which keys the library itself writes. A number
+//! under any other key is a counter. A large file has hundreds of thousands of rows, so they are
 //! deserialized directly from the text. Each row is interpreted on its own.
 
 use crate::foreign::google_benchmark::{CPU_TIME, REAL_TIME};
@@ -22,7 +23,7 @@ pub enum RowKind {
     Iteration,
     /// An aggregate over several repetitions, with its name: `median`.
     Aggregate(String),
-    /// Not stated, in files before version 1.5 of the library.
+    /// The row does not state its kind, as in files from before version 1.5 of the library.
     Unspecified,
 }
 
@@ -34,7 +35,7 @@ pub struct GoogleBenchmarkRow {
     pub name: String,
     /// Kind of the row.
     pub kind: RowKind,
-    /// Iterations over all threads; for an aggregate the number of repetitions.
+    /// Iterations over all threads; for an aggregate, the number of repetitions.
     pub iterations: Option<f64>,
     /// Number of threads.
     pub threads: f64,
@@ -44,12 +45,13 @@ pub struct GoogleBenchmarkRow {
     pub cpu_ns: Option<f64>,
     /// Counters in file order.
     pub counters: Vec<(String, f64)>,
-    /// Figures of a fit over all arguments of a family (BigO and RMS).
+    /// Results of fitting a complexity to the times of a whole family: the coefficients (BigO) and
+    /// the error (RMS).
     pub fit: Vec<(Metric, f64)>,
     /// Complexity of a family: `NlgN`.
     pub big_o: Option<String>,
     /// Index of the family in the program, and of the benchmark in its family, if stated.
-    /// Repetitions share both; two benchmarks with the same name do not.
+    /// Repetitions of one benchmark share both numbers; two benchmarks with the same name do not.
     pub place: Option<(u64, u64)>,
     error: Option<String>,
     skipped: Option<String>,
@@ -67,12 +69,13 @@ impl GoogleBenchmarkRow {
         matches!(self.kind, RowKind::Aggregate(_)) || !self.fit.is_empty()
     }
 
-    /// Returns whether the row is the aggregate with that name and has a time.
+    /// Returns whether the row is the aggregate with the given name, such as `median`, and has a
+    /// time.
     pub fn is_center(&self, name: &str) -> bool {
         self.real_ns.is_some() && self.kind == RowKind::Aggregate(name.to_owned())
     }
 
-    /// Returns the name without the suffix of aggregates.
+    /// Returns the name without the suffix of aggregates; `None` if the name has no such suffix.
     pub fn base_name(&self) -> Option<&str> {
         AGGREGATE_SUFFIXES
             .iter()
@@ -94,8 +97,8 @@ impl GoogleBenchmarkRow {
         }
     }
 
-    /// Returns its times and counters. `metric` declares a metric by name and returns the shared
-    /// name.
+    /// Returns the times and counters of the row. The function `metric` declares the metric with
+    /// the given name, and returns the name as a string that all samples share.
     pub fn to_samples(&self, mut metric: impl FnMut(&str) -> Arc<str>) -> Vec<Sample> {
         let iterations = self.iterations.filter(|_| !self.is_aggregate());
         let elapsed_ns = self.elapsed_ns();
@@ -121,9 +124,9 @@ impl GoogleBenchmarkRow {
         samples
     }
 
-    /// Returns whether an iteration took over 10 % longer than its CPU time: then the machine was
-    /// busy or the code waits, and wall time says little about the code. `None` if the times need
-    /// not agree, with several threads or manual timing.
+    /// Returns whether the wall time of an iteration exceeds its CPU time by more than 10 %. In
+    /// that case the machine was busy or the code waits, and wall time says little about the code.
+    /// Returns `None` with several threads or manual timing, where the two times need not agree.
     pub fn is_waiting(&self) -> Option<bool> {
         let comparable = self.threads <= 1.0 && !self.name.contains("/manual_time");
         let (real_ns, cpu_ns) = self.real_ns.zip(self.cpu_ns).filter(|_| comparable)?;
@@ -140,7 +143,7 @@ impl GoogleBenchmarkRow {
             .map(|(iterations, each)| (iterations * each) as u64)
     }
 
-    /// Returns notes on its figures.
+    /// Returns notes on the figures of the row.
     pub fn figure_notes(&self) -> Vec<String> {
         let label = self
             .label
@@ -158,7 +161,7 @@ impl GoogleBenchmarkRow {
     }
 }
 
-/// Known keys that are not needed.
+/// Keys that the library itself writes and that are not needed here.
 const UNUSED_KEYS: [&str; 3] = ["repetitions", "repetition_index", "aggregate_unit"];
 
 impl<'de> Deserialize<'de> for GoogleBenchmarkRow {
@@ -185,7 +188,8 @@ impl<'de> Visitor<'de> for RowVisitor {
     }
 }
 
-/// Keys read so far. Null is treated as absent: it stands for a non-finite number.
+/// Values of the keys read so far. A null value counts as absent, because null stands for a number
+/// that is not finite.
 #[derive(Default)]
 struct RowKeys<'de> {
     name: Option<BorrowedText<'de>>,
@@ -249,7 +253,7 @@ impl<'de> RowKeys<'de> {
         Ok(())
     }
 
-    /// Returns the figures of a fit over a family.
+    /// Returns the results of a fit over a family, each with its metric.
     fn fit_figures(&self, ns_per_unit: f64) -> Vec<(Metric, f64)> {
         let figures = [
             ("real_coefficient", "ns", self.real_coefficient, ns_per_unit),
@@ -283,7 +287,8 @@ impl<'de> RowKeys<'de> {
         let name = if fit_figures.is_empty() {
             name
         } else {
-            // Old files have only the name of the row.
+            // Old files have no key `run_name`, so the name of the family must be taken from the
+            // name of the row.
             strip_fit_suffix(&name).to_owned()
         };
         let reason = |is_so: bool, message| is_so.then(|| into_owned(message).unwrap_or_default());
@@ -314,7 +319,7 @@ fn strip_fit_suffix(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// Reads the value of a key, which must have the type `T` or be null.
+/// Reads the value of a key. The value must have the type `T` or be null.
 fn next_value<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
     key: &str,
     map: &mut A,

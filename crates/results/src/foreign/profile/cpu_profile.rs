@@ -1,7 +1,8 @@
 //! Reads `.cpuprofile` files of V8's own profiler, as written by `node --cpu-prof` and browsers
 //! (<https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>).
 //!
-//! Weights are times, not counts of samples: V8 samples at irregular intervals. Start at [`read`].
+//! Weights are times, not counts of samples, because V8 takes samples at irregular intervals. Start
+//! at [`read`].
 
 use super::FrameNames;
 use crate::foreign::json::JsonContent;
@@ -10,7 +11,8 @@ use serde::Deserialize;
 use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
 use std::collections::HashMap;
 
-/// Idle time, which is not a cost.
+/// Name of the frame for idle time. Samples in this frame are skipped, because idle time is not a
+/// cost.
 const IDLE_FRAME: &str = "(idle)";
 
 #[derive(Deserialize)]
@@ -42,7 +44,7 @@ struct CallFrame {
     line_number: i64,
 }
 
-/// Returns whether the beginning of a file has this format.
+/// Returns whether a file with this beginning is a `.cpuprofile` file.
 pub fn recognizes(beginning: &[u8]) -> bool {
     if !beginning.trim_ascii_start().starts_with(b"{") {
         return false;
@@ -75,16 +77,17 @@ pub fn read(text: &str, names: &FrameNames) -> Result<StackProfile> {
     Ok(profile)
 }
 
-/// Returns the paths of the program's own files. Installed packages are excluded: they may be
-/// anywhere.
+/// Returns the paths of the program's own files. Files of installed packages are excluded, because
+/// packages may be in any folder.
 fn own_files(nodes: &[CpuProfileNode]) -> impl Iterator<Item = &str> {
     let urls = nodes.iter().map(|node| node.call_frame.url.as_str());
     let paths = urls.map(|url| url.strip_prefix("file://").unwrap_or(url));
     paths.filter(|path| path.starts_with('/') && !path.contains("/node_modules/"))
 }
 
-/// Returns how long the program stayed in the state of each sample: until the next sample, or the
-/// end. V8 stores the time since the previous sample, which is negative if the clock jumps back.
+/// Returns the weight of each sample: the time until the next sample or, for the last sample, until
+/// the end of the recording. V8 stores the time since the previous sample instead. This time is
+/// negative if the clock jumps back; the weight is then 0.
 fn sample_weights_us(file: &CpuProfileFile) -> impl Iterator<Item = u64> {
     let total = file.end_time.saturating_sub(file.start_time);
     let sum = file
@@ -98,7 +101,8 @@ fn sample_weights_us(file: &CpuProfileFile) -> impl Iterator<Item = u64> {
         .map(|delta_us| u64::try_from(delta_us).unwrap_or(0))
 }
 
-/// The call tree, by node ids.
+/// The call tree, which maps the id of each node to the name of the node and to the id of its
+/// parent.
 struct CallStacks {
     names: HashMap<u64, String>,
     parents: HashMap<u64, u64>,
@@ -120,7 +124,8 @@ impl CallStacks {
         }
     }
 
-    /// Returns the frames of a node, outermost first, without the root, which is not a function.
+    /// Returns the frames of a node, outermost first. The root is not a function, so it is a frame
+    /// only if the node is the root itself.
     fn frames_of_node(&self, node: u64) -> Result<Vec<&str>> {
         let mut frames = Vec::new();
         let mut current = node;
@@ -147,7 +152,7 @@ impl CallStacks {
 }
 
 impl CallFrame {
-    /// Formats `name file:line`; line numbers in the file are 0-based.
+    /// Formats `name file:line`. Lines in a `.cpuprofile` file are counted from 0.
     fn frame_name(&self, names: &FrameNames) -> String {
         let function = match self.function_name.as_str() {
             "" => "(anonymous)",
@@ -164,7 +169,7 @@ impl CallFrame {
 mod tests {
     use super::*;
 
-    /// A root with `f` and idle time.
+    /// Returns a profile whose root has the children `f` and `(idle)`.
     fn profile_text(samples: &str, deltas: &str, children: &str) -> String {
         let frame = |name: &str| format!(r#"{{"functionName":"{name}","url":"","lineNumber":-1}}"#);
         format!(
@@ -184,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_sample_weighs_as_long_as_it_lasts_and_idle_time_nothing() {
-        // Sampled after 10, 30, 60 and 65 us of 100: f, idle, f, f.
+        // The recording lasts 100 us. The samples at 10, 30, 60 and 65 us are f, idle, f and f.
         let text = profile_text("[2,3,2,2]", "[10,20,30,5]", "[2,3]");
         assert_eq!(fold_profile(&text).unwrap(), "f 60\n");
     }

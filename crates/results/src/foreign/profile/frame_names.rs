@@ -1,5 +1,5 @@
-//! Shortens the names of functions and threads in a profile: removes what differs between
-//! recordings of the same function, and meaningless folders.
+//! Shortens the names of functions and threads in a profile. Removes meaningless folders, and
+//! everything that differs between recordings of the same function.
 
 use regex::Regex;
 use std::borrow::Cow;
@@ -8,31 +8,32 @@ use std::sync::LazyLock;
 
 /// Replacements in names, applied in this order.
 const NAME_REPLACEMENTS: [(&str, &str); 9] = [
-    // V8's marks for the compiler of the code (`~` interpreter, `^` and `+` the quick ones, `*` the
-    // optimizing one): a function moves between them at run time. Code passed to `eval` runs once
-    // and keeps its mark. Node 14 and older write LazyCompile where newer ones write JS.
+    // V8 marks each function with the compiler of its code: `~` stands for the interpreter, `^` and
+    // `+` for the quick compilers, `*` for the optimizing compiler. The mark is removed because it
+    // changes while the program runs. Code passed to `eval` runs once and keeps its mark. Node 14
+    // and older write LazyCompile where newer versions write JS.
     (
         r"^(?:JS|LazyCompile|Function|InterpretedFunction):[~^+*]*",
         "JS:",
     ),
     (r"\bnode:internal/", "node:"),
     (r"\bfile://", ""),
-    // Addresses: an offset in the function, or all that is known of it.
+    // An address follows the name of a function as an offset, or replaces an unknown name.
     (r"\+0x[0-9a-f]+$", ""),
     (r"^0x[0-9a-f]+$", "[unknown]"),
-    // Files of JIT-compiled code are named after the process.
+    // The names of files with JIT-compiled code contain the id of the process.
     (
         r"^\[(?:perf-\d+\.map|jit-\d+\.dump|jitted-\d+-\d+\.so)\]$",
         "[jit]",
     ),
-    // Copies of a function made by GCC and LLVM.
+    // GCC and LLVM append these suffixes to the names of the copies that they make of a function.
     (
         r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.\d+)*)+$| \[clone [^\]]*\]",
         "",
     ),
     // The hash that rustc appends, and symbol versions of the C library.
     (r"::h[0-9a-f]{16}$|@@?[A-Z][A-Za-z]*_[\w.]+$", ""),
-    // Marks of Erlang's JIT for its own functions (OTP 25: `$lists:map/2`).
+    // The `$` that Erlang's JIT puts before the names of functions (OTP 25: `$lists:map/2`).
     (r"^\$(.+:.+/\d+)$", "$1"),
 ];
 
@@ -51,7 +52,7 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 /// Rules for shortening names.
 #[derive(Debug, Clone, Default)]
 pub struct FrameNames {
-    /// Folder of the program, with a trailing slash: paths are relative to it.
+    /// Folder of the program, with a trailing slash. Paths are shown relative to this folder.
     home: Option<String>,
 }
 
@@ -65,8 +66,8 @@ impl FrameNames {
         }
     }
 
-    /// Returns the same rules; if the program's folder is unknown, uses the deepest one that
-    /// contains all `files`.
+    /// Returns these rules. If the folder of the program is unknown, the returned rules use the
+    /// deepest folder that contains all `files`.
     pub fn or_infer_home<'a>(&self, files: impl Iterator<Item = &'a str>) -> FrameNames {
         if self.home.is_some() {
             return self.clone();
@@ -87,7 +88,7 @@ impl FrameNames {
         }
     }
 
-    /// Shortens the name of a function. Idempotent.
+    /// Shortens the name of a function. A name that is already short stays the same.
     pub fn shorten_function<'a>(&self, name: &'a str) -> Cow<'a, str> {
         let mut shortened = Cow::Borrowed(name.trim());
         for (pattern, instead) in PATTERNS.iter() {
@@ -103,8 +104,8 @@ impl FrameNames {
         }
     }
 
-    /// Shortens the name of a thread, which is the outermost frame: removes its number among
-    /// similar threads.
+    /// Shortens the name of a thread by removing its number among similar threads: `worker-12`
+    /// becomes `worker`. The result is the outermost frame of the thread's stacks.
     pub fn shorten_thread(&self, name: &str) -> String {
         let name = name.trim();
         let is_digit = |character: char| character.is_ascii_digit();

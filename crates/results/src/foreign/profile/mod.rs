@@ -1,9 +1,9 @@
-//! Reads recordings of where a program spends its time into [`StackProfile`]s.
+//! Reads profiles, which are recordings of where a program spends its time, into [`StackProfile`]s.
 //!
-//! Detects the format by content: text of `perf script`, `.cpuprofile` of V8, or folded stacks, the
-//! format of B. Gregg's stackcollapse programs and their successors: one stack per line,
-//! `outermost;...;innermost WEIGHT`. Knows nothing about how recordings are made. Start at
-//! [`read_profile`]; [`FrameNames::shorten_function`] shortens the names of frames.
+//! Detects the format from the content of a file: text of `perf script`, `.cpuprofile` of V8, or
+//! folded stacks. B. Gregg's stackcollapse programs and their successors write folded stacks, with
+//! one stack per line: `outermost;...;innermost WEIGHT`. Knows nothing about how recordings are
+//! made. Start at [`read_profile`]; [`FrameNames::shorten_function`] shortens the names of frames.
 
 use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result, bail};
@@ -35,7 +35,8 @@ pub fn read_profile(bytes: &[u8], names: &FrameNames) -> Result<Option<StackProf
     }
     let beginning = String::from_utf8_lossy(beginning_lines(bytes));
     if perf_script::recognizes(&beginning) {
-        // Function names may be arbitrary bytes; one bad name must not make the others unreadable.
+        // The bytes need not be UTF-8: a function name may be arbitrary bytes, and one bad name
+        // must not make the others unreadable.
         let script = perf_script::read(bytes, names)?;
         return Ok(Some(script.profile));
     }
@@ -45,7 +46,7 @@ pub fn read_profile(bytes: &[u8], names: &FrameNames) -> Result<Option<StackProf
     Ok(None)
 }
 
-/// Returns the beginning of the bytes, cut after a whole line if possible.
+/// Returns the beginning of a file, cut at the end of a line if possible.
 fn beginning_lines(bytes: &[u8]) -> &[u8] {
     let start = file_beginning(bytes);
     let end = start
@@ -86,7 +87,7 @@ fn read_folded(text: &str, names: &FrameNames) -> Result<StackProfile> {
     Ok(profile)
 }
 
-/// Returns the lines with content, with their numbers.
+/// Returns the lines that are neither blank nor comments, each with its number.
 fn content_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = text
         .lines()

@@ -1,7 +1,8 @@
 //! Reads the text of `perf script`: one paragraph per sample, with a line for thread and event,
 //! then the stack with the innermost function first (perf-script(1)).
 //!
-//! Parsed line by line, because minutes of recording take hundreds of megabytes. Start at [`read`].
+//! The text is parsed line by line, because a recording of some minutes has hundreds of megabytes.
+//! Start at [`read`].
 
 use super::FrameNames;
 use anyhow::{Context, Result, bail};
@@ -12,12 +13,12 @@ use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::sync::LazyLock;
 
-/// Limit for frames per stack. A truncated stack keeps its innermost frames; more are of no use.
+/// Maximum number of frames per stack. A longer stack keeps only its innermost frames.
 const MAX_FRAMES: usize = 1000;
 
-/// The line above a stack: `node 23391 47089.602086: 1003009 cpu-clock: `. Depending on options, a
-/// process precedes the thread, a processor follows it, the weight is missing, or the event has
-/// modifiers.
+/// The line above a stack: `node 23391 47089.602086: 1003009 cpu-clock: `. Depending on the options
+/// of perf, a process precedes the thread, a processor follows it, the weight is missing, or the
+/// event has modifiers.
 static HEADER: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "the pattern is a constant, and every test compiles it")]
     Regex::new(
@@ -29,13 +30,14 @@ static HEADER: LazyLock<Regex> = LazyLock::new(|| {
 /// Content of `perf script` output.
 #[derive(Debug)]
 pub struct PerfScript {
-    /// Its stacks.
+    /// The stacks of the samples.
     pub profile: StackProfile,
     /// Observed processes, if the text names them.
     pub processes: BTreeSet<i32>,
 }
 
-/// Returns whether the beginning of a file has this format: a sample's header, then a frame.
+/// Returns whether the beginning of a file is `perf script` output: the header of a sample, then a
+/// frame.
 pub fn recognizes(beginning: &str) -> bool {
     let mut lines = beginning
         .lines()
@@ -45,8 +47,8 @@ pub fn recognizes(beginning: &str) -> bool {
         && below.is_some_and(|line| parse_frame(line).is_some())
 }
 
-/// Parses the output. The weight of a stack is what its samples represent: nanoseconds for clock
-/// events, otherwise a number of events.
+/// Parses the output. The weight of a stack is the sum that perf reports for its samples:
+/// nanoseconds for clock events, otherwise a number of events.
 ///
 /// # Errors
 /// Fails if reading fails, or there is no sample with a stack.
@@ -77,7 +79,7 @@ struct PerfReader<'a> {
     profile: StackProfile,
     processes: BTreeSet<i32>,
     sample: Option<PerfSample>,
-    /// The event that is read; others are skipped.
+    /// The event of the first sample. Samples of other events are skipped.
     event: Option<String>,
     samples: u64,
     of_other_events: u64,
@@ -113,7 +115,8 @@ impl<'a> PerfReader<'a> {
         } else if let Some(header) = HEADER.captures(line) {
             self.end_sample();
             let text = |group: usize| header.get(group).map_or("", |part| part.as_str());
-            // A single number is the thread.
+            // The header names the process only in the form `PROCESS/THREAD`; a single number is
+            // the thread.
             if header.get(3).is_some()
                 && let Ok(process) = text(2).parse()
             {
@@ -173,7 +176,7 @@ impl<'a> PerfReader<'a> {
 }
 
 /// Parses the function and the file of a frame: `\t   8e2a do_lookup_x (/usr/lib/ld-linux.so.2)`.
-/// Both may contain blanks and brackets.
+/// Both the function and the file may contain blanks and brackets.
 fn parse_frame(line: &str) -> Option<(&str, &str)> {
     let (address, location) = line.trim().split_once(' ')?;
     if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -186,7 +189,7 @@ fn parse_frame(line: &str) -> Option<(&str, &str)> {
         .map(|(symbol, module)| (symbol.trim(), module))
 }
 
-/// Names an unnamed function after its file.
+/// Returns the name of a frame. A function without a name is named after its file.
 fn frame_name<'s>(symbol: &'s str, module: &'s str) -> Cow<'s, str> {
     let file = module.rsplit('/').next().unwrap_or_default();
     match symbol {

@@ -1,8 +1,8 @@
-//! Parses Catch2 XML (`--reporter xml`), versions 2 and 3. It contains the mean of a benchmark, not
-//! the samples.
+//! Parses the XML that Catch2, version 2 or 3, writes with `--reporter xml`. The XML contains the
+//! mean of each benchmark, but not the samples.
 //!
-//! The command line selects test cases. A test case may contain several benchmarks; each becomes a
-//! case here. Start at [`read`].
+//! The command line of a Catch2 program can only select whole test cases. A test case may contain
+//! several benchmarks, and each benchmark becomes a [`Case`]. Start at [`read`].
 
 use super::{ReportedResult, first_line, nanoseconds_measure};
 use crate::foreign::require_utf8;
@@ -10,11 +10,11 @@ use anyhow::{Context as _, Result, anyhow};
 use roxmltree::{Document, Node};
 use speedwell_model::{Case, FailureCause};
 
-/// Parses the document of one process. Skips what the tests print before it.
+/// Parses the XML that one process writes. Skips what the tests print before the XML.
 ///
 /// # Errors
-/// Fails if there is no XML, it is not well-formed, or a figure is not a number; the message names
-/// line and column, or the benchmark.
+/// Fails if there is no XML, if the XML is not well-formed, or if a figure is not a number; the
+/// message names line and column, or the benchmark.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let text = require_utf8(bytes)?;
     let begin = text.find("<?xml").with_context(|| {
@@ -52,7 +52,8 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
 
 fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<ReportedResult> {
     let name_of = |node: &Node<'_, '_>| node.attribute("name").unwrap_or_default().to_owned();
-    // Several sections may contain benchmarks with the same name.
+    // The path of a benchmark contains its sections, because several sections may contain
+    // benchmarks with the same name.
     let sections = node
         .ancestors()
         .skip(1)
@@ -96,7 +97,8 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     Ok(reported)
 }
 
-/// Returns the first failed assertion of a test, or the exception that ended it.
+/// Returns the first failed assertion of a test or, if there is none, the exception that ended the
+/// test.
 fn find_failed_assertion(test: Node<'_, '_>) -> Option<FailureCause> {
     let is_false = |node: &Node<'_, '_>| node.attribute("success") == Some("false");
     let text = |node: Node<'_, '_>, tag: &str| {

@@ -1,5 +1,6 @@
-//! Parses output that a configuration table describes: JSON with results at a path, `results[*]`,
-//! each with a name and times; or text with lines that match a pattern.
+//! Parses output whose format is described by a table in the configuration. The output is JSON or
+//! text. In JSON, the results are at a path such as `results[*]`, and each result has a name and
+//! times. In text, every line that matches a pattern is a result.
 //!
 //! A path consists of keys separated by dots; `[*]` after a key selects every element of its list.
 //! Knows nothing about particular frameworks. Start at [`ResultPaths::read`] and [`read_lines`].
@@ -13,7 +14,7 @@ use regex::Regex;
 use serde_json::Value;
 use speedwell_model::MetricDirection;
 
-/// Paths to the results and their parts.
+/// Paths to the results in a JSON document and to the parts of each result.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultPaths<'a> {
     /// Path to the results; empty for the whole document.
@@ -61,7 +62,8 @@ impl ResultPaths<'_> {
     }
 }
 
-/// Returns the measure of a unit with an optional explicit direction.
+/// Returns the metric and the conversion factor of a unit. `better` replaces the direction that the
+/// unit implies.
 pub fn unit_measure(unit: &str, better: Option<MetricDirection>) -> MetricConversion {
     let mut measure = MetricConversion::from_unit(unit);
     measure.metric.better = better.unwrap_or(measure.metric.better);
@@ -103,8 +105,9 @@ fn follow_to_single<'a>(from: &JsonNode<'a>, path: &str) -> Result<JsonNode<'a>>
     }
 }
 
-/// Parses the lines that match `pattern`: its group `value`, and its optional groups `name` and
-/// `unit`. Other lines are ignored. `unit` applies to lines without a unit.
+/// Parses the lines that match `pattern`, and ignores other lines. The group `value` of the pattern
+/// is a sample; the optional groups `name` and `unit` are the name of the result and the unit of
+/// the sample. The argument `unit` applies to lines without a unit.
 ///
 /// # Errors
 /// Fails if the text is not UTF-8, no line matches, or a value is not a number.
@@ -122,7 +125,7 @@ pub fn read_lines(
         };
         let group = |name: &str| groups.name(name).map(|group| group.as_str());
         let value = group("value").unwrap_or_default();
-        // A thousand may be written 1,000.
+        // The value may contain commas that separate thousands: 1,000.
         let number: f64 = (value.replace(',', "").parse()).ok().with_context(|| {
             format!(
                 "line {line_number}: '{}' is not a number",

@@ -1,13 +1,15 @@
 //! Parses `sample.json` of criterion: the number of iterations and the total time of each sample.
 //!
-//! Samples grow in "linear" mode and not in "flat" mode; either way a value is time divided by
-//! iterations.
+//! In criterion's "linear" mode, each sample has more iterations than the previous sample; in
+//! "flat" mode, all samples have the same number. In both modes, the value of a sample is its time
+//! divided by its iterations.
 
 use super::{ReportedResult, nanoseconds_measure};
 use crate::foreign::json::{self, JsonNode};
 use anyhow::{Context as _, Result, ensure};
 
-/// Parses the file of one benchmark, whose name is only in the path of the file.
+/// Parses the file of one benchmark. The result has no name, because the name of the benchmark is
+/// only in the path of the file.
 ///
 /// # Errors
 /// Fails if the file is not JSON, has other keys, or has lists of different lengths.

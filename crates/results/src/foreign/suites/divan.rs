@@ -1,7 +1,8 @@
-//! Parses divan's tree: modules and benchmarks, with a row of figures per executed benchmark.
+//! Parses the tree that divan prints. Its nodes are modules and benchmarks, and an executed
+//! benchmark has a row of figures.
 //!
-//! The figures summarize all samples, which are not printed individually, so the median stands for
-//! them. Start at [`read`].
+//! divan does not print individual samples. The figures of a row summarize all samples of the
+//! benchmark, and the median is stored as the only sample. Start at [`read`].
 
 use super::{ReportedResult, shorten_line};
 use crate::foreign::require_utf8;
@@ -9,15 +10,16 @@ use crate::foreign::unit::MetricConversion;
 use anyhow::{Context, Result};
 use speedwell_model::{Case, FailureCause, ParameterValue};
 
-/// Note on all figures. Omits the number of samples, so that it is the same for every row and shown
-/// once.
+/// Note on every figure. The note omits the number of samples, so that it is the same for every row
+/// and reports show it only once.
 const MEDIAN_NOTE: &str =
     "divan prints no individual samples: the value is the median of one process's samples.";
 
-/// Drawing characters of a tree level.
+/// Characters that stand for one level of the tree at the beginning of a line.
 const BRANCHES: [&str; 4] = ["├─ ", "╰─ ", "│  ", "   "];
 
-/// Parses a tree. Leaves without figures are cases as well: lists and trial runs have no figures.
+/// Parses a tree. A leaf without figures is a case as well, because lists and trial runs contain no
+/// figures.
 ///
 /// # Errors
 /// Fails if the output is not UTF-8, or a figure is not a number.
@@ -42,7 +44,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         let is_ignored = first_cell.trim_end().ends_with("(ignored)");
         path.truncate(depth);
         path.push(name.trim_end_matches("(ignored)").trim_end().to_owned());
-        // An inner node is not a case.
+        // A node with children is not a case, so remove the parent of this row.
         rows.retain(|(other, reported)| {
             *other + 1 != depth || reported.name.as_deref() != Some(&path[..depth].join("::"))
         });
@@ -64,8 +66,9 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         .collect())
 }
 
-/// Returns the case of a row. The rows for each number of threads are below the benchmark; they are
-/// selected with `--threads`, not by name.
+/// Returns the case of a row. Below a benchmark, divan prints a row for each number of threads,
+/// such as `t=4`. This number becomes a parameter and not part of the name, because a number of
+/// threads is selected with `--threads`, not by name.
 fn case_of_path(path: &[String]) -> ReportedResult {
     let name = |path: &[String]| ReportedResult::new(Some(path.join("::")));
     let Some((last, parents)) = path.split_last() else {
@@ -86,7 +89,7 @@ fn case_of_path(path: &[String]) -> ReportedResult {
     }
 }
 
-/// Returns whether a row is a case. The root never is: it stands for the crate.
+/// Returns whether a row is a case. The root is not a case, because it stands for the crate.
 fn is_case(reported: &ReportedResult) -> bool {
     (reported.name.as_deref()).is_some_and(|name| name.contains("::"))
 }
@@ -121,7 +124,8 @@ impl TreeColumns {
         })
     }
 
-    /// Splits a line into its name and its figures by column.
+    /// Splits a line into its name and its figures, each with the name of its column. The figures
+    /// are `None` if the line has none.
     fn split_line<'a>(
         &self,
         line: &'a str,

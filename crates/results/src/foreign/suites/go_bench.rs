@@ -1,5 +1,5 @@
-//! Parses the output of one process of a Go test binary. Lines with the same name (`-test.count`)
-//! are samples; every unit is a metric.
+//! Parses the output of one process of a Go test binary. Lines with the same name, which
+//! `-test.count` causes, are samples of one benchmark. Each unit in a line is a metric.
 
 use super::ReportedResult;
 use crate::foreign::go_bench::{
@@ -10,11 +10,12 @@ use anyhow::Result;
 use speedwell_model::FailureCause;
 use std::collections::HashMap;
 
-/// Parses the output of a test binary. A failure before the first benchmark shows in the binary's
-/// exit status.
+/// Parses the output of a test binary. The results do not show a failure before the first
+/// benchmark; the exit status of the binary does.
 ///
 /// # Errors
-/// Never fails; all readers have this signature.
+/// Never fails. The function returns a `Result` because the readers of all suites have the same
+/// signature.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let text = String::from_utf8_lossy(bytes);
     let mut reading = GoProcessParser::default();
@@ -29,16 +30,18 @@ struct GoProcessParser<'a> {
     entries: Vec<GoResult<'a>>,
     package: Option<&'a str>,
     begun: Option<&'a str>,
-    /// Benchmark announced by `-test.v`, whose results follow.
+    /// The name that `-test.v` printed last. The results that follow belong to this benchmark.
     announced: Option<&'a str>,
     directions: HashMap<&'a str, bool>,
-    /// Whether indented lines explain the last entry.
+    /// Whether the next line, if it is indented, explains why the benchmark of the last entry
+    /// stopped.
     explains: bool,
-    /// The line logged last: with `-test.v` it explains why the next benchmark stops.
+    /// The indented line that was read last. With `-test.v`, it explains why the benchmark in the
+    /// next line stopped.
     logged: Option<&'a str>,
 }
 
-/// A result, or why there is none.
+/// The result of a benchmark, or the reason why there is none.
 struct GoResult<'a> {
     package: Option<&'a str>,
     name: &'a str,
@@ -47,7 +50,7 @@ struct GoResult<'a> {
 }
 
 impl<'a> GoResult<'a> {
-    /// Returns benchmark and GOMAXPROCS of an announced result.
+    /// Splits the name into benchmark and GOMAXPROCS if `-test.v` announced the benchmark.
     fn split_announced(&self) -> Option<(&'a str, u32)> {
         split_announced_name(self.announced?, self.name)
     }
@@ -147,8 +150,8 @@ fn add_figures(
 ) {
     for (value, unit) in &figures.values {
         let measure = measure_for_unit(unit, directions.get(unit).copied());
-        // A benchmark's own figure (`b.ReportMetric`) may be anything. The other figures stay
-        // valid.
+        // A figure that the benchmark itself reports (`b.ReportMetric`) may be infinite or NaN. The
+        // other figures of the benchmark stay valid.
         if let Err(error) = reported.add_value(&measure, *value, Some(figures.iterations)) {
             let reason = format!("'{}': {error}", measure.metric.name);
             reported.cause = Some(failure_cause(&reason));

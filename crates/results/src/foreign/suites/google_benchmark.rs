@@ -1,5 +1,6 @@
-//! Parses the JSON of one process of a google/benchmark program. Repetitions are samples; if only
-//! aggregates were written, the median stands for them.
+//! Parses the JSON that one process of a google/benchmark program writes. The repetitions of a
+//! benchmark are its samples. If the JSON contains only aggregates, the median is stored as the
+//! only sample.
 
 use super::ReportedResult;
 use crate::foreign::google_benchmark::{
@@ -14,7 +15,7 @@ use std::sync::Arc;
 const WAITING_NOTE: &str = "Wall time was more than a tenth above CPU time: the machine was busy, \
      or the code waits; --metric cpu_time shows CPU time.";
 
-/// Failure of benchmarks with the same name.
+/// Reason for the failure of benchmarks that have the same name.
 const SAME_NAME_REASON: &str = "several benchmarks of the program have this name, and nothing tells them apart; give each a unique name";
 
 /// Parses the output of a program.

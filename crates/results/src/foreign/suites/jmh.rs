@@ -1,7 +1,9 @@
-//! Parses JMH's JSON (`-rf json`), and its list of benchmarks with their parameters (`-lp`).
+//! Parses the results that JMH writes as JSON (`-rf json`), and the list of benchmarks and their
+//! parameters that JMH prints (`-lp`).
 //!
-//! Each mode is a separate metric: the mean time in an iteration of 50 ms and the time of a single
-//! call are not samples of the same quantity. Start at [`read`]; it matches the output of JMH 1.37.
+//! Each mode of JMH is a separate metric, because modes measure different quantities: the mean time
+//! in an iteration of 50 ms, for example, is not comparable to the time of a single call. Start at
+//! [`read`]. JMH 1.37 writes both formats.
 
 use super::{ReportedResult, shorten_line, typed_value};
 use crate::foreign::json::{self, JsonNode};
@@ -13,8 +15,8 @@ use speedwell_model::{Case, Metric, MetricDirection, ParameterValue};
 /// Parses the results of a process, or the list of benchmarks that `-lp` prints.
 ///
 /// # Errors
-/// Fails if the bytes are neither, or a value has the wrong type; the message names the location or
-/// the first invalid line.
+/// Fails if the bytes are neither results nor a list, or if a value has the wrong type; the message
+/// names the location or the first invalid line.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     if bytes.trim_ascii_start().first() != Some(&b'[') {
         return parse_list(require_utf8(bytes)?);
@@ -54,7 +56,8 @@ fn read_result(result: &JsonNode<'_>) -> Result<ReportedResult> {
     Ok(reported)
 }
 
-/// Adds the iterations of all forks; for sampled times, the mean of each iteration.
+/// Adds a sample for each iteration of every fork. If JMH sampled the times of operations, the
+/// sample is the mean of these times over the iteration.
 fn add_iterations(
     reported: &mut ReportedResult,
     metric: &JsonNode<'_>,
@@ -74,7 +77,7 @@ fn add_iterations(
                 sum += value.number()? * times.number()?;
                 count += times.number()?;
             }
-            // An iteration shorter than an operation may contain no sample.
+            // An iteration that is shorter than an operation may contain no sampled time.
             if count > 0.0 {
                 (reported.add_value(&measure, sum / count, None))
                     .with_context(|| format!("'{}'", iteration.location()))?;
@@ -96,7 +99,8 @@ fn all_iterations<'a>(raw: &JsonNode<'a>) -> Result<Vec<JsonNode<'a>>> {
     Ok(iterations)
 }
 
-/// Returns the metric of a mode. Rates per minute or longer keep their unit.
+/// Returns the metric and the conversion factor of a mode. Rates per minute or per longer time are
+/// not converted.
 fn mode_measure(mode: &str, unit: &str) -> MetricConversion {
     let mut measure = MetricConversion::from_unit(unit);
     let name = match mode {
@@ -121,15 +125,15 @@ fn profiler_measure(name: &str, unit: &str) -> MetricConversion {
     }
 }
 
-/// Limit for parameter combinations, beyond what anyone measures; a corrupt list may imply any
-/// number.
+/// Maximum number of combinations of parameters. A real list has far fewer, but a corrupt list may
+/// imply any number.
 const MAX_COMBINATIONS: f64 = 1e5;
 
 /// Name of a parameter and all its values.
 type JmhParameter<'a> = (&'a str, Vec<&'a str>);
 
-/// Parses the output of `-lp`: names, each followed by its parameters with all their values. Each
-/// combination is a case.
+/// Parses the output of `-lp`: names of benchmarks, each followed by its parameters with all their
+/// values. Each combination of values is a case.
 fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
     let mut lines = text.lines().skip_while(|line| line.trim() != "Benchmarks:");
     lines.next().with_context(|| {

@@ -1,8 +1,8 @@
-//! Parses what a benchmark framework writes in one process: google/benchmark, `go test`, criterion
-//! and the like, and frameworks described by a table.
+//! Parses what one process of a benchmark framework writes. The frameworks are google/benchmark,
+//! `go test`, criterion and the like, and any other that a table in the configuration describes.
 //!
 //! Decides only what the output means; the harness decides who starts a process and which results
-//! were wanted. Each reader is a function from bytes to [`ReportedResult`], one per file.
+//! were wanted. Each submodule converts the output of one framework into [`ReportedResult`]s.
 
 pub mod catch2;
 pub mod configured;
@@ -21,24 +21,26 @@ use anyhow::{Result, anyhow, ensure};
 use speedwell_model::{Case, FailureCause, Metric, ParameterValue, Sample};
 use std::sync::Arc;
 
-/// Result of one case as written by its framework. A framework that repeats a case in one process
-/// writes several, which are samples of one run.
+/// Result of one case, as its framework wrote it. A framework that repeats a case in one process
+/// writes several results, and they are samples of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportedResult {
     /// Name that selects the case on the framework's command line; `None` if the output does not
     /// state it, because one process measures one case.
     pub name: Option<String>,
-    /// The case, if the name contains parameters that the framework knows.
+    /// The case, if the reader can tell it from the output, for example because the output states
+    /// parameters. `None` if only `name` identifies the case.
     pub case: Option<Case>,
     /// Metrics of the samples; the first one is compared.
     pub metrics: Vec<Metric>,
-    /// Values; times in nanoseconds per iteration.
+    /// Samples. Times are in nanoseconds per iteration.
     pub samples: Vec<Sample>,
     /// Notes on the values, as whole sentences.
     pub notes: Vec<String>,
-    /// Failure reported by the framework, or why it skipped the case.
+    /// The failure that the framework reported, or the reason why it skipped the case.
     pub cause: Option<FailureCause>,
-    /// Other facts about the case, which may distinguish it from others with the same name.
+    /// Other facts about the case. They may distinguish the case from other cases with the same
+    /// name.
     pub details: Vec<(String, String)>,
 }
 
@@ -56,12 +58,12 @@ impl ReportedResult {
         }
     }
 
-    /// Adds a value as written by the framework, with the number of iterations it is the mean of,
-    /// if known.
+    /// Adds a value that the framework wrote. `iterations` is the number of iterations over which
+    /// the value is a mean, if known.
     ///
     /// # Errors
     /// Fails if the value is impossible: not finite, or a negative time or rate. The message does
-    /// not name its location.
+    /// not say where in the output the value is.
     pub fn add_value(
         &mut self,
         measure: &MetricConversion,
@@ -104,7 +106,7 @@ impl ReportedResult {
     /// Adds a number from a JSON document.
     ///
     /// # Errors
-    /// Fails if the value is not a number, or like [`ReportedResult::add_value`]; the message
+    /// Fails if the value is not a number, or if [`ReportedResult::add_value`] fails; the message
     /// names the location.
     pub fn add_node(
         &mut self,
@@ -119,18 +121,18 @@ impl ReportedResult {
     }
 }
 
-/// Returns a measure for nanoseconds per iteration.
+/// Returns the metric and the conversion factor for times in nanoseconds per iteration.
 pub fn nanoseconds_measure() -> MetricConversion {
     MetricConversion::from_unit("ns")
 }
 
-/// Returns a measure for seconds per iteration.
+/// Returns the metric and the conversion factor for times in seconds per iteration.
 pub fn seconds_measure() -> MetricConversion {
     MetricConversion::from_unit("s")
 }
 
-/// Parses a parameter value that a framework wrote as text. It is typed only if it formats back to
-/// the same text.
+/// Parses a parameter value that a framework wrote as text. The result is a number or a boolean
+/// only if formatting it gives the same text again; otherwise, it is a string.
 pub fn typed_value(text: &str) -> ParameterValue {
     let guessed = ParameterValue::infer_value(text);
     if guessed.plain() == text {
@@ -143,7 +145,7 @@ pub fn typed_value(text: &str) -> ParameterValue {
 /// Rejects impossible values.
 ///
 /// # Errors
-/// Fails if the value is not finite, or a negative time or rate.
+/// Fails if the value is not finite, or is a negative time or rate.
 pub fn validate_value(metric: &Metric, value: f64) -> Result<()> {
     ensure!(value.is_finite(), "{value} is not a finite number");
     let unit = metric.unit.as_str();

@@ -4,10 +4,11 @@ use super::{ReportedResult, seconds_measure};
 use crate::foreign::json::{self, JsonNode};
 use anyhow::{Result, ensure};
 
-/// Parses the document of one process. A test is named by its selector within its file.
+/// Parses the JSON that one process writes. The name of a result selects the test within its file:
+/// `TestB::test_c[1-x]`.
 ///
 /// # Errors
-/// Fails if the document is not JSON, or a value is missing or of the wrong type; the message names
+/// Fails if the bytes are not JSON, or a value is missing or of the wrong type; the message names
 /// the location.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let parsed = json::parse(bytes)?;

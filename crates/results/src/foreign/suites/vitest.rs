@@ -1,8 +1,8 @@
 //! Parses the JSON of `vitest bench --outputJson`, and the list of skipped benchmarks that
 //! `vitest bench` prints.
 //!
-//! Version 4 writes the mean of all iterations, and an empty list instead of the iterations. Start
-//! at [`read`].
+//! Version 4 of vitest writes only the mean of all iterations; its list of single iterations is
+//! empty. Start at [`read`].
 
 use super::{ReportedResult, first_line};
 use crate::foreign::json::{self, JsonNode};
@@ -11,11 +11,11 @@ use crate::foreign::unit::MetricConversion;
 use anyhow::{Result, bail};
 use speedwell_model::{Case, FailureCause};
 
-/// Parses the document of one process, or the list.
+/// Parses the JSON that one process writes, or the list of skipped benchmarks.
 ///
 /// # Errors
-/// Fails if the bytes are neither, or a value is missing or of the wrong type; the message names
-/// the location or the first line.
+/// Fails if the bytes are neither JSON nor a list, or if a value is missing or of the wrong type;
+/// the message names the location or the first line.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return parse_list(require_utf8(bytes)?);
@@ -47,14 +47,15 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
     }
     if samples.is_empty() {
         let Some(mean) = benchmark.get("mean").filter(|mean| !mean.is_null()) else {
-            // vitest reports this in no other way, and exits with success.
+            // If the function throws, vitest exits with success, and the missing figures are the
+            // only sign of the failure.
             let reason = "vitest wrote no figures, as it does when the function throws".to_owned();
             reported.cause = Some(FailureCause::Invalid { reason });
             return Ok(reported);
         };
         reported.add_node(&milliseconds, &mean, None)?;
-        // Omits the number of iterations, so that the note is the same for every row and shown
-        // once.
+        // The note omits the number of iterations, so that it is the same for every benchmark and
+        // reports show it only once.
         if benchmark.number_of("sampleCount")?.is_some() {
             let note = "vitest only reports the mean of its iterations.";
             reported.notes.push(note.to_owned());
@@ -63,8 +64,9 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
     Ok(reported)
 }
 
-/// Creates the result for a benchmark in the group `FILE > OUTER > INNER`. It is selected by the
-/// names joined with blanks, without the file.
+/// Creates the result for a benchmark in the group `FILE > OUTER > INNER`. The command line of
+/// vitest selects a benchmark by the names of its groups and its own name, joined with blanks,
+/// without the file.
 fn named_result(group_name: &str, name: &str) -> ReportedResult {
     let groups = group_name.split(" > ").skip(1);
     let path: Vec<&str> = groups.chain([name]).collect();
@@ -74,7 +76,8 @@ fn named_result(group_name: &str, name: &str) -> ReportedResult {
     }
 }
 
-/// Parses the list, in which groups are indented by one blank and benchmarks by three.
+/// Parses the list of skipped benchmarks. In this list, groups are indented by one blank and
+/// benchmarks by three.
 fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
     let mut reported: Vec<ReportedResult> = Vec::new();
     let mut group_name = None;

@@ -1,8 +1,9 @@
 //! Reads results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
 //!
-//! Decides how rows are mapped: each repetition becomes a run, because compare.py treats them as
-//! replicates too, with the note that they share a process. Independent of where the file comes
-//! from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
+//! Decides how rows are stored: each repetition becomes a run, because compare.py treats
+//! repetitions as replicates, too; a note says that they share a process. Knows nothing about where
+//! the file comes from. Start at [`read`]. The format is json_schema_version 1 of the library's
+//! JSON reporter.
 
 use crate::foreign::google_benchmark::{
     self, GoogleBenchmarkFile, GoogleBenchmarkRow, RowKind, context,
@@ -18,17 +19,17 @@ use indexmap::IndexMap;
 use speedwell_model::{Case, ParameterValue, Sample, Session};
 use std::collections::HashSet;
 
-/// Note on the coefficient and the RMS of a family.
+/// Note on the run that holds the coefficient and the RMS of a family.
 const FIT_NOTE: &str = "A fit of the times over all arguments of this family.";
 
-/// Returns whether the data have this format.
+/// Returns whether the data are results of google/benchmark.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    // Other tools have a list with this name, too.
+    // Other tools write a list named `benchmarks`, too, so its rows must have a key of the library.
     let has_row = || ROW_KEYS.iter().any(|key| file.has_key(3, key));
     file.begins_with_key("context") || (file.has_key(1, "benchmarks") && has_row())
 }
 
-/// Keys of the library's rows, some of them specific to a version.
+/// Keys that identify the library's rows. Not every version of the library writes all of them.
 const ROW_KEYS: [&str; 6] = [
     "real_time",
     "cpu_time",
@@ -41,8 +42,8 @@ const ROW_KEYS: [&str; 6] = [
 /// Reads a whole file. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the file is not JSON or has another version, or a value is missing, unknown or of the
-/// wrong type; the message names its location.
+/// Fails if the file is not JSON or has an unsupported schema version, or if a value is missing,
+/// unknown or of the wrong type; the message names the location of the value.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let file = GoogleBenchmarkFile::read(bytes)?;
     let context = Some(JsonNode::at_location("context".to_owned(), &file.context))
@@ -88,7 +89,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 type BenchmarkKey<'a> = (&'a str, Option<(u64, u64)>);
 
 /// Groups rows by benchmark, in order of first appearance. In files of old versions, only the
-/// suffix of the name distinguishes aggregates from repetitions.
+/// suffix of the name distinguishes aggregates from repetitions; such aggregates are dropped.
 fn group_by_benchmark(
     rows: &[GoogleBenchmarkRow],
 ) -> IndexMap<BenchmarkKey<'_>, Vec<&GoogleBenchmarkRow>> {
@@ -167,8 +168,8 @@ impl RowsReader<'_> {
         self.add_fit(case, rows);
     }
 
-    /// Adds the fit over all arguments of a family, which is spread over two rows. The case
-    /// includes the complexity class, because the coefficient depends on it.
+    /// Adds the fit over all arguments of a family. Its figures are in two rows of the file, BigO
+    /// and RMS. The case includes the complexity class, because the coefficient depends on it.
     fn add_fit(&mut self, mut case: Case, rows: &[&GoogleBenchmarkRow]) {
         let figures = rows.iter().flat_map(|row| &row.fit);
         let samples: Vec<Sample> = figures

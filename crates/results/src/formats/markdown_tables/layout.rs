@@ -9,7 +9,7 @@ use crate::foreign::unit::MeasuredUnit;
 /// A table of text cells.
 #[derive(Debug, Default)]
 pub struct MarkdownTable {
-    /// Headings above it, outermost first, without markup.
+    /// Headings above the table, outermost first, without markup.
     pub headings: Vec<String>,
     /// Cells of the header row.
     pub columns: Vec<String>,
@@ -151,7 +151,7 @@ fn strip_markup(text: &str) -> String {
         .to_owned()
 }
 
-/// A number as printed. Keeps its digits until its unit is known.
+/// A number as the text prints it. The digits remain text until the unit is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrintedNumber {
     digits: String,
@@ -176,7 +176,8 @@ impl PrintedNumber {
         is_finite.then_some(PrintedNumber { digits, unit })
     }
 
-    /// Returns the value in the stored unit, as close to the printed digits as a float can be.
+    /// Returns the value in the base unit in which values are stored (such as nanoseconds), as close
+    /// to the printed digits as a float can be.
     pub fn to_stored_unit(&self, unit: MeasuredUnit) -> f64 {
         let value: f64 = format!("{}e{}", self.digits, unit.exponent10)
             .parse()
@@ -192,7 +193,7 @@ impl PrintedNumber {
     }
 }
 
-/// Removes commas, which may only separate thousands.
+/// Removes the commas from a number. Returns `None` if a comma does not separate thousands.
 fn strip_thousands_separators(digits: &str) -> Option<String> {
     let (integer_part, _) = digits.split_once('.').unwrap_or((digits, ""));
     let mut groups = integer_part.split(',');

@@ -1,9 +1,12 @@
 //! Reads published Markdown tables of figures, from a whole document or a pasted table.
 //!
-//! A row becomes a case, a column a variant and a cell a run; tables of a section are joined by the
-//! names of rows and columns, never by position. Does not judge the figures. Start at [`read`]. The
-//! metric of a number follows from the heading of its column or table, else from its unit; the size
-//! of a megabyte from the sizes of responses, which are whole numbers of bytes.
+//! A row becomes a case, a column becomes a variant, and a cell becomes a run. Tables of the same
+//! section are joined by the names of their rows and columns, never by position. Does not judge the
+//! figures. Start at [`read`].
+//!
+//! The metric of a number follows from the heading of its column or table, otherwise from its unit.
+//! If a throughput in bytes has no unit, `infer_byte_unit` infers the unit from the sizes of
+//! responses, which are whole numbers of bytes.
 
 use crate::foreign::file_beginning;
 use crate::foreign::unit::{MeasuredQuantity, MeasuredUnit, split_trailing_unit};
@@ -24,8 +27,8 @@ pub fn recognizes(bytes: &[u8]) -> bool {
     !all_figure_tables(&tables).is_empty()
 }
 
-/// Reads all tables of figures, as one session per group of tables of a section with the same
-/// columns. Adds messages about assumptions and dropped content to `warnings`.
+/// Reads all tables of figures. Tables of one section that have the same columns form a group, and
+/// each group becomes a session. Adds messages about assumptions and dropped content to `warnings`.
 ///
 /// # Errors
 /// Fails if the text has no table of figures.
@@ -58,7 +61,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec
     Ok(sessions)
 }
 
-/// Returns whether two tables hold different metrics of the same things.
+/// Returns whether two tables belong to the same group, which holds different metrics of the same
+/// cases and variants.
 fn is_same_group(first: &FigureTable, second: &FigureTable) -> bool {
     let columns =
         |table: &FigureTable| -> HashSet<String> { table.columns.iter().cloned().collect() };
@@ -73,7 +77,8 @@ fn is_same_group(first: &FigureTable, second: &FigureTable) -> bool {
         && shared > 0
 }
 
-/// Joins the tables of a group into a session: cells with the same names are the same run.
+/// Joins the tables of a group into a session. Cells with the same names of row and column belong
+/// to the same run.
 fn join_tables(label: &str, group: &[FigureTable]) -> Session {
     let variants = group[0].columns.iter().map(Variant::plain).collect();
     let mut metrics: Vec<Metric> = Vec::new();
@@ -90,7 +95,8 @@ fn join_tables(label: &str, group: &[FigureTable]) -> Session {
                 runs.len() - 1
             });
             let samples = runs[index].samples.iter();
-            // A repeated metric would add a second sample to the run.
+            // If the run already has this metric, the value would become a second sample, so ignore
+            // it.
             if !samples.clone().any(|s| *s.metric == *cell.metric.name) {
                 let name = Arc::from(cell.metric.name.as_str());
                 runs[index].samples.push(value_sample(&name, cell.value));
@@ -130,13 +136,13 @@ const MISSING_VALUES: [&str; 6] = ["", "-", "–", "—", "n/a", "?"];
 /// A table of figures.
 #[derive(Debug)]
 pub struct FigureTable {
-    /// Headings above it that do not name a metric.
+    /// Headings above the table that do not name a metric.
     pub section: Vec<String>,
-    /// The variants.
+    /// Names of the variants.
     pub columns: Vec<String>,
     /// Figures, column by column.
     pub cells: Vec<FigureCell>,
-    /// Whether its values are bandwidths in megabytes of unknown size.
+    /// Whether the table has bandwidths whose unit may be MB/s (10^6 bytes) or MiB/s (2^20 bytes).
     pub is_vague: bool,
     /// Assumptions and dropped content.
     pub remarks: Vec<String>,
@@ -170,7 +176,8 @@ enum HeadingKind {
 
 /// Returns all tables of figures.
 fn all_figure_tables(tables: &[MarkdownTable]) -> Vec<FigureTable> {
-    // If there is also a table of `Requests`, `Throughput` means bytes; alone it is a rate.
+    // In a section with a table of `Requests`, `Throughput` means bytes per second. In any other
+    // section, it means requests per second.
     let counts = |table: &MarkdownTable| -> bool {
         let heading = table.headings.last();
         heading
@@ -214,7 +221,7 @@ fn heading_kind(text: &str) -> Option<HeadingKind> {
     if heading.starts_with("request") || heading == "rps" || heading.starts_with("req/s") {
         return Some(HeadingKind::Requests);
     }
-    // A statistic alone refers to latency.
+    // A heading that only names a statistic, such as `p99`, refers to latency.
     parts.retain(|part| *part != "percentile");
     match parts[..] {
         [only] => statistic_metric(only).map(HeadingKind::Latency),
@@ -222,7 +229,8 @@ fn heading_kind(text: &str) -> Option<HeadingKind> {
     }
 }
 
-/// Separators of the words of a heading. The underscore is not one, because of `p99_9`.
+/// Separators of the words of a heading. The underscore does not separate words, because `p99_9` is
+/// one word.
 const SEPARATORS: [char; 7] = [' ', '(', ')', '[', ']', ',', ':'];
 
 /// Returns the metric for a word such as `p99.9`, `90%`, `75th`, `median` or `max`.
@@ -250,7 +258,8 @@ fn parse_percentile(word: &str) -> Option<String> {
     (is_number && is_percent).then(|| percentile_metric(&percent))
 }
 
-/// Returns the figures of a table; `None` if it has none or contains anything else.
+/// Returns the figures of a table; `None` if the table has no figures, or if it contains cells that
+/// are neither figures nor names.
 fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<FigureTable> {
     let is_name = |row: &Vec<String>| !row[0].is_empty() && PrintedNumber::parse(&row[0]).is_none();
     if !table.rows.iter().all(is_name) {
@@ -278,7 +287,7 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
     };
     for (index, ((name, unit), kind)) in data_columns.into_iter().zip(kinds).enumerate() {
         if are_metrics && kind.is_none() {
-            // Derived figures are dropped anyway.
+            // Derived figures are always dropped, so their columns need no remark.
             let is_derived = unit.is_some_and(|unit| unit.quantity == MeasuredQuantity::Derived);
             if !is_derived {
                 figures.add_remark(format!(
@@ -299,8 +308,8 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
     (!figures.cells.is_empty()).then_some(figures)
 }
 
-/// Returns whether the columns of a table are metrics: all columns, or at least two of them. If two
-/// columns have the same metric, they are variants instead.
+/// Returns whether the columns of a table are metrics rather than variants. They are metrics if the
+/// headings of all columns, or of at least two, name a metric, and if no metric occurs twice.
 fn are_metrics(columns: &[Option<HeadingKind>]) -> bool {
     let kinds: Vec<&HeadingKind> = columns.iter().flatten().collect();
     let is_repeated = (1..kinds.len()).any(|index| kinds[..index].contains(&kinds[index]));
@@ -311,18 +320,19 @@ fn are_metrics(columns: &[Option<HeadingKind>]) -> bool {
 struct FigureColumn<'a> {
     /// Index of the column.
     index: usize,
-    /// Variant of its figures.
+    /// Variant to which the figures belong.
     variant: &'a str,
-    /// Kind of its figures, if the headings name it.
+    /// Kind of the figures, if the headings name it.
     kind: Option<HeadingKind>,
-    /// Unit of figures without their own.
+    /// Unit of those figures that have no unit next to them.
     unit: Option<MeasuredUnit>,
     /// Whether the section also has a table of requests.
     is_beside_requests: bool,
 }
 
 impl FigureTable {
-    /// Adds the figures of a column; `None` if it contains anything else.
+    /// Adds the figures of a column. Returns `None` if the column contains anything that is not a
+    /// figure.
     fn add_column(&mut self, table: &MarkdownTable, column: &FigureColumn<'_>) -> Option<()> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         let mut missing = 0;
@@ -386,8 +396,8 @@ impl FigureTable {
     }
 }
 
-/// Metric and unit of a number. The metric is `None` for derived figures, the unit for bandwidths
-/// without one.
+/// Metric and unit of a number. The metric is `None` for derived figures. The unit is `None` for
+/// bandwidths without a unit.
 type MetricAndUnit = (Option<Metric>, Option<MeasuredUnit>);
 
 fn metric_and_unit(
@@ -423,11 +433,13 @@ fn metric_and_unit(
     Some((Some(found.0), found.1))
 }
 
-/// Required ratio of misfits between the units. Averages of rates and of bytes do not divide into
-/// exact whole numbers, so even the right unit has a few misfits by chance.
+/// Values are read as MiB/s only if the number of misfits for MB/s is more than this many times the
+/// number of misfits for MiB/s. Even the right unit has a few misfits by chance, because averages
+/// of rates and of bytes do not divide into exact whole numbers.
 const MIN_MISFIT_RATIO: usize = 4;
 
-/// Determines the unit of values without one. Adds the assumptions to `remarks`.
+/// Determines whether bandwidths without a unit are in MB/s or in MiB/s. Adds this assumption to
+/// `remarks`.
 fn infer_byte_unit(group: &mut [FigureTable], remarks: &mut Vec<String>) {
     let Some(index) = group.iter().position(|table| table.is_vague) else {
         return;
@@ -459,7 +471,8 @@ fn infer_byte_unit(group: &mut [FigureTable], remarks: &mut Vec<String>) {
     }
 }
 
-/// Counts the cells for which no whole number of bytes per response is within rounding.
+/// Counts the misfits of a unit, which are the cells for which no whole number of bytes per
+/// response agrees with the rounded figures.
 fn count_misfits(group: &[FigureTable], bytes: &FigureTable, unit: MeasuredUnit) -> usize {
     let step = |cells: &[FigureCell]| {
         let decimals = cells.iter().map(|cell| cell.number.decimals()).max();

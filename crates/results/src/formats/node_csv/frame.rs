@@ -1,4 +1,4 @@
-//! Reads a scatter file into columns, for parameter studies.
+//! Reads the output of `scatter.js` into columns, for parameter studies.
 //!
 //! Stores each distinct string of a column once and does not interpret it. Start at
 //! [`ScatterFrame::read`].
@@ -11,10 +11,10 @@ use anyhow::{Result, bail};
 use indexmap::IndexSet;
 use std::io::Read;
 
-/// Columns of a scatter file.
+/// Columns of a file that `scatter.js` wrote.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScatterFrame {
-    /// Benchmark names, as a column; studies never pool rows over it.
+    /// Name of the benchmark of each row. Studies never pool rows of different benchmarks.
     pub filenames: TextColumn,
     /// One column per parameter.
     pub columns: Vec<TextColumn>,
@@ -22,7 +22,7 @@ pub struct ScatterFrame {
     pub rates: Vec<f64>,
     /// Skipped lines.
     pub skipped: SkippedLines,
-    /// Number of rows whose rate is missing or not finite; they are not in the columns.
+    /// Number of rows whose rate is missing or not finite. The columns do not contain these rows.
     pub without_rate: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct TextColumn {
     pub name: String,
     /// Distinct strings, in order of first appearance.
     pub texts: IndexSet<String>,
-    /// Index of each row's string.
+    /// For each row, the index of its string in `texts`.
     pub codes: Vec<usize>,
 }
 
@@ -46,7 +46,7 @@ impl TextColumn {
         }
     }
 
-    /// Appends a row.
+    /// Appends the string of a row.
     pub fn push(&mut self, text: &str) {
         let code = match self.texts.get_index_of(text) {
             Some(code) => code,
@@ -112,7 +112,8 @@ impl ScatterFrame {
         self.rates.push(rate);
     }
 
-    /// Returns the column with that name.
+    /// Returns the column of the parameter with the given name, or the names of benchmarks for
+    /// `filename`.
     pub fn find_column(&self, name: &str) -> Option<&TextColumn> {
         match name {
             "filename" => Some(&self.filenames),

@@ -1,8 +1,8 @@
-//! Reads the rates of a compare file by case and side, for comparison tables.
+//! Reads the rates in a file of `compare.js`, grouped by case and side, for comparison tables.
 //!
 //! Stores even a million rows compactly: one name per case, eight bytes per row. Does not compute
-//! statistics. Names are kept byte for byte as they are in the file, because such a table matches
-//! names as strings, not as parsed cases. Start at [`CompareRates::read`].
+//! statistics. Names are kept byte for byte as they are in the file, because comparison tables
+//! match names as strings, not as parsed cases. Start at [`CompareRates::read`].
 
 use super::reader::RowReader;
 use crate::foreign::diagnosis::plain_source;
@@ -17,7 +17,7 @@ use std::io::Read;
 pub enum CompareSide {
     /// `--old`, the baseline.
     Old,
-    /// `--new`.
+    /// `--new`, the candidate.
     New,
 }
 
@@ -30,7 +30,7 @@ pub struct CaseRates {
     pub new: Vec<f64>,
 }
 
-/// All rates of a compare file.
+/// All rates in a file of `compare.js`.
 #[derive(Debug, Clone, Default)]
 pub struct CompareRates {
     groups: IndexMap<Box<[u8]>, CaseRates>,
@@ -93,8 +93,8 @@ impl CompareRates {
 
     /// Returns the index of a case, adding it if needed.
     ///
-    /// The drivers cycle through the cases in a fixed order, so the successor of the last case is
-    /// tried first: comparing names is cheaper than hashing them.
+    /// The drivers cycle through the cases in a fixed order. So the case after the previous row's
+    /// case is tried first, because comparing names is cheaper than hashing them.
     fn case_index(&mut self, name: &[u8]) -> usize {
         match self.groups.get_index(self.expected) {
             Some((expected, _)) if **expected == *name => self.expected,

@@ -1,10 +1,10 @@
 //! Formats and parses values and figures as the Node.js drivers write them.
 //!
 //! [`format_json`] matches `JSON.stringify` and [`format_inspected`] matches `util.inspect`, so
-//! that rows are byte-identical to those of Node.js. [`parse_configuration`] reads both
-//! (`n=1000 encoding='utf8'`); splitting at blanks would be wrong, because values may contain blanks
-//! (`s='x y'`). Times are whole nanoseconds, as they were measured; their text is the exact decimal
-//! form. The layout of a result file is decided by its writer.
+//! that rows are byte-identical to the rows that Node.js writes. [`parse_configuration`] reads the
+//! output of both (`n=1000 encoding='utf8'`); splitting at blanks would be wrong, because values
+//! may contain blanks (`s='x y'`). Times are whole nanoseconds, and their text is the exact decimal
+//! number of seconds. Knows nothing about the layout of result files.
 
 use speedwell_model::ParameterValue;
 
@@ -75,7 +75,9 @@ fn break_lines(text: &str, length: usize) -> String {
     }
 }
 
-/// Quotes a string with the first kind of quote it does not contain: single, double, backtick.
+/// Quotes a string with the first kind of quote that it does not contain: single, double, backtick.
+/// If the string contains all three, it is put in single quotes, and its own single quotes are
+/// escaped.
 fn quote_text(text: &str) -> String {
     let quote = if !text.contains('\'') {
         '\''
@@ -107,8 +109,8 @@ fn quote_text(text: &str) -> String {
 
 /// Parses a number.
 ///
-/// The words that JavaScript prints for a missing number (`null`, `undefined`, `NaN`) are NaN;
-/// anything else that is not a number is `None`.
+/// Returns NaN for the words that JavaScript prints for a missing number (`null`, `undefined`,
+/// `NaN`), and `None` for anything else that is not a number.
 pub fn parse_number(text: &[u8]) -> Option<f64> {
     match text {
         [b'0'..=b'9' | b'-' | b'.', ..] => std::str::from_utf8(text).ok()?.parse().ok(),
@@ -118,7 +120,8 @@ pub fn parse_number(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// Parses a figure in a numeric column like R: an empty field and `NA` are missing and become NaN.
+/// Parses a figure in a numeric column as R does: an empty field and `NA` stand for a missing
+/// figure and become NaN.
 pub fn parse_figure(text: &[u8]) -> Option<f64> {
     match text {
         b"" | b"NA" => Some(f64::NAN),
@@ -221,7 +224,7 @@ pub fn parse_configuration(
 
 /// Parses an unquoted value.
 ///
-/// `null` is how JSON writes a number that is not finite.
+/// The word `null` becomes NaN, because JSON writes `null` for a number that is not finite.
 pub fn parse_bare(word: &str) -> ParameterValue {
     match word {
         "true" => ParameterValue::Bool(true),
@@ -234,8 +237,8 @@ pub fn parse_bare(word: &str) -> ParameterValue {
     }
 }
 
-/// Parses a string, which `util.inspect` may have broken at its line ends: `'a\n' +` and on the
-/// next line `  'b'`.
+/// Parses a quoted string. `util.inspect` may have broken the string after its line ends, into
+/// `'a\n' +` and, on the next line, `  'b'`.
 fn parse_string(text: &str) -> Result<(ParameterValue, &str), ConfigurationError> {
     let mut decoded = String::new();
     let mut rest = text;
@@ -315,7 +318,7 @@ fn parse_hex(text: &str, start: usize, digits: usize) -> Option<u16> {
     all_hex.then(|| u16::from_str_radix(digits, 16).ok())?
 }
 
-/// Shortens a string for messages; the beginning is enough to find it.
+/// Shortens a string for messages. The beginning suffices to find the string in its file.
 fn shorten(text: &str) -> String {
     text.chars().take(40).collect()
 }
@@ -329,7 +332,7 @@ mod tests {
         ParameterValue::Text(text.into())
     }
 
-    /// Expected strings printed by `util.inspect` of Node.js 18.20, 20.20 and 26.10.
+    /// The expected strings were printed by `util.inspect` of Node.js 18.20, 20.20 and 26.10.
     #[test]
     fn inspected_texts_are_those_of_node() {
         for (value, printed) in [

@@ -1,8 +1,8 @@
 //! Reads and writes result files of Node.js core's drivers: `run.js`, `compare.js`, `scatter.js`.
 //!
 //! Knows nothing about how the figures are used. Start at [`RowReader`] for individual rows, at
-//! [`sessions::read`] for a whole session, at [`rows`] for writing. [`groups`] and [`frame`] are
-//! compact forms for tables of large files, without a session in between.
+//! [`sessions::read`] for a whole session, and at [`rows`] for writing. [`groups`] and [`frame`]
+//! hold the figures of large files compactly, for tables that need no session.
 
 use crate::formats::node_csv::record::{CsvField, ScanResult, scan_record};
 
@@ -62,7 +62,8 @@ impl CsvLayout {
     }
 }
 
-/// Returns the first header in `bytes`, which may begin with other text.
+/// Returns the layout that the first header in `bytes` announces. Other text may precede the
+/// header.
 pub fn find_header(bytes: &[u8]) -> Option<CsvLayout> {
     let mut fields = Vec::new();
     bytes

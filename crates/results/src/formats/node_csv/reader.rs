@@ -1,4 +1,4 @@
-//! Streaming reader for the rows of a Node.js benchmark CSV, in constant memory.
+//! Reads the rows of a Node.js benchmark CSV one after the other, in constant memory.
 //!
 //! Decides which lines are rows. All other lines (output of benchmarks, repeated headers in
 //! concatenated files) are skipped, and counted unless they are headers. Knows neither cases nor
@@ -13,13 +13,13 @@ use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// Read size in bytes; the pipe of a shell holds 64 KiB.
+/// Initial size of the buffer, in bytes. It exceeds the 64 KiB that the pipe of a shell holds.
 const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Maximum length of a row; a longer "row" is text that happens to begin with a quote.
 const LONGEST_ROW_BYTES: usize = 1024 * 1024;
 
-/// Streaming reader of rows.
+/// Reads rows from a source, one after the other.
 pub struct RowReader<R> {
     source: R,
     buffer: Vec<u8>,
@@ -74,7 +74,7 @@ impl<R: Read> RowReader<R> {
         let Some((record, rate)) = self.find_row()? else {
             return Ok(None);
         };
-        // Rows are only recognized below a header.
+        // There is always a layout here, because rows are only recognized below a header.
         let Some(layout) = &self.layout else {
             return Ok(None);
         };
@@ -187,7 +187,8 @@ impl<'a> CsvRow<'a> {
         self.text(self.name_column())
     }
 
-    /// Returns the configuration; `None` in a scatter file, which has columns instead.
+    /// Returns the configuration; `None` in a scatter file, which has a column per parameter
+    /// instead.
     pub fn configuration(&self) -> Option<Cow<'a, str>> {
         match self.layout {
             CsvLayout::Scatter { .. } => None,
@@ -257,7 +258,8 @@ mod tests {
 
     const HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
 
-    /// A source that returns one byte at a time, so that every position is a buffer end once.
+    /// A source that returns one byte at a time, so that the buffered data end once at every
+    /// position.
     struct DripSource<'a>(&'a [u8]);
 
     impl Read for DripSource<'_> {

@@ -1,14 +1,14 @@
 //! Splits a CSV record off the front of a byte slice, without copying.
 //!
-//! Decides what a field is: unquoted, or in double quotes with inner quotes doubled, optionally
-//! surrounded by blanks, so that `a,b` and `a, b` are the same. Does not know what the columns
-//! mean. Distinguishes text that is not a record from a record that extends beyond the slice. Start
-//! at [`scan_record`].
+//! A field is either unquoted, or in double quotes with each inner quote doubled. Blanks around a
+//! field are ignored, so that `a,b` and `a, b` have the same fields. The module does not know what
+//! the columns mean. It distinguishes text that is not a record from a record that continues after
+//! the end of the slice. Start at [`scan_record`].
 
 use memchr::{memchr, memchr2};
 use std::borrow::Cow;
 
-/// Position of a field in the scanned bytes, without quotes.
+/// Position of a field in the scanned bytes. It excludes the surrounding quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CsvField {
     start: usize,
@@ -30,7 +30,7 @@ impl CsvField {
         &record[self.start..self.end]
     }
 
-    /// Appends the bytes of the field to `out`, with doubled quotes undoubled.
+    /// Appends the bytes of the field to `out`, with each doubled quote reduced to one.
     pub fn append_to(&self, record: &[u8], out: &mut Vec<u8>) {
         let mut rest = self.raw(record);
         if self.kind == FieldQuoting::Doubled {
@@ -57,7 +57,7 @@ impl CsvField {
         self.start
     }
 
-    /// Returns whether the field was quoted, which makes `16` a string.
+    /// Returns whether the field was quoted. A quoted `16` is a string, not a number.
     pub fn is_quoted(&self) -> bool {
         self.kind != FieldQuoting::Bare
     }
@@ -68,7 +68,7 @@ impl CsvField {
 pub enum ScanResult {
     /// A record of this many bytes, including its line end.
     Record(usize),
-    /// The record extends beyond the bytes.
+    /// The record continues after the end of the bytes.
     Unfinished,
     /// The first line does not start a record.
     NotARecord,

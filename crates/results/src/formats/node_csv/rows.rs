@@ -1,7 +1,8 @@
-//! Writes rows exactly as the Node.js drivers do, byte for byte.
+//! Writes rows byte for byte as the Node.js scripts `run.js`, `scatter.js` and `compare.js` do.
 //!
-//! Decides spacing, quoting and number formats of each layout; the caller chooses the rows and the
-//! time. `run.js` and `scatter.js` separate columns by comma and blank, `compare.js` by a comma.
+//! Decides spacing, quoting and number formats of each layout; the caller supplies the names and
+//! figures. `run.js` and `scatter.js` separate columns by comma and blank, `compare.js` by a comma
+//! alone.
 
 use super::javascript;
 use speedwell_model::ParameterValue;
@@ -12,7 +13,7 @@ pub const RUN_HEADER: &str = "\"filename\", \"configuration\", \"rate\", \"time\
 /// Header of `compare.js`.
 pub const COMPARE_HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
 
-/// Parameters and values in reported order.
+/// Names and values of parameters, in the order in which the benchmark reports them.
 pub type ParameterValues<'a> = &'a [(String, ParameterValue)];
 
 /// A measurement.

@@ -1,7 +1,7 @@
 //! Converts a Node.js benchmark CSV into a session.
 //!
-//! Decides how rows map to runs, variants and failures. Each row is one process, because the
-//! drivers start a new one per row.
+//! Decides how rows map to runs, variants and failures. Each row becomes one run or one failure,
+//! because the Node.js scripts start a new process for every row.
 
 use crate::formats::node_csv::reader::{CsvRow, RowReader};
 use crate::formats::node_csv::{CsvLayout, javascript, rows};
@@ -36,7 +36,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         .warning()
         .into_iter()
         .chain(collected.warning())
-        // The drivers terminate every line, so an unterminated last line may have lost digits.
+        // The Node.js scripts terminate every line, so an unterminated last line may have lost
+        // digits.
         .chain(
             (!bytes.ends_with(b"\n"))
                 .then(|| "its last line has no newline, so it may be cut short".to_owned()),
@@ -50,14 +51,14 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 
 struct RowCollector {
     metric: Arc<str>,
-    /// Layout of the last row.
+    /// Layout of the row that was added last.
     layout: Option<CsvLayout>,
-    /// Cases by their text in the file, where each text is repeated many times.
+    /// Cases by their text in the file. Each text recurs in many rows and is parsed only once.
     cases_by_text: HashMap<Box<[u8]>, KnownCase>,
     /// Index of each case by id.
     indices_by_id: HashMap<String, usize>,
     variants: Vec<Arc<str>>,
-    /// Number of runs per case and variant, by their indices.
+    /// Number of rows so far, by the indices of case and variant.
     counts: HashMap<(usize, usize), u32>,
     runs: Vec<Run>,
     failures: Vec<StepFailure>,
@@ -217,9 +218,9 @@ fn missing_rate_failure(case: &Case, variant: &str, slot: u32, rate: f64) -> Ste
     }
 }
 
-/// Writes a session's throughput in `layout`, for the R scripts and other tools.
+/// Writes a session's throughput in `layout`, for the R scripts of Node.js and other tools.
 ///
-/// In a scatter file, every row must have the parameters of the first one.
+/// In a scatter file, every row must have the same parameters as the first row.
 ///
 /// # Errors
 /// Fails if the rows have different parameters, or `out` cannot be written.

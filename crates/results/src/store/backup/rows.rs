@@ -1,4 +1,5 @@
-//! Writes and restores rows of tables that refer to no other table, column by column, as they are.
+//! Writes and restores the rows of tables that refer to no other table. Each column keeps its value
+//! unchanged.
 
 use crate::store::database::{Database, SqlParam, SqlRow, SqlStatement, sql, sql_params};
 use anyhow::{Context, bail};
@@ -17,7 +18,7 @@ pub(super) enum ColumnValue {
 /// A table, with statements that read its rows and insert missing ones.
 struct BackupTable {
     name: &'static str,
-    /// Name up to version 2 of the format, if different.
+    /// Name of the table up to version 2 of the backup format, if it was different.
     old_name: Option<&'static str>,
     read: &'static SqlStatement,
     insert: &'static SqlStatement,
@@ -158,7 +159,8 @@ pub(super) fn validate_row(name: &str, values: &[ColumnValue]) -> anyhow::Result
         .try_for_each(|value| decode_hex(value).map(drop))
 }
 
-/// Finds a table. Rows of a table added by a later version are skipped.
+/// Returns the table with this name; `None` for a table that a later version added. The rows of
+/// such a table are skipped.
 fn find_table(name: &str) -> Option<&'static BackupTable> {
     TABLES
         .iter()

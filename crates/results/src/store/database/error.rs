@@ -1,4 +1,4 @@
-//! Database errors.
+//! Defines the errors of both back ends, and classifies them by whether a retry may help.
 
 /// A database error.
 #[derive(Debug, thiserror::Error)]
@@ -34,11 +34,11 @@ pub(in crate::store) enum Error {
 /// Whether a retry may help after a database error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreErrorKind {
-    /// Unreachable or busy at the moment.
+    /// The database is unreachable or busy at the moment.
     Unavailable,
     /// The disk is full.
     DiskFull,
-    /// Permanent error.
+    /// A retry does not help.
     Permanent,
 }
 

@@ -1,11 +1,11 @@
-//! Access to the tables: statements, their parameters and the rows they return.
+//! Executes SQL statements with their parameters, and returns rows, in SQLite or PostgreSQL.
 //!
 //! Knows nothing about the stored data. A [`SqlStatement`] is one string in the common SQL dialect
 //! of the back ends (`statement.rs`); all differences between back ends are handled below this
 //! module. Start at [`Database`].
 
-// Circular modules: `error.rs` and `row.rs` are shared by the back ends and name each of them, and
-// each back end returns them. Trait objects would break the cycle at the cost of an allocation per
+// Circular modules: `error.rs` and `row.rs` name types of every back end, and every back end
+// returns errors and rows. Trait objects would break the cycle at the cost of an allocation per
 // value read.
 mod error;
 #[cfg(test)]
@@ -80,8 +80,8 @@ impl Database {
         self.prepare(statement)?.execute(params)
     }
 
-    /// Executes a statement with `{{rows:N}}` for rows of N values; returns the number of inserted
-    /// rows.
+    /// Executes a statement that contains `{{rows:N}}`, for rows of N values each; returns the
+    /// number of inserted rows.
     pub fn insert<const N: usize>(
         &self,
         statement: &'static SqlStatement,
@@ -98,7 +98,7 @@ impl Database {
         }
     }
 
-    /// Returns the SQLite database, if it is one.
+    /// Returns the SQLite connection; `None` for a server.
     #[cfg(test)]
     pub fn sqlite(&self) -> Option<&SqliteConnection> {
         match self {
@@ -108,7 +108,7 @@ impl Database {
         }
     }
 
-    /// Executes several statements without parameters, untranslated.
+    /// Executes several statements without parameters. They are not translated.
     #[cfg(test)]
     pub fn batch(&self, text: &str) -> Result<(), Error> {
         match self {
@@ -191,12 +191,13 @@ impl Database {
         }
     }
 
-    /// Waits up to `timeout` for a change, or until polling is worthwhile.
+    /// Waits up to `timeout` for a change. Without notifications, returns after a short time, so
+    /// that the caller can poll [`Database::data_version`].
     pub fn wait_for_change(&self, timeout: Duration) -> Result<(), Error> {
         match self {
             Database::Sqlite(_) => {
-                // SQLite has no notifications. Polling uses a pragma that reads one page from
-                // memory.
+                // SQLite has no notifications, so the caller polls. Polling is cheap, because its
+                // pragma reads one page from memory.
                 std::thread::sleep(timeout.min(Duration::from_millis(250)));
                 Ok(())
             }
@@ -205,7 +206,8 @@ impl Database {
         }
     }
 
-    /// Returns the schema that holds a project's tables on a server; not meaningful for a file.
+    /// Returns the name of the schema that holds a project's tables on a server. For a file, the
+    /// result has no meaning.
     pub fn schema_name(&self, project: i64) -> Result<String, Error> {
         match self {
             Database::Sqlite(_) => Ok(format!("main_{project}")),
@@ -276,7 +278,7 @@ impl Database {
 pub(super) enum PreparedStatement<'a> {
     /// A statement of SQLite.
     Sqlite(sqlite::SqliteStatement<'a>),
-    /// A statement of PostgreSQL, which parses it on first use.
+    /// A statement of PostgreSQL. The server parses it on first use.
     #[cfg(feature = "postgres")]
     Postgres(&'a PostgresConnection, &'static SqlStatement),
 }

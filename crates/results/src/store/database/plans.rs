@@ -1,5 +1,5 @@
-//! Checks that both back ends accept every statement of the store, and that none scans all runs,
-//! samples or points.
+//! Checks that both back ends accept every statement of the store, and that no statement scans all
+//! runs, samples or points.
 
 use super::{SqlStatement, sqlite::SqliteConnection};
 use std::fs;
@@ -14,7 +14,7 @@ const ABOUT_ALL_POINTS: [&str; 2] = [
     "SELECT id, tree, committed_unix_ms, subject FROM revision\n             JOIN (SELECT revision",
 ];
 
-/// Returns every SQL string in `sql!` in the files of the store.
+/// Returns the SQL text of every `sql!` in the source files of the store.
 fn all_statements() -> Vec<&'static SqlStatement> {
     let mut found = Vec::new();
     collect_statements(
@@ -55,8 +55,8 @@ fn no_statement_is_put_together() {
                 check_folder(&path, count);
                 continue;
             }
-            // The back ends translate migrations and create schemas, whose names consist of letters
-            // and digits.
+            // The PostgreSQL back end is exempt. It translates migrations, and it creates schemas
+            // whose names consist of letters, digits and underscores.
             let is_back_end = path.components().any(|part| part.as_os_str() == "postgres");
             if path.extension().is_none_or(|kind| kind != "rs")
                 || is_back_end
@@ -113,8 +113,8 @@ fn no_statement_on_a_file_scans_a_large_table() {
         let scan = plan.iter().find(|line| {
             let scan = line.strip_prefix("SCAN ").unwrap_or_default();
             let table = scan.split(' ').next().unwrap_or_default();
-            // Other tables are scanned for rows that reference a changed one, which happens only if
-            // orphans exist.
+            // A plan may also contain scans of other tables for rows that reference a changed row.
+            // SQLite executes these scans only if orphans exist.
             LARGE.contains(&table) && statement.source_text().contains(&format!(" {table}"))
         });
         match scan {
@@ -127,13 +127,15 @@ fn no_statement_on_a_file_scans_a_large_table() {
     assert!(scans.is_empty(), "{}", scans.join("\n"));
 }
 
-/// A filter that matches few of a hundred thousand sessions uses its index, newest first.
+/// A filter must read an index from the newest session on, so that it is fast even if it matches
+/// few of a hundred thousand sessions.
 #[test]
 fn sessions_that_a_filter_lets_pass_are_found_by_its_index_and_not_among_all() {
     let file = SqliteConnection::in_memory().unwrap();
     let is_of_filter = |statement: &&SqlStatement| {
         let text = statement.source_text();
-        // Revision names that are not commit ids are few and have no order that an index could use.
+        // Filters with `substr` are exempt. They look for revision names that are not commit ids.
+        // Such names are few, and have no order that an index could use.
         text.ends_with("LIMIT $3") && text.contains(" = $1 AND ") && !text.contains("substr(")
             || text.contains("started_unix_ms >= $1 AND +number")
     };

@@ -1,4 +1,4 @@
-//! Rows, and conversion of columns into Rust values.
+//! Reads the rows of a query, and converts their columns into Rust values.
 
 use super::Error;
 use rusqlite::types::ValueRef;
@@ -7,7 +7,7 @@ use rusqlite::types::ValueRef;
 pub(in crate::store) enum SqlRows<'a> {
     /// Rows fetched from SQLite one by one.
     Sqlite(rusqlite::Rows<'a>),
-    /// All rows of a PostgreSQL query, and the number consumed.
+    /// All rows of a PostgreSQL query, and the number of rows consumed so far.
     #[cfg(feature = "postgres")]
     Postgres(Vec<postgres::Row>, usize),
 }
@@ -67,7 +67,7 @@ impl<'a> SqlRow<'a> {
             .ok_or_else(|| SqlValue::Null.type_mismatch(column, "text"))
     }
 
-    /// Returns a string or null.
+    /// Returns a string without copying it; `None` for null.
     ///
     /// # Errors
     /// Fails if the column has another type.
@@ -79,7 +79,7 @@ impl<'a> SqlRow<'a> {
         }
     }
 
-    /// Returns bytes or null.
+    /// Returns bytes without copying them; `None` for null.
     ///
     /// # Errors
     /// Fails if the column has another type.

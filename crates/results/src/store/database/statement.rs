@@ -1,4 +1,4 @@
-//! Statements: one SQL text for all back ends.
+//! Translates statements, so that one SQL text serves all back ends.
 //!
 //! Statements use the common subset of SQLite and PostgreSQL: placeholders `$1 $2 ...` numbered in
 //! order of first use, `ON CONFLICT (...)`, `RETURNING`, `coalesce`, `CASE` instead of `min(a, b)`,
@@ -16,7 +16,8 @@
 
 use std::sync::OnceLock;
 
-/// A statement in the shared dialect. Created only by [`sql!`], where a test finds it.
+/// A statement in the shared dialect. Only [`sql!`] creates statements, so that a test can find all
+/// of them in the source.
 #[derive(Debug)]
 pub(in crate::store) struct SqlStatement {
     shared: &'static str,
@@ -26,7 +27,7 @@ pub(in crate::store) struct SqlStatement {
     postgres: OnceLock<String>,
 }
 
-/// Creates a static statement from the text, at the place of use.
+/// Creates a static statement from a literal, at the place where it is used.
 macro_rules! sql {
     ($text:literal) => {{
         static STATEMENT: $crate::store::database::SqlStatement =
@@ -73,7 +74,7 @@ impl SqlStatement {
         self.postgres.get_or_init(|| self.postgres_text_for_rows(1))
     }
 
-    /// Returns the text for PostgreSQL with this number of rows.
+    /// Returns the text for PostgreSQL that inserts this number of rows at once.
     #[cfg(feature = "postgres")]
     pub fn postgres_text_for_rows(&self, rows: usize) -> String {
         let text = self.shared.replace("{{binary}}", "\"C\"");

@@ -1,4 +1,4 @@
-//! Parameters of statements.
+//! Converts Rust values into parameters of statements.
 
 use std::sync::Arc;
 

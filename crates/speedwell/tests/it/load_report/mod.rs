@@ -297,7 +297,7 @@ fn outcomes_that_do_not_add_up_are_an_error_of_ours_and_come_first() {
     let found = analyze_load(&made.run);
     assert_eq!(found.remarks[0].severity(), RemarkSeverity::Wrong);
     let text = golden::text(std::slice::from_ref(&found));
-    assert!(text.contains("ERROR OF SPEEDWELL"), "{text}");
+    assert!(text.contains("BUG IN SPEEDWELL"), "{text}");
     assert!(
         text.contains("1,001 attempted = 1,000 ok: NOT BALANCED"),
         "{text}"

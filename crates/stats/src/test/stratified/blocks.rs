@@ -1,7 +1,8 @@
-//! Observations arranged for ranking: logarithms by side in ascending order, each with its block.
+//! Arranges observations for ranking: sorts the logarithms of each side in ascending order, and
+//! keeps the block of each logarithm.
 //!
-//! Decides which observations count, and computes ranks and the normal approximation for any shift
-//! of the candidate.
+//! This module decides which observations count, and computes ranks and the normal approximation
+//! for any shift of the candidate.
 
 use std::fmt;
 
@@ -91,7 +92,8 @@ impl BlockSize {
     }
 }
 
-/// Logarithms this close count as equal: they differ only by rounding of a shift or a unit.
+/// Logarithms this close count as equal: they differ only because a shift or a change of unit was
+/// rounded.
 const TIE: f64 = 1e-13;
 
 #[derive(Debug, Clone, Copy)]
@@ -163,7 +165,7 @@ impl RankedBlocks {
         for (copy_block, &pick) in picks.iter().enumerate() {
             copy_blocks[pick].push(copy_block);
         }
-        // Copies follow their original, so the sides stay sorted.
+        // All copies of a value take the place of the value, so the sides stay sorted.
         let copies = |side: &[BlockMember]| {
             let copies_of = |member: &BlockMember| {
                 let log = member.log;
@@ -184,7 +186,7 @@ impl RankedBlocks {
         &self.sizes
     }
 
-    /// All differences of a candidate's and a baseline's logarithm.
+    /// All differences between a logarithm of the candidate and a logarithm of the baseline.
     pub(super) fn differences(&self) -> impl Iterator<Item = f64> {
         self.candidate
             .iter()

@@ -1,9 +1,11 @@
-//! The stratified permutation rank test: two sides, measured in randomised blocks.
+//! Implements the stratified permutation rank test for two sides that were measured in randomised
+//! blocks.
 //!
-//! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
-//! out. Ranks are taken over all values together and labels are permuted only within blocks, so the
-//! analysis matches the randomisation whatever drifts between blocks. Does not decide when to stop
-//! measuring; [`sequential`](crate::sequential) does. Start at [`stratified_rank`].
+//! The test decides whether the sides differ, by how large a ratio, and which ratios the data do
+//! not rule out. Ranks are taken over all values together and labels are permuted only within
+//! blocks, so the analysis matches the randomisation whatever drifts between blocks. The test does
+//! not decide when to stop measuring; [`sequential`](crate::sequential) does. Start at
+//! [`stratified_rank`].
 
 mod blocks;
 mod permutation;
@@ -15,8 +17,8 @@ pub use permutation::TailProbabilities;
 use crate::interval::Interval;
 use permutation::{is_affordable, tail_probabilities};
 
-/// Minimum number of runs per side for which a p-value is claimed: in blocks of two runs of each
-/// side, 8 runs per side reach p = 2/1296; fewer cannot pass the limits of an early look.
+/// Minimum number of runs per side for a conclusion from the p-value. In blocks of two runs of each
+/// side, 8 runs per side can reach p = 2/1296; fewer runs cannot reach the limit of an early look.
 pub const MINIMUM_PER_SIDE: usize = 8;
 
 /// Result of the stratified permutation rank test, from which ratio and intervals are computed.
@@ -35,10 +37,10 @@ pub struct StratifiedRank {
 
 /// Tests whether the two sides differ.
 ///
-/// Blocks may have any number of values of either side; those with one side only are left out, as
+/// Blocks may have any number of values of either side; blocks with one side only are left out, as
 /// they say nothing about the difference. With blocks of two runs of each side this is the test in
 /// `crates/stats/benches/simulate.md`. The idea is van Elteren's (Bulletin ISI 37, 1960), with
-/// ranks over all blocks instead of within each.
+/// ranks over all blocks instead of ranks within each block.
 ///
 /// # Errors
 ///
@@ -74,13 +76,15 @@ impl StratifiedRank {
     /// `p_limit`, such as the limit of a look of a
     /// [`SequentialDesign`](crate::sequential::SequentialDesign).
     ///
-    /// Too few blocks cannot reject any ratio on one side or both: that end is then 0 or infinite.
+    /// With too few blocks, the test cannot reject any ratio on one side or on both: the end on
+    /// that side is then 0 or infinite.
     pub fn interval_at(&self, p_limit: f64) -> Interval {
         shift_interval(&self.blocks, p_limit).map(f64::exp)
     }
 
     /// Probability that this test gives a p-value of at most `alpha` if nothing differs, given
-    /// these ranks. p-values are discrete, so it is less than `alpha` with few blocks.
+    /// these ranks. p-values are discrete, so this probability is less than `alpha` with few
+    /// blocks.
     ///
     /// Returns `alpha` itself if the normal approximation is used.
     pub fn attained_level(&self, alpha: f64) -> f64 {
@@ -92,7 +96,8 @@ impl StratifiedRank {
         self.blocks.z_score(0.0)
     }
 
-    /// The tails with `theta` subtracted from the candidate's logarithms: the test of a ratio of exp(theta).
+    /// Tests the ratio exp(theta): returns the tails after `theta` was subtracted from the
+    /// candidate's logarithms.
     ///
     /// With theta = ln(1 + delta), a small lower tail says the ratio is below 1 + delta; with
     /// -ln(1 + delta), a small upper tail says it is above 1 / (1 + delta).
@@ -102,10 +107,10 @@ impl StratifiedRank {
 }
 
 // The shift of logarithms, and its interval, by inverting the test. The tails of the permutation
-// distribution are monotone in the shift: lowering the candidate raises no candidate's rank and
-// lowers no baseline's, so that every rearrangement gains on the observed one. Hence the shifts
-// that are not rejected form one interval, which contains zero exactly when the test of zero does
-// not reject.
+// distribution are monotone in the shift: if the candidate's values are lowered, no rank of the
+// candidate rises and no rank of the baseline falls, so that the rank sum of every rearrangement
+// rises relative to the observed rank sum. Hence the shifts that are not rejected form one
+// interval, which contains zero exactly when the test of zero does not reject.
 
 /// Initial bracket of theta: ratios from 0.55 to 1.82, beyond which a change needs no fine search.
 /// Centered at zero, so that an interval agrees with the test of zero.
@@ -117,7 +122,7 @@ const MAX_BRACKET: f64 = 77.0;
 /// Width at which the search stops: a millionth of the finest measurable change.
 const FINE_RESOLUTION: f64 = 1e-12;
 
-/// Width for resampled figures: a ten-thousandth of a percent.
+/// Width at which the search stops for resampled figures: a ten-thousandth of a percent.
 const COARSE_RESOLUTION: f64 = 1e-6;
 
 impl RankedBlocks {
@@ -185,7 +190,7 @@ impl ShiftSteps {
         }
     }
 
-    /// Counts the gaps between steps that satisfy `is_first`, which holds for a prefix of them.
+    /// Counts the gaps between steps that satisfy `is_first`. These gaps must precede all others.
     fn count_first(&self, is_first: impl Fn(f64) -> bool) -> usize {
         let (mut low, mut high) = (0, self.0.len() + 1);
         while low < high {
@@ -199,12 +204,12 @@ impl ShiftSteps {
         low
     }
 
-    /// The smallest shift that is not `rejected`, given that all smaller ones are.
+    /// The smallest shift that is not `rejected`, given that all smaller shifts are rejected.
     fn first_beyond(&self, rejected: impl Fn(f64) -> bool) -> f64 {
         let Some(step) = self.count_first(&rejected).checked_sub(1) else {
             return f64::NEG_INFINITY;
         };
-        // Values are tied at a step itself, where the test may still reject.
+        // Exactly at a step, values are tied, and the test may still reject.
         let step = self.0[step];
         if rejected(step) {
             step + FINE_RESOLUTION
@@ -213,7 +218,7 @@ impl ShiftSteps {
         }
     }
 
-    /// The largest shift that is not `rejected`, given that all larger ones are.
+    /// The largest shift that is not `rejected`, given that all larger shifts are rejected.
     fn last_before(&self, rejected: impl Fn(f64) -> bool) -> f64 {
         let accepted = self.count_first(|theta| !rejected(theta));
         let Some(&step) = accepted.checked_sub(1).and_then(|last| self.0.get(last)) else {

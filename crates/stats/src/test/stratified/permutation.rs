@@ -1,34 +1,35 @@
-//! The null distribution: labels permuted within every block.
+//! Computes the null distribution of the stratified rank test, by permuting the labels within every
+//! block.
 //!
-//! Computes the distribution of the candidate's rank sum over all assignments of the labels:
-//! exactly, by convolving the distributions of the blocks, or by the normal approximation where
-//! that would cost too much. Knows nothing about how the caller chooses the shift `theta`. Start
-//! at [`tail_probabilities`].
+//! The null distribution is the distribution of the candidate's rank sum over all assignments of
+//! the labels. It is computed exactly, by convolving the distributions of the blocks, or by the
+//! normal approximation where the convolution would cost too much. The module does not know how the
+//! caller chooses the shift `theta`. Start at [`tail_probabilities`].
 
 use super::blocks::{BlockSide, BlockSize, RankedBlocks};
 use crate::distribution::normal;
 
-/// Maximum number of additions for the exact distribution, for the widest possible ranks. 64 runs
-/// per side, in blocks of two candidate and two baseline runs, take 3 million.
+/// Maximum number of additions for the exact distribution, estimated for the widest possible ranks.
+/// 64 runs per side, in blocks of two candidate and two baseline runs, take 3 million.
 const MAX_EXACT_WORK: f64 = 4e6;
 
 /// The observed rank sum and its null distribution.
 pub(super) struct PermutationDistribution {
-    /// Rank sums of each block with their probabilities, ascending, in lattice steps from the
-    /// block's smallest.
+    /// For each block, the possible rank sums with their probabilities, ascending. Each sum is the
+    /// number of lattice steps from the smallest sum of the block.
     blocks: Vec<Vec<(usize, f64)>>,
     /// The observed rank sum on the same scale.
     observed: usize,
 }
 
-/// Probabilities of arrangements at least as extreme as the observed one.
+/// Probabilities that an arrangement is at least as extreme as the observed arrangement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TailProbabilities {
-    /// Probability of a rank sum at most the observed one; small when the candidate is below the
-    /// baseline.
+    /// Probability that a rank sum is at most the observed sum; small when the candidate is below
+    /// the baseline.
     pub lower: f64,
-    /// Probability of a rank sum at least the observed one; small when the candidate is above the
-    /// baseline.
+    /// Probability that a rank sum is at least the observed sum; small when the candidate is above
+    /// the baseline.
     pub upper: f64,
 }
 
@@ -226,7 +227,7 @@ fn merge_sums(first: &[(usize, f64)], second: &[(usize, f64)], shift: usize) -> 
     result
 }
 
-/// Number of ways to choose `k` of `n`, as a float: it may be astronomically large.
+/// Number of ways to choose `k` of `n`, as a float, because the number may be astronomically large.
 fn combinations(n: usize, k: usize) -> f64 {
     (1..=k.min(n - k))
         .map(|i| (n + 1 - i) as f64 / i as f64)

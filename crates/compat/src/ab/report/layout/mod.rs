@@ -9,7 +9,8 @@ use crate::ab::figures::{PERCENTS, RequestTiming, RequestTimings, TimeSelector, 
 use crate::ab::report::{AbReportContent, ReportLine, added_lines, format_deviation, format_ms};
 use std::io::{self, Write};
 
-/// Version of ab whose report this is. Scripts search for this string.
+/// First words of the report. They name the version of ab that this tool imitates. Scripts search
+/// for this string.
 const BANNER: &str = "This is ApacheBench, Version 2.3";
 
 /// Rows of the table of times.
@@ -20,8 +21,8 @@ const TIME_ROWS: [(&str, TimeSelector); 4] = [
     ("Total", RequestTiming::total_ns),
 ];
 
-/// Returns the three lines that start every report. The second and third replace those in which ab
-/// names its owners.
+/// Returns the three lines that start every report. In ab, the second and third line name its
+/// owners.
 pub fn banner_lines() -> [String; 3] {
     [
         format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
@@ -94,8 +95,8 @@ fn write_rates(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-/// Columns end at the same position as in ab, or one or two places further right, because
-/// times with decimals are wider.
+/// Writes the table of times. Its columns end at the same position as in ab, or one or two places
+/// further right, because times with decimals are wider.
 fn write_times_table(
     times: &RequestTimings,
     has_spread: bool,
@@ -232,7 +233,7 @@ fn write_html_times(
         out,
         "<tr {row}><th {cell}>&nbsp;</th> <th {cell}>min</th>   <th {cell}>avg</th>   <th {cell}>max</th></tr>"
     )?;
-    // ab omits waiting here.
+    // As in ab, this table has no row for waiting.
     for (name, kind) in TIME_ROWS.into_iter().filter(|(name, _)| *name != "Waiting") {
         let spread = times.spread(kind);
         write!(out, "<tr {row}><th {cell}>{name}:</th>")?;

@@ -67,7 +67,7 @@ fn env_value(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Returns whether the address contains a password, even if it is otherwise invalid.
+/// Returns whether the address contains a password, even if the address is invalid.
 fn has_password(address: &str) -> bool {
     let without_scheme = address
         .split_once("://")
@@ -148,7 +148,8 @@ fn find_password(text: &str, login: &[String; 4]) -> Option<String> {
         .and_then(|fields| fields.into_iter().next_back())
 }
 
-/// Splits at colons; a backslash escapes the next character. The last field may contain colons.
+/// Splits a line of the password file at colons; a backslash escapes the next character. The last
+/// field may contain colons.
 fn split_fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();

@@ -1,8 +1,8 @@
-//! Change notifications (LISTEN and NOTIFY): a writer sends one on commit, and the server forwards
-//! it.
+//! Sends and receives change notifications (LISTEN and NOTIFY). A writer sends a notification when
+//! it commits, and the server forwards it to all listeners.
 //!
-//! If notifications do not work, as behind some connection pools and on a standby, the server's
-//! transaction number is polled. Start at [`PostgresConnection::subscribe`].
+//! Notifications do not work behind some connection pools and on a standby. There, the server's
+//! transaction number is polled instead. Start at [`PostgresConnection::subscribe`].
 
 use super::{Error, PostgresConnection};
 use postgres::Client;
@@ -19,7 +19,7 @@ pub(super) const COMMIT_AND_NOTIFY: &str =
 /// Poll interval when notifications do not work.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Timeout for a notification to ourselves.
+/// How long to wait for a notification that this connection sends to itself.
 const ECHO_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl PostgresConnection {
@@ -41,14 +41,15 @@ impl PostgresConnection {
     }
 
     /// Returns a number that changes whenever another connection changes these tables. Without
-    /// notifications, changes of other tables on the server count as well.
+    /// notifications, changes of other tables on the server change the number as well.
     pub(in crate::store::database) fn data_version(&self) -> Result<i64, Error> {
         let Some(schema) = self.listens_to.borrow().clone() else {
             let sql = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
             return self.with_client(|client| Ok(client.query_one(sql, &[])?.try_get(0)?));
         };
         let has_changes = self.with_client(|client| {
-            // Notifications of earlier commits arrive before the reply to a request.
+            // An empty request makes the server deliver pending notifications. The notifications of
+            // earlier commits arrive before the reply.
             client.batch_execute("")?;
             let mut notifications = client.notifications();
             let mut messages = notifications.iter();
@@ -91,7 +92,7 @@ impl PostgresConnection {
     }
 }
 
-/// Subscribes, and checks whether a notification to ourselves arrives.
+/// Subscribes, and checks whether a notification arrives that this connection sends to itself.
 fn receives_notifications(client: &mut Client) -> Result<bool, Error> {
     client.batch_execute(LISTEN)?;
     let sql = "SELECT 'of ' || pg_backend_pid(), pg_notify('speedwell', 'of ' || pg_backend_pid())";

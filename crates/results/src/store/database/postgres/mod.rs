@@ -1,4 +1,4 @@
-//! PostgreSQL back end: one connection to a server.
+//! Connects to a PostgreSQL server, and executes statements on it.
 //!
 //! Decides how to connect and reconnect, and serializes writers, as SQLite does. Addresses and
 //! passwords are in `address.rs`, the tables in `tables.rs`, errors in `errors.rs`.
@@ -109,7 +109,8 @@ impl PostgresConnection {
         })
     }
 
-    /// Inserts rows in batches of 64, 32, 16 ..., so that few statements need to be prepared.
+    /// Inserts rows in batches whose sizes are powers of two up to 64, so that few statements need
+    /// to be prepared.
     pub(super) fn insert<const N: usize>(
         &self,
         statement: &'static SqlStatement,
@@ -137,7 +138,7 @@ impl PostgresConnection {
         })
     }
 
-    /// Calls `work` with a prepared statement, cached per connection.
+    /// Calls `work` with the prepared statement. Each connection caches its prepared statements.
     fn with_prepared<T>(
         &self,
         statement: &'static SqlStatement,
@@ -159,7 +160,7 @@ impl PostgresConnection {
         })
     }
 
-    /// Rejects all changes from now on, on later connections as well.
+    /// Rejects all changes from now on, even after a reconnection.
     pub(super) fn set_read_only(&self) -> Result<(), Error> {
         self.is_read_only.set(true);
         self.with_client(|client| Ok(client.batch_execute(SET_READ_ONLY)?))
@@ -202,7 +203,8 @@ impl PostgresConnection {
             line.is_writing = purpose == TransactionPurpose::Writing;
         })
         .or_else(|error| {
-            // The error may have ended the wait for the lock inside the transaction.
+            // The error may have occurred during the wait for the lock, when the transaction was
+            // already open.
             self.roll_back()?;
             Err(error)
         })
@@ -220,7 +222,7 @@ impl PostgresConnection {
         Ok(())
     }
 
-    /// Rolls back. The server has done so already if the connection is lost.
+    /// Rolls back. If the connection is lost, the server has already rolled back.
     pub(super) fn roll_back(&self) -> Result<(), Error> {
         let mut line = self.line.borrow_mut();
         line.is_in_transaction = false;
@@ -236,7 +238,8 @@ impl PostgresConnection {
     }
 
     /// Calls `work` with the connection. If the connection turns out to be lost, reconnects and
-    /// retries, except within a transaction, whose earlier part is lost.
+    /// retries. There is no retry within a transaction, because the earlier part of the transaction
+    /// is lost.
     fn with_connection<T>(
         &self,
         work: impl Fn(&mut ActiveConnection) -> Result<T, Error>,
@@ -256,7 +259,7 @@ impl PostgresConnection {
                     line.client.batch_execute(SET_READ_ONLY)?;
                 }
                 if self.listens_to.borrow().is_some() {
-                    // Notifications sent in the meantime were missed.
+                    // Notifications may have been missed in the meantime, so report a change.
                     line.client.batch_execute(listen::LISTEN)?;
                     self.heard.set(self.heard.get() + 1);
                 }
@@ -285,7 +288,7 @@ fn connect(config: &Config) -> Result<ActiveConnection, Error> {
     })
 }
 
-/// Retries for a while, because a restarting server needs time.
+/// Connects again. Retries until `timeout` has passed, because a restarting server needs time.
 fn reconnect(config: &Config, timeout: Duration) -> Result<ActiveConnection, Error> {
     let mut config = config.clone();
     if config

@@ -1,12 +1,13 @@
-//! Tables on a server: created by the same migrations as in a file, translated to PostgreSQL.
+//! Creates the tables on a server. Uses the same migrations as for a file, translated to
+//! PostgreSQL.
 
 use super::PostgresConnection;
 use crate::store::database::Error;
 use crate::store::schema::{DatabaseOwner, PostgresVariant, SchemaStep};
 use postgres::Client;
 
-/// Replacements that translate a migration from SQLite to PostgreSQL, applied in order, so longer
-/// ones come first.
+/// Replacements that translate a migration from SQLite to PostgreSQL. They are applied in order, so
+/// longer texts come first.
 const DIALECT_REPLACEMENTS: [(&str, &str); 10] = [
     ("number INTEGER PRIMARY KEY AUTOINCREMENT", IDENTITY_COLUMN),
     ("number INTEGER PRIMARY KEY", IDENTITY_COLUMN),
@@ -48,7 +49,8 @@ impl PostgresConnection {
         self.with_client(|client| read_owner(client, newest_version))
     }
 
-    /// Returns the schema of a project, named after the schema of the connection.
+    /// Returns the name of the schema of a project: the name of the connection's schema, followed
+    /// by the number of the project.
     pub(in crate::store::database) fn schema_name(&self, project: i64) -> Result<String, Error> {
         let sql = "SELECT left(current_schema()::text, 40)";
         let schema: String =
@@ -66,7 +68,7 @@ impl PostgresConnection {
     /// Creates the schema of a project unless it exists.
     pub(in crate::store::database) fn make_schema(&self, project: i64) -> Result<(), Error> {
         let schema = self.schema_name(project)?;
-        // Safe to quote: letters, digits and underscores only.
+        // The name is safe to quote, because it consists of letters, digits and underscores only.
         let statement = format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"");
         self.with_client(|client| Ok(client.batch_execute(&statement)?))
     }

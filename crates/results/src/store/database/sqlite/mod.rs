@@ -1,4 +1,4 @@
-//! SQLite back end: a connection to a file or an in-memory database.
+//! Opens SQLite databases, in a file or in memory, and executes statements in them.
 //!
 //! Decides how a file is opened, how its owner is recognized, and how its tables are migrated.
 
@@ -17,15 +17,17 @@ use std::time::{Duration, Instant};
 /// SQLite application id of our files: the letters `SPWL`.
 const APPLICATION_ID: i32 = 0x5350_574c;
 
-/// Page size of a new file, half of SQLite's default. A stored run writes whole pages, so smaller
-/// pages make small transactions cheaper; but a row larger than a quarter of a page spills into
-/// overflow pages, and the file grows. Of 1024, 2048 and 4096 bytes, 2048 gave the smallest file
-/// for 1000 runs of 100 samples (2.6 MB against 3.3 and 4.8) and for 10,000 runs of 10 (3.5 MB
-/// against 12.1 and 3.6), at the same speed (`cargo bench --bench store`).
+/// Page size of a new file, half of SQLite's default. Storing a run writes whole pages, so smaller
+/// pages make small transactions cheaper. But a row larger than a quarter of a page spills into
+/// overflow pages, and the file grows. Pages of 1024, 2048 and 4096 bytes were equally fast in
+/// `cargo bench --bench store`. The file with 2048 bytes was the smallest: 2.6 MB for 1000 runs of
+/// 100 samples (3.3 MB with 1024 bytes, 4.8 MB with 4096), and 3.5 MB for 10,000 runs of 10 samples
+/// (12.1 MB with 1024 bytes, 3.6 MB with 4096).
 const PAGE_BYTES: i64 = 2048;
 
-/// Pages in the write-ahead log before a checkpoint, the only operation that waits for the disk.
-/// They hold 4 MiB, as by default, so about a thousand runs pass between checkpoints.
+/// Number of pages in the write-ahead log that triggers a checkpoint. Only a checkpoint waits for
+/// the disk. The pages hold 4 MiB, as with SQLite's defaults, so about a thousand runs are stored
+/// between two checkpoints.
 const CHECKPOINT_PAGES: i64 = 2_000;
 
 /// Capacity of the cache of prepared statements.
@@ -71,14 +73,16 @@ impl SqliteConnection {
         let kind = retry_while_busy(timeout, || file.database_owner()).map_err(explain_error)?;
         let version = schema::supported_version(kind)?;
         file.configure(timeout).map_err(explain_error)?;
-        // A reader must not wait for a writer, so take the write lock only if needed.
+        // A reader must not wait for a writer, so take the write lock only if a migration is
+        // missing.
         if version < schema::STEPS.len() {
             retry_while_busy(timeout, || file.migrate(schema::STEPS)).map_err(explain_error)?;
         }
         Ok(file)
     }
 
-    /// Opens a read-only file, with SQLite's URI parameters `form` (<https://sqlite.org/uri.html>).
+    /// Opens a file for reading only. `form` holds URI parameters of SQLite
+    /// (<https://sqlite.org/uri.html>).
     ///
     /// # Errors
     /// Fails if the file cannot be read with these parameters.
@@ -114,10 +118,9 @@ impl SqliteConnection {
 
     /// Configures the connection.
     ///
-    /// Write-ahead logging lets readers and one writer work concurrently, and with
-    /// `synchronous = NORMAL` a commit does not wait for the disk: a killed process loses nothing,
-    /// and a power cut may lose the last commits but never corrupts the file
-    /// (<https://sqlite.org/wal.html>).
+    /// Write-ahead logging lets readers and one writer work concurrently. Because `synchronous` is
+    /// `NORMAL`, a commit does not wait for the disk: a killed process loses nothing, and a power
+    /// cut may lose the last commits but never corrupts the file (<https://sqlite.org/wal.html>).
     fn configure(&self, timeout: Duration) -> rusqlite::Result<()> {
         let connection = &self.connection;
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
@@ -139,7 +142,8 @@ impl SqliteConnection {
     /// Determines the owner of the file. This is the first read of the file, so a file that is not
     /// a database fails here.
     pub fn database_owner(&self) -> rusqlite::Result<DatabaseOwner> {
-        // One transaction: another program may be creating the tables right now.
+        // Read all three numbers in one transaction, because another program may be creating the
+        // tables right now.
         let moment = self.connection.unchecked_transaction()?;
         let number = |sql: &str| moment.query_row(sql, [], |row| row.get::<_, i64>(0));
         let version = number("PRAGMA user_version")?.max(0) as usize;
@@ -155,8 +159,8 @@ impl SqliteConnection {
 
     /// Applies all missing migrations in one transaction.
     ///
-    /// The version is read again under the write lock: of two programs that open a new file at
-    /// once, only one creates the tables.
+    /// The version is read again under the write lock, so that only one of two programs that open a
+    /// new file at once creates the tables.
     fn migrate(&self, steps: &[SchemaStep]) -> rusqlite::Result<()> {
         let file = &self.connection;
         let change = Transaction::new_unchecked(file, TransactionBehavior::Immediate)?;
@@ -223,8 +227,9 @@ impl SqliteConnection {
         Ok(lines)
     }
 
-    /// Begins a transaction, taking the write lock immediately. A later upgrade could fail without
-    /// waiting, because another program may have written in between.
+    /// Begins a transaction. A writing transaction takes the write lock immediately. If it took the
+    /// lock at its first write, SQLite could fail without waiting, because another program may have
+    /// written since the first read.
     pub(super) fn begin_transaction(&self, purpose: TransactionPurpose) -> Result<(), Error> {
         self.run_command(match purpose {
             TransactionPurpose::Reading => "BEGIN",
@@ -236,7 +241,7 @@ impl SqliteConnection {
         self.run_command("COMMIT")
     }
 
-    /// Rolls back, unless an error has done so already.
+    /// Rolls back, unless SQLite has already done so because of an error.
     pub(super) fn roll_back(&self) -> Result<(), Error> {
         if self.connection.is_autocommit() {
             return Ok(());
