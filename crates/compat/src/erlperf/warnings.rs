@@ -236,7 +236,8 @@ mod tests {
         assert_eq!(warning(&late(1.5e9)).as_deref(), Some(TIMER_WARNING));
         let sentence = lateness(&late(1.5e9), &request()).unwrap();
         assert!(
-            sentence.contains("1500 ms late, with samples of 1000 ms") && sentence.contains("lcnt"),
+            sentence.contains("1500 ms late, although samples should take only 1000 ms")
+                && sentence.contains("lcnt"),
             "{sentence}"
         );
         // An iteration that takes two seconds must end late.

@@ -76,7 +76,7 @@ fn waiting_for_steady_samples_ends_and_says_that_they_never_were() {
     assert_eq!(called.status, 0);
     called.row("timer:sleep(1).");
     assert!(
-        called.stderr.contains("as --cv requires"),
+        called.stderr.contains("that --cv requires"),
         "{}",
         called.stderr
     );
