@@ -138,7 +138,7 @@ impl Store {
     /// Fails on database errors.
     pub fn list_shards(&self, number: i64) -> anyhow::Result<Vec<StoredShard>> {
         let sql = sql!(
-            "SELECT machine, jobs, stratum, attempt, engine_id, state FROM parcel
+            "SELECT machine, jobs, stratum, attempt, engine_id, state FROM shard
              WHERE session = $1 ORDER BY seq"
         );
         let rows: Vec<(StoredShard, String, String)> =
@@ -171,7 +171,7 @@ impl Store {
     /// Fails on database errors.
     pub fn merged_blocks(&self, number: i64) -> anyhow::Result<Vec<((u32, u32), BlockOrigin)>> {
         let sql = sql!(
-            "SELECT job, block, machine, parcel, attempt FROM block_origin
+            "SELECT job, block, machine, shard, attempt FROM block_origin
              WHERE session = $1 ORDER BY job, block"
         );
         self.query_rows(sql, sql_params![number], |row| {
@@ -218,7 +218,7 @@ impl SessionMerger<'_> {
         self.recorder.write_with(|writer, file| {
             let inserted = file.execute(
                 sql!(
-                    "INSERT INTO block_origin (session, job, block, machine, parcel, attempt)
+                    "INSERT INTO block_origin (session, job, block, machine, shard, attempt)
                      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
                 ),
                 sql_params![
@@ -278,7 +278,7 @@ impl SessionMerger<'_> {
         self.recorder.write_with(|writer, file| {
             file.execute(
                 sql!(
-                    "INSERT INTO parcel (session, seq, machine, jobs, stratum, attempt,
+                    "INSERT INTO shard (session, seq, machine, jobs, stratum, attempt,
                          engine_id, state)
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                      ON CONFLICT (session, seq) DO UPDATE SET
@@ -416,7 +416,7 @@ fn find_origin(
     block: u32,
 ) -> anyhow::Result<Option<BlockOrigin>> {
     let sql = sql!(
-        "SELECT machine, parcel, attempt FROM block_origin
+        "SELECT machine, shard, attempt FROM block_origin
          WHERE session = $1 AND job = $2 AND block = $3"
     );
     let found = file.query_first(sql, sql_params![writer.session(), job, block], |row| {

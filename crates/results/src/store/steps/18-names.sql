@@ -12,6 +12,8 @@ ALTER TABLE series RENAME COLUMN place TO seq;
 ALTER TABLE point RENAME COLUMN place TO seq;
 ALTER TABLE fleet_machine RENAME COLUMN place TO seq;
 ALTER TABLE parcel RENAME COLUMN place TO seq;
+ALTER TABLE parcel RENAME TO shard;
+ALTER TABLE block_origin RENAME COLUMN parcel TO shard;
 
 ALTER TABLE metric RENAME COLUMN first TO first_report;
 -- Two different things had one name: kernel counters of a run, and facts of the session's machine.
