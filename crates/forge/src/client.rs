@@ -6,7 +6,7 @@
 
 use crate::pull_request::{ForgeKind, PullRequestRef};
 use serde_json::Value;
-use speedwell_clock::WaitClock;
+use speedwell_model::clock::WaitClock;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

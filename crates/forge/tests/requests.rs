@@ -6,7 +6,7 @@
 mod fake;
 
 use fake::{FakeForge, RequestFault};
-use speedwell_clock::WaitClock;
+use speedwell_model::clock::WaitClock;
 use speedwell_forge::{
     CommentOutcome, CommentText, CommitState, CommitStatus, Error, ForgeClient, ForgeKind,
     ForgeToken, PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,

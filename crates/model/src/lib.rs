@@ -1,19 +1,18 @@
 //! This crate defines the data types that the other crates share.
 //!
-//! It does no input or output and no statistics. Among the crates of the workspace, it depends only
-//! on `speedwell-load`, for the measurements of an HTTP load. Start with [`Case`] (a benchmark with
+//! It does no input or output and no statistics, and depends on no other crate of the workspace. Start with [`Case`] (a benchmark with
 //! its parameters, compared over time), then [`Run`] (the unit of independence) and [`Session`]
-//! (everything one invocation measured). [`load_run`] describes the result of an HTTP load.
+//! (everything one invocation measured). [`load`] describes HTTP loads and their results.
 
 pub mod assignment;
 mod case;
 mod change;
+pub mod clock;
 mod disturbance;
 mod environment;
 mod error_text;
 mod failure;
-pub mod load_run;
-pub mod load_spec;
+pub mod load;
 mod machine;
 mod metric;
 mod origin;
@@ -83,7 +82,7 @@ mod tests {
         is_read_as_written::<ResourceUsage>();
         is_read_as_written::<KernelStats>();
         is_read_as_written::<LayoutVariation>();
-        is_read_as_written::<load_spec::LoadSpec>();
+        is_read_as_written::<load::spec::LoadSpec>();
         is_read_as_written::<stage_report::StageReport>();
     }
 }

@@ -38,7 +38,7 @@ pub use spec::{
     CapturedStream, ProcessEnd, ProcessOutcome, ProcessSpec, ShutdownOutcome, ShutdownPolicy,
     resolve_program, shell_line,
 };
-pub use speedwell_clock::WaitClock;
+pub use speedwell_model::clock::WaitClock;
 pub use stopwatch::{ProcessStopwatch, TimedExecution};
 pub use supervise::{run_child, unix_time_ms};
 pub use unsupervised::{run_attached, spawn_detached};

@@ -5,7 +5,7 @@
 
 use super::{ChildConversation, ProcessOutcome, ProcessSpec, channel};
 use crate::supervise::run_until;
-use speedwell_clock::WaitClock;
+use speedwell_model::clock::WaitClock;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;

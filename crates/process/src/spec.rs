@@ -5,7 +5,7 @@
 use crate::{ChannelKind, CpuSet};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
-use speedwell_clock::WaitClock;
+use speedwell_model::clock::WaitClock;
 use speedwell_model::{FailureCause, ResourceUsage, quote};
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;

@@ -13,7 +13,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal,
 };
 use rustix::thread;
-use speedwell_clock::WaitClock;
+use speedwell_model::clock::WaitClock;
 use speedwell_model::ResourceUsage;
 use std::io;
 use std::mem::ManuallyDrop;

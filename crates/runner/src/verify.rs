@@ -9,9 +9,9 @@ use anyhow::{Context, bail, ensure};
 use regex::Regex;
 use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::load::{CertificateRefusal, LoadShare};
-use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::load::outcomes::ErrorClass;
 use speedwell_model::assignment::{BodyRule, ResponseCheck};
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_process as process;
 
 /// Maximum number of consecutive redirects, the same as in browsers (Fetch standard, HTTP-redirect

@@ -12,7 +12,7 @@
 //! part fails, so for the answer no, each of k parts gets 1/k of the error rate (Bonferroni).
 
 use crate::experiment::group::GroupFindings;
-use speedwell_model::load_run::LoadRun;
+use speedwell_model::load::run::LoadRun;
 use speedwell_model::{Case, IntervalEstimate, Run, Session, median};
 use speedwell_stats::interval::mean_t;
 use speedwell_suite::experiment::{

@@ -6,7 +6,7 @@ use super::{
 };
 use anyhow::{Context, bail};
 use speedwell_model::assignment::{LoadWarmup, ProfilingOptions, RunAssignment, TargetWork};
-use speedwell_model::load_spec::LoadClient;
+use speedwell_model::load::spec::LoadClient;
 use speedwell_model::{ProfileOutcome, StackProfile};
 use speedwell_process::{ProcessEnd, is_interrupt_requested};
 use std::sync::Arc;

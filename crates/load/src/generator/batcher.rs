@@ -7,7 +7,7 @@
 
 use super::clock::LoadClock;
 use crate::load::BatchingMode;
-use crate::measurement::ThreadReport;
+use speedwell_model::load::measurement::ThreadReport;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 

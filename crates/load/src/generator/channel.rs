@@ -4,7 +4,7 @@
 //! once.
 
 use crate::load::{LastRefusal, ServerAddress};
-use crate::outcomes::ErrorClass;
+use speedwell_model::load::outcomes::ErrorClass;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{

@@ -13,7 +13,7 @@ use super::request_source::RequestSource;
 use super::started_request::StartedRequest;
 use crate::http1::ResponseWatch;
 use crate::load::{BodyRule, HttpVersion, LoadConfig, LoadShare, ServerAddress};
-use crate::outcomes::ErrorClass;
+use speedwell_model::load::outcomes::ErrorClass;
 use crate::pace::thread_part;
 use rustls::ClientConnection;
 

@@ -30,7 +30,7 @@ pub use progress::ProgressReport;
 
 use crate::http2::UrlScheme;
 use crate::load::{HttpVersion, KindsError, LoadConfig, LoadShare, ServerAddress, TlsError};
-use crate::measurement::LoadMeasurement;
+use speedwell_model::load::measurement::LoadMeasurement;
 use channel::TlsParameters;
 use clock::{LoadClock, NEVER, TICK_NS};
 use core::WorkerCore;
@@ -86,7 +86,7 @@ pub fn run(
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&ProgressReport),
 ) -> Result<LoadMeasurement, LoadStartError> {
-    run_with_clock(speedwell_clock::WaitClock::REAL, load, stop, watch)
+    run_with_clock(speedwell_model::clock::WaitClock::REAL, load, stop, watch)
 }
 
 /// Same as [`run`], with a clock that a test can move. The clock determines when requests are due,
@@ -95,7 +95,7 @@ pub fn run(
 /// # Errors
 /// See [`run`].
 pub fn run_with_clock(
-    time: speedwell_clock::WaitClock,
+    time: speedwell_model::clock::WaitClock,
     load: &LoadConfig,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&ProgressReport),

@@ -10,10 +10,10 @@ use super::progress::TotalsMailbox;
 use super::recorder::RequestRecorder;
 use super::worker::LoadWorker;
 use crate::generator;
-use crate::latency::RequestOutcome;
+use speedwell_model::load::latency::RequestOutcome;
 use crate::load::{CertificateRefusal, LoadConfig, LoadShare, ServerAddress};
-use crate::measurement::RequestRecord;
-use crate::outcomes::ErrorClass;
+use speedwell_model::load::measurement::RequestRecord;
+use speedwell_model::load::outcomes::ErrorClass;
 use crate::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -84,7 +84,7 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
         &source,
         tls,
         recorder,
-        LoadClock::start(speedwell_clock::WaitClock::REAL),
+        LoadClock::start(speedwell_model::clock::WaitClock::REAL),
         LoadShare::ONLY,
     )
     .map_err(LoadStartError::from_wait_error)?;

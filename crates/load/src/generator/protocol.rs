@@ -11,7 +11,7 @@ use super::recorder::RequestRecorder;
 use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
 use crate::http1::ResponseWatch;
 use crate::load::{HttpVersion, RequestTimeouts};
-use crate::outcomes::ErrorClass;
+use speedwell_model::load::outcomes::ErrorClass;
 use rustix::io::Errno;
 
 /// The requests of a connection, by protocol.

@@ -12,7 +12,7 @@ pub use kinds::{DataTable, KindsError, RequestKind, RequestKinds};
 pub use tls::{ClientIdentity, TlsError, TlsOptions, TrustSource};
 pub use trust::{CertificateRefusal, LastRefusal};
 
-use crate::measurement::TimelineTick;
+use speedwell_model::load::measurement::TimelineTick;
 use crate::pace::{PacingModel, StopCondition};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use super::server::{Server, good, rows};
 use speedwell_load::generator;
 use speedwell_load::load::LoadConfig;
-use speedwell_load::measurement::LoadMeasurement;
+use speedwell_model::load::measurement::LoadMeasurement;
 use speedwell_load::pace::{ArrivalSpacing, PacingModel, RateSchedule, RequestRate, ScheduleStage};
 use std::sync::atomic::AtomicBool;
 

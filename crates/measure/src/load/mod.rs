@@ -14,7 +14,7 @@ pub use rounds::{LoadEvent, LoadMode, LoadRequest, LoadTurn, plan_turns};
 
 use crate::SessionRequest;
 use speedwell_environment as environment;
-use speedwell_model::load_run::LoadRun;
+use speedwell_model::load::run::LoadRun;
 use speedwell_model::{RunOrder, Session, SessionDesign, SessionState, StoppingDesign};
 use speedwell_process::{self as process, resolve_program};
 use speedwell_results::formats;

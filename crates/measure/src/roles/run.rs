@@ -16,7 +16,7 @@ use speedwell_model::MachinePlacement;
 use speedwell_model::assignment::{
     BackingService, PlaceholderValue, RunAssignment, ScopedServices,
 };
-use speedwell_model::load_run::LoadRun;
+use speedwell_model::load::run::LoadRun;
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_process as process;
 use speedwell_runner::experiment::{self, RunReport, StageResult, stage_failure, wait_for_loss};

@@ -12,8 +12,8 @@ use speedwell_environment as environment;
 use speedwell_fleet::{LockTicket, MachineIdentity, MachineLock};
 use speedwell_model::Environment;
 use speedwell_model::assignment::{BackingService, RunAssignment};
-use speedwell_model::load_run::LoadRun;
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::load::run::LoadRun;
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_process as process;
 use speedwell_runner::experiment::{

@@ -10,7 +10,7 @@ use super::load_session::time_metrics;
 use super::session_builder::SessionBuilder;
 use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result};
-use speedwell_load::latency::{LoggedHistogram, ServiceTime, TimeDistribution, read_log};
+use speedwell_model::load::latency::{LoggedHistogram, ServiceTime, TimeDistribution, read_log};
 use speedwell_model::{Environment, Metric, MetricDirection, ParameterValue, Session};
 use std::time::Duration;
 

@@ -17,10 +17,10 @@ use crate::formats::load_report::{LoadReport, percentile_metric};
 use crate::formats::session_builder::{ONLY_VARIANT, SessionBuilder};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
-use speedwell_load::latency::{OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity};
-use speedwell_load::measurement::LoadLatency;
-use speedwell_load::outcomes::ErrorClass;
-use speedwell_model::load_run::{LoadRun, PaceFacts, StageFacts};
+use speedwell_model::load::latency::{OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity};
+use speedwell_model::load::measurement::LoadLatency;
+use speedwell_model::load::outcomes::ErrorClass;
+use speedwell_model::load::run::{LoadRun, PaceFacts, StageFacts};
 use speedwell_model::{
     Environment, FailureCause, Metric, MetricDirection, ParameterValue, Run, Session, SessionState,
     Variant,

@@ -3,9 +3,9 @@
 
 use crate::profile::FinishedRecording;
 use speedwell_environment::IntervalUsage;
-use speedwell_load::measurement::ThreadReport;
+use speedwell_model::load::measurement::ThreadReport;
 use speedwell_model::Session;
-use speedwell_model::load_run::LoadRun;
+use speedwell_model::load::run::LoadRun;
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_model::{Metric, MetricDirection, StackProfile};
 use speedwell_process::ProcessOutcome;

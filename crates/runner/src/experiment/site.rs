@@ -5,8 +5,8 @@ use crate::load::{self, send_load, wrap_measured};
 use anyhow::Result;
 use speedwell_load::load::{LoadShare, ServerAddress};
 use speedwell_model::assignment::PlaceholderValue;
-use speedwell_model::load_run::LoadRun;
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::load::run::LoadRun;
+use speedwell_model::load::spec::LoadSpec;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 

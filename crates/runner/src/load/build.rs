@@ -15,7 +15,7 @@ use speedwell_load::pace::{
     ArrivalSpacing, ClosedPace, PacingModel, RateSchedule, RequestRate, ScheduleStage,
     StopCondition, ThinkTime,
 };
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_process::CpuSet;
 use std::time::Duration;
 

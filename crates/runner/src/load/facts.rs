@@ -8,7 +8,7 @@ use speedwell_load::load::{BatchingMode, BodyRule, HttpVersion, LoadConfig, Requ
 use speedwell_load::pace::{
     ArrivalSpacing, ClosedPace, FOREVER_NS, PacingModel, RateSchedule, ThinkTime,
 };
-use speedwell_model::load_run::{
+use speedwell_model::load::run::{
     KindFacts, LoadFacts, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts, TlsFacts,
 };
 

@@ -22,7 +22,7 @@ pub use processes::{
 pub use run::{
     LoadNotice, SendLoad, run_load, run_load_with_sender, run_load_with_server, wrap_measured,
 };
-pub use speedwell_model::load_run::{
+pub use speedwell_model::load::run::{
     KindFacts, LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome,
     StageFacts, TimeoutFacts, TlsFacts,
 };

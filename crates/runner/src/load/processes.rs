@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use speedwell_harness::own_program;
 use speedwell_load::generator::{self, ProgressReport};
 use speedwell_load::load::LoadShare;
-use speedwell_load::measurement::{LoadMeasurement, TimelineTick};
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_process::{
     self as process, ChannelKind, ChildConversation, NextStep, ProcessOutcome, ProcessSpec,
     RealTimeGuard, WORKER_COMMAND,

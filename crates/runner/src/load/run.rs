@@ -10,8 +10,8 @@ use super::{
 use crate::server::{LoadServer, shell_server};
 use crate::verify;
 use speedwell_load::load::LoadShare;
-use speedwell_load::measurement::LoadMeasurement;
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::load::measurement::LoadMeasurement;
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_process::{self as process, ProcessSpec};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

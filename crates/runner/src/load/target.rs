@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use speedwell_load::load::{
     ClientIdentity, LoadConfig, LoadTarget, ServerAddress, TlsOptions, TrustSource,
 };
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::load::spec::LoadSpec;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;

@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use speedwell_load::http1::ConnectionOption;
 use speedwell_load::load::{LoadShare, RequestKind};
 use speedwell_load::pace::PacingModel;
-use speedwell_model::load_spec::{LoadClient, LoadSpec};
+use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use speedwell_model::{Case, Sample, Session};
 use speedwell_process::{
     self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, resolve_program,

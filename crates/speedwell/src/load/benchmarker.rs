@@ -9,7 +9,7 @@ use crate::options::LoadArgs;
 use crate::status::{self, CommandStatus};
 use anyhow::{Context, bail};
 use serde_json::{Map, Value as Json, json};
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::{Run, Session};
 use speedwell_process as process;
 use speedwell_results::formats::load_session;

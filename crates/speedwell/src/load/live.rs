@@ -153,7 +153,7 @@ fn draw_sparkline(values: &VecDeque<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_load::measurement::TimelineTick;
+    use speedwell_model::load::measurement::TimelineTick;
 
     #[test]
     fn the_line_tells_throughput_latency_errors_and_how_far_it_is() {

@@ -21,7 +21,7 @@ use speedwell_measure::draw_seed;
 use speedwell_measure::load::{
     LoadEvent, LoadMode, LoadRequest, load_with_tools, machines, run_loads,
 };
-use speedwell_model::load_spec::LoadClient;
+use speedwell_model::load::spec::LoadClient;
 use speedwell_model::{SessionState, parse_duration};
 use speedwell_process as process;
 use speedwell_report::session::{StudyChoice, report_requested};

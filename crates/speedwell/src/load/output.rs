@@ -7,8 +7,8 @@ use crate::{CommandStatus, status};
 use anyhow::Context;
 use speedwell_analysis::load::{LoadFindings, gate};
 use speedwell_analysis::{self as analysis, AnalysisFindings};
-use speedwell_load::latency::{HistogramLogRow, write_log};
-use speedwell_load::measurement::{LoadLatency, RequestRecord};
+use speedwell_model::load::latency::{HistogramLogRow, write_log};
+use speedwell_model::load::measurement::{LoadLatency, RequestRecord};
 use speedwell_measure::load::{LoadRequest, build_session};
 use speedwell_model::Session;
 use speedwell_report as report;
@@ -200,7 +200,7 @@ pub fn compared_metrics(session: &Session) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_load::latency::RequestOutcome;
+    use speedwell_model::load::latency::RequestOutcome;
 
     #[test]
     fn later_files_have_numbers() {

@@ -11,7 +11,7 @@ use anyhow::{bail, ensure};
 use speedwell_analysis as analysis;
 use speedwell_analysis::load::LoadFindings;
 use speedwell_measure::load::{LoadMode, LoadRequest};
-use speedwell_model::load_spec::LoadClient;
+use speedwell_model::load::spec::LoadClient;
 use speedwell_report::ReportSubject;
 use speedwell_runner::load::LoadRun;
 

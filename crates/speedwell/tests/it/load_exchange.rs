@@ -3,9 +3,9 @@
 use super::load_report::golden::{clean_load, troubled_load};
 use super::load_report::sample_loads::{MS, MadeLoad, S, US};
 use super::project::TempProject;
-use speedwell_load::latency::{HistogramLogRow, RequestOutcome, write_log};
-use speedwell_load::measurement::LoadLatency;
-use speedwell_model::load_run::{LoadRun, PaceFacts};
+use speedwell_model::load::latency::{HistogramLogRow, RequestOutcome, write_log};
+use speedwell_model::load::measurement::LoadLatency;
+use speedwell_model::load::run::{LoadRun, PaceFacts};
 use speedwell_model::{Case, Session, SessionState};
 use speedwell_report::load::report_loads;
 use speedwell_report::{Json, OutputOptions, RenderDocument};
@@ -99,7 +99,7 @@ fn what_is_refused_in_a_report_is_no_metric() {
 #[test]
 fn a_load_without_a_good_answer_is_a_failure_and_no_run() {
     let made = MadeLoad::closed(1).with_outcomes(
-        RequestOutcome::Failed(speedwell_load::outcomes::ErrorClass::ConnectRefused),
+        RequestOutcome::Failed(speedwell_model::load::outcomes::ErrorClass::ConnectRefused),
         5,
         US,
     );
@@ -211,7 +211,7 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
     let mut run = clean_load().run;
     run.measured
         .rows
-        .push(speedwell_load::measurement::RequestRecord {
+        .push(speedwell_model::load::measurement::RequestRecord {
             index: 0,
             kind: 0,
             intended_ns: None,

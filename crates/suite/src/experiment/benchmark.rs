@@ -21,7 +21,7 @@ use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::{Case, ParameterValue};
 use std::path::Path;
 

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speedwell_model::as_milliseconds;
 use speedwell_model::assignment::{LoadWarmup, ServerLoad};
-use speedwell_model::load_spec::{LoadClient, LoadSpec};
+use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use std::path::Path;
 use std::time::Duration;
 

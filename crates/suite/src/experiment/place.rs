@@ -21,7 +21,7 @@ use speedwell_model::as_milliseconds;
 use speedwell_model::assignment::{
     BackingService, LoadWarmup, ServerWork, ServiceScope, TargetProgram,
 };
-use speedwell_model::load_spec::LoadClient;
+use speedwell_model::load::spec::LoadClient;
 use std::collections::HashMap;
 use std::path::{Component, Path};
 use std::sync::LazyLock;

@@ -9,7 +9,7 @@ use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::assignment::{BodyRule, ProofSource, ResponseCheck, VariantProof};
-use speedwell_model::load_spec::parse_statuses;
+use speedwell_model::load::spec::parse_statuses;
 use std::ops::RangeInclusive;
 use std::path::Path;
 

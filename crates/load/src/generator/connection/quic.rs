@@ -6,8 +6,8 @@ use crate::generator::protocol::ProtocolState;
 use crate::generator::quic::{connect_error_class, connection_loss};
 use crate::generator::started_request::ConnectionLoss;
 use crate::load::ServerAddress;
-use crate::outcomes::ErrorClass;
-use speedwell_load_h3::{EventKind, H3Event};
+use speedwell_model::load::outcomes::ErrorClass;
+use crate::http3::{EventKind, H3Event};
 
 impl LoadConnection {
     /// Starts connecting.

@@ -14,9 +14,9 @@ use anyhow::{Context, Result, bail, ensure};
 use connection::{GeneratorConnection, GeneratorState, SharedLoadState};
 use speedwell_fleet::{FleetEngine, FleetMachine, clock, program};
 use speedwell_harness::own_program;
-use speedwell_load::measurement::{LoadMeasurement, ThreadReport};
-use speedwell_model::load_run::LoadPart;
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_model::load::measurement::{LoadMeasurement, ThreadReport};
+use speedwell_model::load::run::LoadPart;
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_process::{self as process, WORKER_COMMAND};
 use speedwell_runner::load::{CombinedResult, LoadJob, LoadSnapshot, WorkerAssignment};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -399,8 +399,8 @@ mod tests {
     use super::worker::{GeneratorReady, GeneratorReport};
     use super::*;
     use speedwell_fleet::clock::ClockOffset;
-    use speedwell_load::latency::{IntendedStart, RequestOutcome, RequestTimes};
-    use speedwell_load::measurement::{LoadTimeline, RequestTotals, TimelineTick};
+    use speedwell_model::load::latency::{IntendedStart, RequestOutcome, RequestTimes};
+    use speedwell_model::load::measurement::{LoadTimeline, RequestTotals, TimelineTick};
 
     /// The measurement of a generator whose successful responses took these times, in nanoseconds.
     fn measurement(times: impl Iterator<Item = u64>) -> LoadMeasurement {

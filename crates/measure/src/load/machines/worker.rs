@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use speedwell_environment as environment;
 use speedwell_fleet::{MachineIdentity, clock};
 use speedwell_load::load::ServerAddress;
-use speedwell_load::measurement::LoadMeasurement;
+use speedwell_model::load::measurement::LoadMeasurement;
 use speedwell_process as process;
 use speedwell_runner::load::{
     CombinedResult, GeneratorShare, LoadJob, LoadSnapshot, StartSignal, WorkerAssignment,

@@ -10,7 +10,7 @@ use speedwell_model::assignment::{
     BodyRule, EnvVarChange, LoadWarmup, MetricSource, ProcessorShares, ProofSource, ReadinessCheck,
     RunAssignment, StopSignal, TargetWork, VariantProof,
 };
-use speedwell_model::load_spec::LoadClient;
+use speedwell_model::load::spec::LoadClient;
 use speedwell_model::{Metric, MetricDirection, RunOrder, Verdict};
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ pub use distribution::{
 };
 pub use log::{HistogramLogError, HistogramLogRow, LoggedHistogram, read_log, write_log};
 
-use crate::outcomes::ErrorClass;
+use crate::load::outcomes::ErrorClass;
 use serde::{Deserialize, Serialize};
 
 // Latency by outcome of the request.
@@ -39,7 +39,7 @@ pub enum RequestOutcome {
 const OUTCOME_COUNT: usize = ErrorClass::COUNT + 4;
 
 impl RequestOutcome {
-    /// Stable name in files, the same as in [`crate::outcomes::OutcomeCounts::rows`].
+    /// Stable name in files, the same as in [`crate::load::outcomes::OutcomeCounts::rows`].
     pub fn name(self) -> &'static str {
         match self {
             RequestOutcome::Ok => "ok",

@@ -2,12 +2,12 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_load::latency::{
+use speedwell_model::load::latency::{
     AB_PERCENTS, HistogramLogError, HistogramLogRow, IntendedStart, MAX_RECORDABLE_NS, OpenLatency,
     RequestOutcome, RequestTimes, ResponseTime, SendLag, ServiceTime, TimeDistribution,
     percent_rows, percent_rows_of, read_log, write_log,
 };
-use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::load::outcomes::ErrorClass;
 use std::time::Duration;
 
 /// Times over nine orders of magnitude, some far beyond an hour.

@@ -2,7 +2,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
+use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 
 /// An event in a simulated load.
 #[derive(Debug, Clone, Copy)]

@@ -4,12 +4,12 @@
 //! reports when requests can be sent and why they no longer can. Start at [`H3Engine::connect`] and
 //! [`H3Connection::send`], then read `ConnectionTask::run`.
 
-use crate::datagrams::{QuicSocket, RaceWinner, TrafficCounters, race_futures};
-use crate::engine::H3Engine;
-use crate::event::{EstablishedConnection, EventKind, EventQueue, RequestSender, StreamKey};
-use crate::exchange::{RequestHandle, RequestTask};
-use crate::failure::{ConnectionEnd, H3ConnectError};
-use crate::request::H3Request;
+use crate::http3::datagrams::{QuicSocket, RaceWinner, TrafficCounters, race_futures};
+use crate::http3::engine::H3Engine;
+use crate::http3::event::{EstablishedConnection, EventKind, EventQueue, RequestSender, StreamKey};
+use crate::http3::exchange::{RequestHandle, RequestTask};
+use crate::http3::failure::{ConnectionEnd, H3ConnectError};
+use crate::http3::request::H3Request;
 use bytes::Bytes;
 use h3::error::Code;
 use h3::{ConnectionState, client};

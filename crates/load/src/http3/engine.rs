@@ -3,8 +3,8 @@
 //! Tasks run only while the event loop waits. New tasks are collected and spawned at the next wait,
 //! so that no other thread has to be woken for them. Start at [`H3Engine::run_until_event`].
 
-use crate::datagrams::{SocketTraffic, TrafficCounters};
-use crate::event::{EventQueue, H3Event};
+use crate::http3::datagrams::{SocketTraffic, TrafficCounters};
+use crate::http3::event::{EventQueue, H3Event};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, IdleTimeout, TransportConfig, VarInt};
 use std::fs::File;

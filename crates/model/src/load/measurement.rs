@@ -4,12 +4,12 @@
 //!
 //! Start at [`LoadMeasurement`].
 
-use crate::latency::{
+use crate::load::latency::{
     AchievedCounts, ClosedLatency, ConnectTime, IntendedStart, OpenLatency, OpenVerdict,
     RequestOutcome, RequestTimes, ServiceTime, ServiceTimes, TimeDistribution,
     effective_concurrency,
 };
-use crate::outcomes::{ErrorClass, OutcomeCounts};
+use crate::load::outcomes::{ErrorClass, OutcomeCounts};
 use serde::{Deserialize, Serialize};
 
 /// The result of a load.

@@ -4,7 +4,7 @@
 //! This module neither formats nor judges the record. Start at [`LoadRun`].
 
 use serde::{Deserialize, Serialize};
-use speedwell_load::measurement::LoadMeasurement;
+use speedwell_model::load::measurement::LoadMeasurement;
 
 /// The complete record of one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,7 +94,7 @@ pub struct LoadFacts {
     pub warmup_ns: u64,
     /// How long to wait for outstanding responses at the end, in nanoseconds.
     pub drain_ns: u64,
-    /// The requests, in the order of [`speedwell_load::measurement::RequestRecord::kind`].
+    /// The requests, in the order of [`speedwell_model::load::measurement::RequestRecord::kind`].
     pub kinds: Vec<KindFacts>,
     /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2`.
     pub protocol: String,

@@ -1,11 +1,11 @@
 //! Runs one request as a task that opens a stream, sends the request and reads the response. Start
 //! at [`RequestTask::run`].
 
-use crate::datagrams::{RaceWinner, race_futures};
-use crate::event::{
+use crate::http3::datagrams::{RaceWinner, race_futures};
+use crate::http3::event::{
     EventKind, EventQueue, H3Response, KeptResponse, RequestSender, StreamEvent, StreamKey,
 };
-use crate::failure::RequestFailure;
+use crate::http3::failure::RequestFailure;
 use bytes::{Buf, Bytes};
 use h3::client::RequestStream;
 use h3::error::{Code, StreamError};

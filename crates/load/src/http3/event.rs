@@ -1,6 +1,6 @@
 //! Passes events of connections and streams from the tasks to the event loop.
 
-use crate::failure::{ConnectionEnd, H3ConnectError, RequestFailure};
+use crate::http3::failure::{ConnectionEnd, H3ConnectError, RequestFailure};
 use bytes::Bytes;
 use h3::client;
 use http::HeaderMap;
