@@ -6,7 +6,7 @@ use crate::{FleetEngine, FleetMachine, MachineIdentity};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use speedwell_model::SpeedProbe;
-use speedwell_process::WORKER_COMMAND;
+use speedwell_machine::process::WORKER_COMMAND;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 

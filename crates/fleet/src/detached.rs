@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
-use speedwell_process::{ProcessIdentity, WORKER_COMMAND, spawn_detached};
+use speedwell_machine::process::{ProcessIdentity, WORKER_COMMAND, spawn_detached};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};

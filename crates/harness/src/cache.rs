@@ -3,7 +3,7 @@
 //! Files in the cache folder are executed. The default folder is therefore used only if no other
 //! user can write to it; otherwise, this process uses a temporary folder of its own.
 
-use speedwell_process::{ScratchFolder, effective_user_id};
+use speedwell_machine::process::{ScratchFolder, effective_user_id};
 use std::fs::{self, DirBuilder, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@
 use crate::{BenchmarkJob, BenchmarkSource, SourceKind};
 use regex::Regex;
 use speedwell_model::{SnippetLanguage, Variant};
-use speedwell_process::resolve_program;
+use speedwell_machine::process::resolve_program;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};

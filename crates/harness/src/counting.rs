@@ -13,7 +13,7 @@ use speedwell_model::{
     FailureCause, InstructionCounting, Metric, MetricDirection, SampleDivision, SampleLength,
     SnippetLanguage,
 };
-use speedwell_process::{ProcessSpec, ScratchFolder, resolve_program, run_child};
+use speedwell_machine::process::{ProcessSpec, ScratchFolder, resolve_program, run_child};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@
 
 use super::cache_folder;
 use serde::{Deserialize, Serialize};
-use speedwell_process::{
+use speedwell_machine::process::{
     ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec, run_child,
 };
 use std::collections::BTreeMap;

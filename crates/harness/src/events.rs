@@ -5,7 +5,7 @@ use super::report::{ReportedRate, observe_rate};
 use super::{ProtocolMessage, RunResult};
 use crate::run_outcome::invalid_cause;
 use speedwell_model::{Case, FailureCause, Metric, MetricDirection, ParameterValue, Sample};
-use speedwell_process::{ChildConversation, NextStep, OutputStream};
+use speedwell_machine::process::{ChildConversation, NextStep, OutputStream};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;

@@ -37,7 +37,7 @@ use speedwell_model::{
     Case, FailureCause, KernelStats, Metric, MetricDirection, ParameterValue, ResourceUsage,
     Sample, SampleLength,
 };
-use speedwell_process::{ProcessSpec, is_interrupt_requested};
+use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -83,7 +83,7 @@ impl LanguageHarness for FakeHarness {
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
         let begin = Instant::now();
-        let started_unix_ms = speedwell_process::unix_time_ms();
+        let started_unix_ms = speedwell_machine::process::unix_time_ms();
         let words = run_word(job, setting).unwrap_or_else(|| "silent".into());
         let (word, others) = words.split_once(',').unwrap_or((&words, ""));
         let cause = parse_cause(word, setting);

@@ -10,7 +10,7 @@ use speedwell_model::{
     Case, ComparedClock, InstructionCounting, ParameterValue, RequestedDivision, SampleDivision,
     SessionEvent, Snippet, SnippetLanguage, StepFailure, Variant,
 };
-use speedwell_process::CpuSet;
+use speedwell_machine::process::CpuSet;
 use speedwell_suite::LazyDefinition;
 use speedwell_suite::adapter::SuiteAdapter;
 use speedwell_suite::experiment::Experiment;

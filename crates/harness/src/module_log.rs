@@ -7,7 +7,7 @@
 use crate::sources::MODULES;
 use anyhow::Result;
 use speedwell_model::{Variant, VariantWorktree};
-use speedwell_process::ScratchFolder;
+use speedwell_machine::process::ScratchFolder;
 use std::fs;
 use std::path::PathBuf;
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use speedwell_model::{
     RunOrder, SamplingOptions, SessionDesign, StoppingDesign, Variant, seed_of_step,
 };
-use speedwell_process::CpuSet;
+use speedwell_machine::process::CpuSet;
 use speedwell_suite::experiment::Experiment;
 use std::collections::{BTreeSet, HashSet};
 

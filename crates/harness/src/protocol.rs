@@ -19,7 +19,7 @@ use speedwell_model::{
     Case, FailureCause, ParameterValue, Run, SampleDivision, SampleLength, SteadyRule, ValueKind,
     VariantWorktree,
 };
-use speedwell_process::{ProcessSpec, run_child};
+use speedwell_machine::process::{ProcessSpec, run_child};
 use std::fs;
 use std::path::Path;
 

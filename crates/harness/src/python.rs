@@ -7,7 +7,7 @@ use super::protocol::{self, LoopOwner, draft_job};
 use super::run_outcome::description_failure;
 use super::{LanguageHarness, RunOutcome, program, sources};
 use speedwell_model::{FailureCause, Variant};
-use speedwell_process::{ChannelKind, ProcessSpec};
+use speedwell_machine::process::{ChannelKind, ProcessSpec};
 use std::path::{Path, PathBuf};
 
 /// Harness for Python files.

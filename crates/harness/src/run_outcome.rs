@@ -5,7 +5,7 @@ use crate::compile::CompileFailure;
 use speedwell_model::{
     Case, FailureCause, KernelStats, Metric, ResourceUsage, Sample, SessionStep, StepFailure,
 };
-use speedwell_process::{ProcessEnd, ProcessOutcome, ProcessSpec, shell_line};
+use speedwell_machine::process::{ProcessEnd, ProcessOutcome, ProcessSpec, shell_line};
 use std::sync::Arc;
 
 /// Lines of stderr kept with a failure.

@@ -9,13 +9,13 @@ use super::{EventListener, MeasureRequest, PreparedPlan, RevisionRequest, Sessio
 use crate::{history, measure_session, revisions, session_header};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_analysis as analysis;
-use speedwell_environment::GitRepository;
+use speedwell_machine::environment::GitRepository;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{
     FailureCause, Metric, OriginRequest, Revision, SessionEvent, SessionObserver, SessionPurpose,
     SessionState, SessionStep, StepFailure, Variant, quote, short_revision,
 };
-use speedwell_process::{adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested};
+use speedwell_machine::process::{adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested};
 use speedwell_results::store::Store;
 use speedwell_runner::worktree::{self, Checkout};
 use std::collections::{BTreeSet, BinaryHeap};

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_analysis::bisect::{
     self, BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
 };
-use speedwell_environment::{GitRepository, revision_line};
+use speedwell_machine::environment::{GitRepository, revision_line};
 use speedwell_harness::fingerprint_benchmarks;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{
@@ -21,7 +21,7 @@ use speedwell_model::{
     SessionDesign, SessionEvent, SessionObserver, SessionPurpose, SessionStep as FailedStep,
     StepFailure, StoppingDesign, Variant, VariantWorktree, as_milliseconds, quote, seed_of_step,
 };
-use speedwell_process::{
+use speedwell_machine::process::{
     adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested, resolve_program,
 };
 use speedwell_results::store::{SessionRecorder, Store};

@@ -9,7 +9,7 @@ use regex::Regex;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SearchedTrend, TrendPoint, resume_trend, search_trend};
 use speedwell_analysis::{self as analysis, AnalysisSettings, EnvironmentFacts};
-use speedwell_environment::GitRepository;
+use speedwell_machine::environment::GitRepository;
 use speedwell_model::{MetricDirection, RecordedChange, Revision, RevisionMarker, SeriesKey};
 use speedwell_results::store::{
     LARGE_SESSION, LineFailures, PlacedRevision, SearchCache, Store, StoredPoint, StoredSeries,

@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use speedwell_harness::counting;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{ComparedClock, Metric, Run, RunOrder, SampleDivision, SampleLength};
-use speedwell_process::resolve_program;
+use speedwell_machine::process::resolve_program;
 use std::path::Path;
 use std::process::Command;
 

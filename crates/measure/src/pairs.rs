@@ -12,7 +12,7 @@ use speedwell_model::{
     Metric, ResourceUsage, Run, RunOrder, SampleDivision, SampleLength, SessionEvent,
     SessionObserver,
 };
-use speedwell_process::wants_processor;
+use speedwell_machine::process::wants_processor;
 use speedwell_runner as runner;
 use std::collections::BTreeSet;
 use std::path::Path;

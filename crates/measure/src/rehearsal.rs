@@ -14,7 +14,7 @@ use speedwell_harness::{BenchmarkJob, BenchmarkSource, SourceKind};
 use speedwell_model::{
     FailureCause, RunOrder, SessionPurpose, SnippetLanguage, StepFailure, Variant,
 };
-use speedwell_process::{check_interrupted, resolve_program};
+use speedwell_machine::process::{check_interrupted, resolve_program};
 use speedwell_runner::{RehearsalResult, rehearse as perform};
 use speedwell_suite::LazyDefinition;
 use speedwell_suite::experiment::{BenchmarkGroup, Experiment};

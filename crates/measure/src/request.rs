@@ -6,7 +6,7 @@ use crate::roles::MachineLease;
 use anyhow::{Context, bail};
 use speedwell_analysis::scaling::SaturationRules;
 use speedwell_analysis::{AnalysisSettings, confirm};
-use speedwell_environment as environment;
+use speedwell_machine::environment as environment;
 use speedwell_harness::discover::{BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{
@@ -14,7 +14,7 @@ use speedwell_model::{
     RequestedDivision, Run, RunCount, RunOrder, SampleDivision, SampleLength, SamplingOptions,
     SessionDesign, SessionPurpose, StoppingDesign, Variant, as_milliseconds,
 };
-use speedwell_process::{CpuSet, resolve_program};
+use speedwell_machine::process::{CpuSet, resolve_program};
 use speedwell_suite::fleet::FleetFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -7,14 +7,14 @@
 
 use super::{EventListener, RevisionRequest, VariantRequest, emit_warning, reference};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use speedwell_environment::GitRepository;
+use speedwell_machine::environment::GitRepository;
 use speedwell_harness::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_harness::plan::SessionPlan;
 use speedwell_harness::{
     BenchmarkJob, BenchmarkSource, KnownAdapters, ProgressReporter, SourceKind, resolve_program_for,
 };
 use speedwell_model::{BuildCommand, SessionEvent, Variant, VariantWorktree, as_milliseconds};
-use speedwell_process::{adopt_orphans, check_interrupted, install_handlers, resolve_program};
+use speedwell_machine::process::{adopt_orphans, check_interrupted, install_handlers, resolve_program};
 use speedwell_results::store::SessionReference;
 use speedwell_runner::worktree::{self, Checkout, ResolvedCommit};
 use speedwell_suite::project::ProjectFile;

@@ -10,7 +10,7 @@ use super::{
 };
 use anyhow::{Context, ensure};
 use speedwell_analysis::{self as analysis, AnalysisSettings};
-use speedwell_environment as environment;
+use speedwell_machine::environment as environment;
 use speedwell_harness::discover::DiscoveredBenchmarks;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_harness::{self as harness, BenchmarkSource, RunResult, SourceKind};
@@ -18,7 +18,7 @@ use speedwell_model::{
     CodeOrigin, Environment, Run, RunOrder, Session, SessionDesign, SessionEvent, SessionObserver,
     SessionPurpose, SessionState, SteadyRule, StoppingDesign, Variant,
 };
-use speedwell_process as process;
+use speedwell_machine::process as process;
 use speedwell_results::store::{LARGE_SESSION, Store};
 use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use std::collections::{BTreeMap, HashMap};

@@ -7,7 +7,7 @@ use crate::history::current_name;
 use crate::reference;
 use anyhow::{Result, ensure};
 use regex::Regex;
-use speedwell_environment::GitRepository;
+use speedwell_machine::environment::GitRepository;
 use speedwell_results::formats::point_table::parse_time;
 use speedwell_results::store::{SessionFilter, Store};
 use std::collections::HashSet;

@@ -12,7 +12,7 @@ use speedwell_model::{
     Metric, Run, RunOrder, SampleDivision, SampleLength, SessionDesign, SessionEvent, SteadyRule,
     StoppingDesign, quote,
 };
-use speedwell_process::InterruptedEarly;
+use speedwell_machine::process::InterruptedEarly;
 use speedwell_results::store::Store;
 use speedwell_runner::SessionEnd;
 use std::time::Duration;

@@ -6,7 +6,7 @@
 
 use crate::code_change_guard::CodeChangeGuard;
 use crate::pairs;
-use speedwell_environment::RunSensors;
+use speedwell_machine::environment::RunSensors;
 use speedwell_harness::experiment::SharedServicePool;
 use speedwell_harness::plan::{PlanSlot, SessionPlan};
 use speedwell_harness::snippet::SharedProcesses;
@@ -16,7 +16,7 @@ use speedwell_model::{
     ComparedClock, FailureCause, KernelStats, Run, RunOrder, SessionEvent, SessionObserver,
     SessionStep, StepFailure,
 };
-use speedwell_process::{CpuSet, is_interrupt_requested};
+use speedwell_machine::process::{CpuSet, is_interrupt_requested};
 use speedwell_suite::experiment::Experiment;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

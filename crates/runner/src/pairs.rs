@@ -8,7 +8,7 @@
 use speedwell_harness::plan::{PlanSlot, SessionPlan};
 use speedwell_harness::{RunOutcome, RunResult};
 use speedwell_model::{FailureCause, Metric, RunOrder, seed_of_step};
-use speedwell_process::{CpuSet, TimeSlice};
+use speedwell_machine::process::{CpuSet, TimeSlice};
 use std::thread;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use super::execute::SessionEnd;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_harness::{self as harness, BenchmarkJob, RunContext, RunLayout, RunOutcome};
 use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
-use speedwell_process::is_interrupt_requested;
+use speedwell_machine::process::is_interrupt_requested;
 use speedwell_suite::experiment::Experiment;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};

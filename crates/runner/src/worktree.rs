@@ -15,10 +15,10 @@
 //! Start at [`Checkout::find`], then [`prepare_worktree`].
 
 use anyhow::{Context, Result, bail, ensure};
-use speedwell_environment::{GitError, GitRepository, REPOSITORY_VARIABLES};
+use speedwell_machine::environment::{GitError, GitRepository, REPOSITORY_VARIABLES};
 use speedwell_harness::cache_folder;
 use speedwell_model::{BuildCommand, VariantWorktree, nearest_name, quote};
-use speedwell_process::{
+use speedwell_machine::process::{
     ProcessEnd, ProcessSpec, begin_activity, is_interrupt_requested, run_child,
 };
 use std::collections::BTreeSet;

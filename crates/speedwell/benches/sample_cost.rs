@@ -14,7 +14,7 @@
 use speedwell_harness::discover::{BenchmarkSelection, discover_benchmarks, find_sources};
 use speedwell_harness::{self as harness, BenchmarkJob, KnownAdapters, RunContext, RunLayout};
 use speedwell_model::{SampleDivision, Variant, median};
-use speedwell_process::{ProcessEnd, ProcessSpec, run_child};
+use speedwell_machine::process::{ProcessEnd, ProcessSpec, run_child};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

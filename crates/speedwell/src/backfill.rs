@@ -14,7 +14,7 @@ use speedwell_measure::backfill::{
     self as measure, BackfillRequest, BackfillResult, EarlyStop, RevisionOutcome,
 };
 use speedwell_measure::{PlanRequest, SessionRequest};
-use speedwell_process::CpuSet;
+use speedwell_machine::process::CpuSet;
 use speedwell_report::{self as report, BackfillLine, BackfillOutcome, ReportSubject};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -17,7 +17,7 @@ use speedwell_measure::bisect::{self as measure, BisectRequest};
 use speedwell_measure::confirm;
 use speedwell_measure::{PlanRequest, SessionRequest};
 use speedwell_model::Session;
-use speedwell_process::CpuSet;
+use speedwell_machine::process::CpuSet;
 use speedwell_report::{self as report, ReportSubject};
 use speedwell_results::store::Store;
 use std::path::PathBuf;

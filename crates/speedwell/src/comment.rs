@@ -10,14 +10,14 @@ use super::source::ResultSource;
 use super::{CommandStatus, operand, source, status};
 use anyhow::{Context, ensure};
 use clap::Args;
-use speedwell_environment::{self as environment, GitRepository};
+use speedwell_machine::environment::{self as environment, GitRepository};
 use speedwell_forge::{
     self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, ForgeToken,
     PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,
 };
 use speedwell_harness::TrialMode;
 use speedwell_model::{OriginRequest, OriginSource, short_revision};
-use speedwell_process::unix_time_ms;
+use speedwell_machine::process::unix_time_ms;
 use speedwell_report::sources::LabelledSession;
 use speedwell_results::store::{PostedComment, Store};
 use std::cmp::Ordering;

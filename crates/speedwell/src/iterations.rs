@@ -13,7 +13,7 @@ use speedwell_measure::{
     FileSearch, IterationsRequest, PlanRequest, SamplingRequest, search_iterations,
 };
 use speedwell_model::quote;
-use speedwell_process::CpuSet;
+use speedwell_machine::process::CpuSet;
 use speedwell_report::{self as report, IterationsOfFile, IterationsOutcome, ReportSubject};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

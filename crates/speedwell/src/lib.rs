@@ -52,9 +52,9 @@ mod worker;
 pub use status::CommandStatus;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use speedwell_environment::tune::guard::COMMAND as GUARD_COMMAND;
+use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
 use speedwell_harness::{self as harness, snippet};
-use speedwell_process::WORKER_COMMAND;
+use speedwell_machine::process::WORKER_COMMAND;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -175,8 +175,8 @@ fn conclude_command(result: anyhow::Result<CommandStatus>) -> CommandStatus {
     }
     result.unwrap_or_else(|error| {
         status::print_error(&error);
-        if speedwell_process::is_interrupt_requested()
-            || error.is::<speedwell_process::InterruptedEarly>()
+        if speedwell_machine::process::is_interrupt_requested()
+            || error.is::<speedwell_machine::process::InterruptedEarly>()
         {
             CommandStatus::INTERRUPTED
         } else {

@@ -11,7 +11,7 @@ use speedwell_measure::{
     self as measure, MeasuredSession, PreparedPlan, SeriesLength, SessionRequest,
 };
 use speedwell_model::{Session, StoppingDesign};
-use speedwell_process::InterruptedEarly;
+use speedwell_machine::process::InterruptedEarly;
 use speedwell_report::{ChartKind, ReportSubject};
 use speedwell_results::store::Store;
 use std::path::{Path, PathBuf};

@@ -493,7 +493,7 @@ pub fn program_side(
         .filter(|suite| suite.keys.build.is_none())
         .and_then(|suite| suite.keys.program.clone());
     if !file.is_dir() && suite_program.is_none() {
-        file = speedwell_process::resolve_program(&file).with_context(context)?;
+        file = speedwell_machine::process::resolve_program(&file).with_context(context)?;
     }
     file = file.canonicalize().with_context(context)?;
     let mut variant = Variant {

@@ -8,12 +8,12 @@ use super::options::{OutputArgs, parse};
 use super::{CommandStatus, status};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use speedwell_environment::tune::{
+use speedwell_machine::environment::tune::{
     self, KNOBS, KnobOutcome, KnobState, RestoreOutcome, RestoredSetting, TunableMachine,
     TuneJournal, TuneLock, TunePlan, TuneRequest, guard,
 };
 use speedwell_model::nearest_name;
-use speedwell_process::{self as process, CpuSet, ProcessEnd, ProcessIdentity};
+use speedwell_machine::process::{self as process, CpuSet, ProcessEnd, ProcessIdentity};
 use speedwell_report::{self as report, KnobLine, SettingLine, TunedMachine};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

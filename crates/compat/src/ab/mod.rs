@@ -54,7 +54,7 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
         let sentence = "'-b' has no effect: the operating system sizes the buffers.";
         console.warn(TOOL, sentence)?;
     }
-    speedwell_process::install_handlers()?;
+    speedwell_machine::process::install_handlers()?;
     let test = AbTest::new(request, &url, load);
     let tested = test.run_test(console)?;
     let report = tested.build_report(request, &url);

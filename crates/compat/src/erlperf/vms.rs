@@ -12,7 +12,7 @@ use anyhow::Result;
 use speedwell_harness::ProtocolMessage;
 use speedwell_harness::snippet::{self, CommandAnswer, HarnessFailure, LiveHarness};
 use speedwell_model::{SampleDivision, SampleLength, SnippetTiming, Variant};
-use speedwell_process::{ProcessSpec, is_interrupt_requested};
+use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;

@@ -9,7 +9,7 @@ use super::vms::SnippetJob;
 use speedwell_analysis::snippet::{MAX_DISTURBANCE, p_of_difference};
 use speedwell_harness::snippet::folded_warning;
 use speedwell_model::median;
-use speedwell_process::is_interrupt_requested;
+use speedwell_machine::process::is_interrupt_requested;
 use speedwell_report::snippet::ERLANG_LOCKS;
 
 /// Differences are significant only if their p value is below this.

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_harness::plan::BlockShuffle;
-use speedwell_process::{OrphanTracker, ProcessEnd, ProcessStopwatch, TimedExecution};
+use speedwell_machine::process::{OrphanTracker, ProcessEnd, ProcessStopwatch, TimedExecution};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{PipeReader, Read, pipe};

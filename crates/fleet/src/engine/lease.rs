@@ -10,7 +10,7 @@ use super::SlurmEngine;
 use super::slurm::{failure_reason, run_program};
 use anyhow::{Result, bail};
 use speedwell_model::MachineAllocation;
-use speedwell_process::CompanionProcess;
+use speedwell_machine::process::CompanionProcess;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::{IpAddr, ToSocketAddrs};

@@ -5,7 +5,7 @@
 use super::{FleetMachine, JobId, JobState, SubmittedJob, TaskBatch};
 use crate::detached::{self, SHARD_SUBCOMMAND};
 use anyhow::Context;
-use speedwell_process::WORKER_COMMAND;
+use speedwell_machine::process::WORKER_COMMAND;
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};

@@ -10,7 +10,7 @@
 use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::MachineAllocation;
-use speedwell_process::is_interrupt_requested;
+use speedwell_machine::process::is_interrupt_requested;
 use speedwell_suite::fleet::{MachineEntry, SlurmOptions};
 use std::io::Write;
 use std::os::unix::process::CommandExt;

@@ -11,7 +11,7 @@ use crate::detached::{self, SHARD_SUBCOMMAND};
 use crate::program::send_and_read;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::quote;
-use speedwell_process::WORKER_COMMAND;
+use speedwell_machine::process::WORKER_COMMAND;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;

@@ -10,7 +10,7 @@ use crate::{BenchmarkJob, KnownAdapters};
 use anyhow::bail;
 use indexmap::{IndexMap, IndexSet};
 use speedwell_model::{Case, Variant};
-use speedwell_process::check_interrupted;
+use speedwell_machine::process::check_interrupted;
 use speedwell_suite::adapter::SuiteAdapter;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use speedwell_model::{
     Case, DefinitionFile, FailureCause, ParameterValue, SessionEvent, SessionStep, StepFailure,
     Variant, nearest_name,
 };
-use speedwell_process::{begin_activity, check_interrupted, is_interrupt_requested};
+use speedwell_machine::process::{begin_activity, check_interrupted, is_interrupt_requested};
 use speedwell_suite::LazyDefinition;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;

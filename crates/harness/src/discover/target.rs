@@ -11,7 +11,7 @@ use crate::{
 };
 use anyhow::{Context, bail, ensure};
 use speedwell_model::{Variant, nearest_name, quote};
-use speedwell_process::resolve_program;
+use speedwell_machine::process::resolve_program;
 use speedwell_suite as suite;
 use speedwell_suite::LazyDefinition;
 use speedwell_suite::adapter::SuiteAdapter;

@@ -23,7 +23,7 @@ use speedwell_model::assignment::{self, LoadWarmup, RunAssignment, TargetWork};
 use speedwell_model::quote;
 use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{Case, FailureCause, Sample};
-use speedwell_process::{
+use speedwell_machine::process::{
     ChannelKind, ProcessOutcome, ProcessSpec, WORKER_COMMAND, is_interrupt_requested, run_child,
 };
 use speedwell_suite::LazyDefinition;

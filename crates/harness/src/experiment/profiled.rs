@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use speedwell_model::assignment::{LoadWarmup, ProfilingOptions, RunAssignment, TargetWork};
 use speedwell_model::load::spec::LoadClient;
 use speedwell_model::{ProfileOutcome, StackProfile};
-use speedwell_process::{ProcessEnd, is_interrupt_requested};
+use speedwell_machine::process::{ProcessEnd, is_interrupt_requested};
 use std::sync::Arc;
 
 /// How to profile a case. All variants are profiled in the same way.

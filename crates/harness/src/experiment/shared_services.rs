@@ -9,7 +9,7 @@ use speedwell_model::assignment::{
     BackingService, PlaceholderValue, RunAssignment, ScopedServices, ServiceScope,
 };
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
-use speedwell_process::{
+use speedwell_machine::process::{
     ChannelKind, ChildConversation, NextStep, ProcessSpec, ServiceProcess, WORKER_COMMAND,
     is_interrupt_requested,
 };

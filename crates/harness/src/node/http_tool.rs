@@ -15,7 +15,7 @@ use crate::job::{DefaultLoadTool, DescribeRequest, TrialMode};
 use crate::own_program;
 use serde_json::Value as Json;
 use speedwell_model::quote;
-use speedwell_process::{ProcessSpec, ScratchFolder};
+use speedwell_machine::process::{ProcessSpec, ScratchFolder};
 use speedwell_results::foreign::http_output::HttpOutput;
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -20,7 +20,7 @@ use crate::protocol::{self, LoopOwner};
 use crate::run_outcome::description_failure;
 use crate::{LanguageHarness, RunOutcome, sources};
 use speedwell_model::FailureCause;
-use speedwell_process::{ChannelKind, ProcessSpec, run_child};
+use speedwell_machine::process::{ChannelKind, ProcessSpec, run_child};
 use std::path::PathBuf;
 
 /// Harness for files that use our package.

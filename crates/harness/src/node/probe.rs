@@ -9,7 +9,7 @@ use crate::job::{BenchmarkSource, DescribeRequest};
 use crate::sources;
 use serde::Deserialize;
 use speedwell_model::{FailureCause, ParameterValue, Variant};
-use speedwell_process::{
+use speedwell_machine::process::{
     ChannelKind, ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec,
 };
 use std::collections::BTreeMap;

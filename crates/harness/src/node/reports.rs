@@ -10,7 +10,7 @@ use crate::report::{ReportedRate, observe_rate, parse_elapsed_ns};
 use crate::run_outcome::invalid_cause;
 use serde_json::Value as Json;
 use speedwell_model::{Case, FailureCause, ParameterValue};
-use speedwell_process::{ChildConversation, NextStep};
+use speedwell_machine::process::{ChildConversation, NextStep};
 use std::time::Duration;
 
 /// Time allowed for a script to exit after its last report; after that, the script is killed. The

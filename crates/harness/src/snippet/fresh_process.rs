@@ -18,7 +18,7 @@ use speedwell_model::{
     Case, ComparedClock, ErlangNodes, FailureCause, InstructionCounting, Metric, MetricDirection,
     Sample, SampleDivision, SamplingOptions, Snippet, SnippetLanguage, SnippetTiming, StepFailure,
 };
-use speedwell_process::{ProcessSpec, run_child};
+use speedwell_machine::process::{ProcessSpec, run_child};
 use std::path::PathBuf;
 use std::sync::Arc;
 

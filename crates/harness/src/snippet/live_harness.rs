@@ -13,7 +13,7 @@ use crate::snippet::timing::parse_timing;
 use speedwell_model::{
     ErlangNodes, FailureCause, SampleDivision, SampleLength, Snippet, SnippetTiming, SteadyRule,
 };
-use speedwell_process::{
+use speedwell_machine::process::{
     ChildConversation, NextStep, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock,
 };
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

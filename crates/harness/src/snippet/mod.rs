@@ -11,7 +11,7 @@ use crate::node::runtime::JsRuntime;
 use crate::sources::{self, HarnessSources};
 use crate::{cache_folder, own_program};
 use speedwell_model::{Snippet, SnippetLanguage, Variant};
-use speedwell_process::{ChannelKind, ProcessSpec};
+use speedwell_machine::process::{ChannelKind, ProcessSpec};
 use std::fs;
 use std::path::{Path, PathBuf};
 

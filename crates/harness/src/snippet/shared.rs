@@ -9,7 +9,7 @@ use super::fresh_process::{folded_warning, shared_process_failure, to_observatio
 use super::live_harness::{CommandAnswer, HarnessFailure, LiveHarness};
 use crate::{BenchmarkJob, ProtocolMessage, RunContext, RunOutcome};
 use speedwell_model::{FailureCause, SampleDivision, SampleLength, Snippet, Variant};
-use speedwell_process::{is_interrupt_requested, unix_time_ms};
+use speedwell_machine::process::{is_interrupt_requested, unix_time_ms};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 

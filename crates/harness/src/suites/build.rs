@@ -15,7 +15,7 @@ use crate::compile::{CompileFailure, remove_unused, run_compiler};
 use crate::job::BenchmarkSource;
 use serde::Deserialize;
 use speedwell_model::{FailureCause, SessionEvent, Variant};
-use speedwell_process::{
+use speedwell_machine::process::{
     ProcessEnd, ProcessSpec, ScratchFolder, begin_activity, resolve_program, run_child, shell_line,
 };
 use speedwell_suite::adapter::{BuildStep, SuiteAdapter};
@@ -231,7 +231,7 @@ fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOut
     spec = spec
         .args(words)
         .args(["--message-format=json-render-diagnostics"]);
-    spec.channel = speedwell_process::ChannelKind::Stdout;
+    spec.channel = speedwell_machine::process::ChannelKind::Stdout;
     let mut output = CollectedOutput::default();
     let failure = |cause, output: String, interrupted| CompileFailure {
         cause,

@@ -14,7 +14,7 @@ use crate::job::{
 use crate::protocol::draft_job;
 use crate::run_outcome::{description_failure, start_reason};
 use speedwell_model::{Case, FailureCause, ParameterValue};
-use speedwell_process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, run_child};
+use speedwell_machine::process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, run_child};
 use speedwell_results::foreign::go_bench;
 use speedwell_suite::adapter::{ResultFormat, VersionSource};
 use std::collections::{HashMap, HashSet};
@@ -66,7 +66,7 @@ impl CaseListing<'_> {
         let mut listed_keys = HashSet::new();
         cases.retain(|listed| listed_keys.insert((listed.name.clone(), listed.case.id())));
         if cases.is_empty() {
-            let command = speedwell_process::shell_line(&ProcessSpec {
+            let command = speedwell_machine::process::shell_line(&ProcessSpec {
                 directory: None,
                 environment: Vec::new(),
                 ..spec.clone()

@@ -31,7 +31,7 @@ use list::{CaseListing, collect_parameters, select_values};
 use read::tail_lines;
 use result_location::{CollectedOutput, ResultLocation};
 use speedwell_model::{Case, FailureCause, RequestedDivision, Variant};
-use speedwell_process::{ProcessEnd, ProcessSpec, ScratchFolder, run_child};
+use speedwell_machine::process::{ProcessEnd, ProcessSpec, ScratchFolder, run_child};
 use speedwell_suite::adapter::SuiteAdapter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! file. Other modules interpret the results. Start at [`ResultLocation`].
 
 use super::registry::files_matching;
-use speedwell_process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
+use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
 use speedwell_suite::adapter::SuiteAdapter;
 use std::fs;
 use std::path::Path;

@@ -17,7 +17,7 @@ use speedwell_model::{
     Case, ParameterValue, Run, SampleDivision, SampleLength, Session, SessionEvent,
     SessionObserver, Variant,
 };
-use speedwell_process::{is_interrupt_requested, unix_time_ms};
+use speedwell_machine::process::{is_interrupt_requested, unix_time_ms};
 use speedwell_results::store::{SessionRecorder, Store};
 use speedwell_runner::SessionEnd;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use speedwell_analysis::AnalysisSettings;
 use speedwell_fleet::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
 use speedwell_harness::plan::{PlanShard, SessionPlan};
 use speedwell_model::SessionEvent;
-use speedwell_process::is_interrupt_requested;
+use speedwell_machine::process::is_interrupt_requested;
 use speedwell_results::spool::{self, SpoolItem, SpoolReader};
 use speedwell_results::store::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
 use speedwell_runner::SessionEnd;

@@ -14,7 +14,7 @@ use speedwell_fleet::{FleetEngine, FleetMachine, content_store, program};
 use speedwell_harness::own_program;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::Session;
-use speedwell_process::{self as process, WORKER_COMMAND};
+use speedwell_machine::process::{self as process, WORKER_COMMAND};
 use speedwell_results::store::{ShardState, Store, StoredShard};
 use speedwell_runner::SessionEnd;
 use speedwell_suite::fleet::FleetFile;

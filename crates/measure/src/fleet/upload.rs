@@ -13,7 +13,7 @@ use speedwell_fleet::detached::SHARD_SUBCOMMAND;
 use speedwell_fleet::{FleetEngine, FleetMachine, content_store, program};
 use speedwell_harness::own_program;
 use speedwell_model::SessionEvent;
-use speedwell_process::WORKER_COMMAND;
+use speedwell_machine::process::WORKER_COMMAND;
 use speedwell_suite::fleet::{EngineKind, FleetFile};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};

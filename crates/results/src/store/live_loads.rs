@@ -8,7 +8,7 @@ use super::Store;
 use super::database::{SqlRow, sql, sql_params};
 use super::read::parse_json;
 use serde::{Deserialize, Serialize};
-use speedwell_process::ProcessIdentity;
+use speedwell_machine::process::ProcessIdentity;
 
 /// Progress of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

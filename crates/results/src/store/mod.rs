@@ -7,7 +7,7 @@
 
 use anyhow::{Context, anyhow};
 use database::{Database, Error, SqliteConnection};
-use speedwell_process::ScratchFolder;
+use speedwell_machine::process::ScratchFolder;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 use std::{env, fs};

@@ -372,7 +372,7 @@ mod tests {
             let mut store = backend.open();
             let session = store_session(&mut store, YEAR_2100);
             pack_all_points(&mut store);
-            let next = store_session(&mut store, speedwell_process::unix_time_ms());
+            let next = store_session(&mut store, speedwell_machine::process::unix_time_ms());
             let mut sessions: Vec<i64> = store
                 .load_points(1)
                 .unwrap()

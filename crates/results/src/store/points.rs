@@ -15,7 +15,7 @@ use speedwell_model::{
     HistoryPoint, Machine, Metric, PointKind, Revision, RevisionMarker, SeriesKey, SessionPoint,
     SessionPoints,
 };
-use speedwell_process::unix_time_ms;
+use speedwell_machine::process::unix_time_ms;
 use std::collections::HashMap;
 
 /// Maximum lead of a machine's clock before it counts as wrong, in milliseconds.

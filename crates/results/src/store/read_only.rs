@@ -11,7 +11,7 @@ use crate::store::LOCK_TIMEOUT;
 use crate::store::database::{Database, SqliteConnection};
 use anyhow::{Context, bail};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
-use speedwell_process::ScratchFolder;
+use speedwell_machine::process::ScratchFolder;
 use std::fs;
 use std::path::{Path, PathBuf};
 

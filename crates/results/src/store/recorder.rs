@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use speedwell_model::{
     Metric, Run, Session, SessionEvent, SessionObserver, SessionState, StepFailure, Variant,
 };
-use speedwell_process::ProcessIdentity;
+use speedwell_machine::process::ProcessIdentity;
 use std::collections::BTreeMap;
 
 /// Observes a session and stores each slot as soon as it is complete.

@@ -10,7 +10,7 @@ use speedwell_model::{
     Case, CodeOrigin, Metric, MetricDirection, ProfileRecording, ResourceUsage, Run, Session,
     SessionMachine, SessionState, StepFailure,
 };
-use speedwell_process::ProcessIdentity;
+use speedwell_machine::process::ProcessIdentity;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use speedwell_model::{
     CodeOrigin, Environment, NoiseCalibration, ProfileRecording, Run, Session, SessionState,
     Variant,
 };
-use speedwell_process::ProcessIdentity;
+use speedwell_machine::process::ProcessIdentity;
 
 /// Number of runs that are inserted at once. This batch is large enough to need few round trips to
 /// a database server, and small enough to need much less memory than a whole session.

@@ -7,7 +7,7 @@ use super::{RunReport, StageResult, counters, metrics, stage_failure, target};
 use regex::Regex;
 use speedwell_model::assignment::{MetricSource, RunAssignment, TargetMetric};
 use speedwell_model::stage_report::{ReportedMetric, RunStage, StageFailure};
-use speedwell_process::{
+use speedwell_machine::process::{
     self as process, CpuSet, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock,
 };
 use std::time::{Instant, SystemTime};

@@ -3,7 +3,7 @@
 use super::RunReport;
 use super::metrics::LoadCounters;
 use rustix::io::read;
-use speedwell_environment::ActivityInterval;
+use speedwell_machine::environment::ActivityInterval;
 use speedwell_model::assignment::RunAssignment;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};

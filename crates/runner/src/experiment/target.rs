@@ -3,7 +3,7 @@
 
 use rustix::process::Signal;
 use speedwell_model::assignment::{EnvVarChange, TargetProgram};
-use speedwell_process::{ProcessSpec, ShutdownPolicy};
+use speedwell_machine::process::{ProcessSpec, ShutdownPolicy};
 use std::time::Duration;
 
 /// Builds the command. Replaces `{port}` in its arguments and environment variables with `port`.

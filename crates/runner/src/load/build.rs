@@ -16,7 +16,7 @@ use speedwell_load::pace::{
     StopCondition, ThinkTime,
 };
 use speedwell_model::load::spec::LoadSpec;
-use speedwell_process::CpuSet;
+use speedwell_machine::process::CpuSet;
 use std::time::Duration;
 
 /// A load that is ready to send.

@@ -16,7 +16,7 @@ use speedwell_load::generator::{self, ProgressReport};
 use speedwell_load::load::LoadShare;
 use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
 use speedwell_model::load::spec::LoadSpec;
-use speedwell_process::{
+use speedwell_machine::process::{
     self as process, ChannelKind, ChildConversation, NextStep, ProcessOutcome, ProcessSpec,
     RealTimeGuard, WORKER_COMMAND,
 };

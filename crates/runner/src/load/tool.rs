@@ -13,7 +13,7 @@ use speedwell_load::load::{LoadShare, RequestKind};
 use speedwell_load::pace::PacingModel;
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use speedwell_model::{Case, Sample, Session};
-use speedwell_process::{
+use speedwell_machine::process::{
     self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, resolve_program,
 };
 use speedwell_results::formats;

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 pub use attached::{ActiveRecording, FinishedRecording};
 use runtime::{enable_symbols, is_node};
 use speedwell_model::StackProfile;
-use speedwell_process::{
+use speedwell_machine::process::{
     self as process, ChildConversation, ProcessOutcome, ProcessSpec, ScratchFolder,
 };
 use speedwell_results::foreign::profile::FrameNames;

@@ -2,7 +2,7 @@
 //! and the load never waits for that thread. Start at [`LivePublisher::start_publishing`].
 
 use speedwell_load::pace::StopCondition;
-use speedwell_process::unix_time_ms;
+use speedwell_machine::process::unix_time_ms;
 use speedwell_results::store::{LoadProgress, Store};
 use speedwell_runner::load::LoadSnapshot;
 use std::path::PathBuf;

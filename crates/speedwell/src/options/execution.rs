@@ -7,7 +7,7 @@ use speedwell_model::{
     ComparedClock, InstructionCounting, LayoutVariation, Metric, RejectRules, RunOrder,
     SampleLength, SessionPurpose, SteadyRule,
 };
-use speedwell_process::CpuSet;
+use speedwell_machine::process::CpuSet;
 use std::time::Duration;
 
 use super::{ComparisonArgs, parse};

@@ -6,7 +6,7 @@ use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::Args;
 use speedwell_measure::history;
-use speedwell_process::{ScratchFolder, unix_time_ms};
+use speedwell_machine::process::{ScratchFolder, unix_time_ms};
 use speedwell_report::format_count;
 use speedwell_results::store::{
     BackupLines, RestoreSummary, Store, StoredProject, end_backup, write_backup_header,

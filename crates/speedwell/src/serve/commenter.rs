@@ -16,7 +16,7 @@ use speedwell_forge::{
     ResultStamp,
 };
 use speedwell_model::{CodeOrigin, Session, short_revision};
-use speedwell_process::unix_time_ms;
+use speedwell_machine::process::unix_time_ms;
 use speedwell_results::store::{
     CommentJob, CommentState, ForgeSetting, PostedComment, SessionFilter, Store,
 };

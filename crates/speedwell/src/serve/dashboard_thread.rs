@@ -4,7 +4,7 @@
 use super::ready_server::ReadyServer;
 use crate::options::{DashboardArgs, DatabaseArgs};
 use crate::status;
-use speedwell_process as process;
+use speedwell_machine::process as process;
 use speedwell_web::SiteState;
 use std::io::IsTerminal;
 use std::path::Path;

@@ -4,7 +4,7 @@ use crate::options::{DatabaseArgs, OutputArgs};
 use crate::{CommandStatus, status};
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use speedwell_process::unix_time_ms;
+use speedwell_machine::process::unix_time_ms;
 use speedwell_report::{ServedProject, list_served_projects};
 use speedwell_results::store::{AuditEntry, SessionFilter, Store, StoredProject};
 use speedwell_web::project_name;

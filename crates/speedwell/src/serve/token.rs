@@ -5,7 +5,7 @@ use crate::options::{DatabaseArgs, OutputArgs, parse};
 use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::{Args, Subcommand, ValueEnum};
-use speedwell_process::unix_time_ms;
+use speedwell_machine::process::unix_time_ms;
 use speedwell_report as report;
 use speedwell_results::store::{Store, StoredToken, TokenScope};
 use speedwell_serve::token::AccessToken;

@@ -23,7 +23,7 @@ on_both! {
 fn session(id: &str, days: i64, branch: Option<&str>) -> Session {
     Session {
         state: SessionState::Complete,
-        started_unix_ms: speedwell_process::unix_time_ms() - days * 86_400_000,
+        started_unix_ms: speedwell_machine::process::unix_time_ms() - days * 86_400_000,
         runs: (0..4)
             .map(|slot| run_of(slot, "throughput", 100.0 + f64::from(slot)))
             .collect(),

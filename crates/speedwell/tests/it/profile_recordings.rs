@@ -6,7 +6,7 @@ use super::harness_driver::find_tool;
 use super::project::node;
 use speedwell_analysis::profile::{CostDirection, explain_difference};
 use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
-use speedwell_process::{ProcessEnd, ProcessSpec, ServiceProcess, cpu_ns_of};
+use speedwell_machine::process::{ProcessEnd, ProcessSpec, ServiceProcess, cpu_ns_of};
 use speedwell_runner::profile::{ProfileRecorder, RecordingTool};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -9,7 +9,7 @@ use crate::compile::{
 };
 use crate::sources;
 use speedwell_model::{Snippet, Variant};
-use speedwell_process::ProcessSpec;
+use speedwell_machine::process::ProcessSpec;
 use std::fs;
 use std::path::{Path, PathBuf};
 

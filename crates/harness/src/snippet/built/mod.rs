@@ -8,7 +8,7 @@
 use crate::compile::{self, CompileFailure, variable_words};
 use crate::layout::{LinkRecord, RunLayout};
 use speedwell_model::{FailureCause, Snippet, SnippetLanguage, Variant};
-use speedwell_process::ProcessSpec;
+use speedwell_machine::process::ProcessSpec;
 use std::path::{Path, PathBuf};
 
 mod c;

@@ -7,7 +7,7 @@
 //! [`serve_protocol`].
 
 use speedwell_model::FailureCause;
-use speedwell_process::{ProcessEnd, ProcessStopwatch};
+use speedwell_machine::process::{ProcessEnd, ProcessStopwatch};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ use crate::snippet::sh::workers::{
 };
 use crate::snippet::sh::{ShellCommand, ShellCost};
 use speedwell_model::Metric;
-use speedwell_process::ProcessStopwatch;
+use speedwell_machine::process::ProcessStopwatch;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

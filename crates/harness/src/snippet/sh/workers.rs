@@ -4,7 +4,7 @@
 
 use crate::ProtocolMessage;
 use crate::snippet::sh::{ShellCommand, ShellCost, describe_failure};
-use speedwell_process::ProcessStopwatch;
+use speedwell_machine::process::ProcessStopwatch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
@@ -165,7 +165,7 @@ impl WorkerProgress {
 
     fn record_execution(
         &mut self,
-        timed: speedwell_process::TimedExecution,
+        timed: speedwell_machine::process::TimedExecution,
         shared: &SharedRun,
         report: &mut WorkerReport,
     ) {
@@ -214,7 +214,7 @@ fn execute_prepared(
     work: &ExecutionTask,
     stopwatch: &ProcessStopwatch,
     progress: &mut WorkerProgress,
-) -> Result<Option<speedwell_process::TimedExecution>, String> {
+) -> Result<Option<speedwell_machine::process::TimedExecution>, String> {
     if let Some(prepare) = &work.prepare {
         let begin = Instant::now();
         let prepared = prepare.execute_once(stopwatch);

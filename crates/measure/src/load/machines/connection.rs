@@ -4,7 +4,7 @@
 use super::worker::{GeneratorReady, GeneratorReport};
 use anyhow::{Context, Result, bail};
 use speedwell_fleet::clock::{self, ClockOffset};
-use speedwell_process::CompanionProcess;
+use speedwell_machine::process::CompanionProcess;
 use speedwell_runner::load::{LoadSnapshot, WorkerAssignment};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
