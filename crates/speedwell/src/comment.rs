@@ -1,7 +1,7 @@
 //! `speedwell comment`: posts the result as a pull-request comment and as a commit status.
 //!
 //! The module decides what to post, and where. If the server rejects a post, the command prints a
-//! warning but does not fail, because the results are stored anyway. `speedwell_forge` finds the
+//! warning but does not fail, because the results are stored anyway. `speedwell_server::clients::forge` finds the
 //! existing comment. Start at [`run`].
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, env_variable};
@@ -11,7 +11,7 @@ use super::{CommandStatus, operand, source, status};
 use anyhow::{Context, ensure};
 use clap::Args;
 use speedwell_machine::environment::{self as environment, GitRepository};
-use speedwell_forge::{
+use speedwell_server::clients::forge::{
     self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, ForgeToken,
     PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,
 };

@@ -10,7 +10,7 @@ use super::options::{FailOn, OutputArgs};
 use anyhow::bail;
 use speedwell_analysis::gate::GateAnswer;
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
-use speedwell_forge::{CommitState, ResultStamp};
+use speedwell_server::clients::forge::{CommitState, ResultStamp};
 use speedwell_model::ErrorText;
 use speedwell_machine::process::unix_time_ms;
 use speedwell_report::sources::{self, LabelledSession};

@@ -2,7 +2,7 @@
 //!
 //! The module decides which sessions to send, how long to retry an unavailable server, and what to
 //! print. Unsent sessions stay in the outbox of the store until the server has them.
-//! `speedwell_push` performs the upload. Start at [`run`]; measuring commands end with
+//! `speedwell_server::clients::push` performs the upload. Start at [`run`]; measuring commands end with
 //! [`push_pending`].
 
 use super::import::ImportSummary;
@@ -14,7 +14,7 @@ use clap::Args;
 use speedwell_measure::reference;
 use speedwell_model::{Session, SessionState};
 use speedwell_machine::process::{self as process, ScratchFolder};
-use speedwell_push::{
+use speedwell_server::clients::push::{
     LineFile, LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
     UploadTarget, UploadToken, parse_authorities,
 };

@@ -5,7 +5,7 @@ use speedwell_analysis::AnalysisFindings;
 use speedwell_machine::environment as environment;
 use speedwell_measure::SessionRequest;
 use speedwell_model::{CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, quote};
-use speedwell_push::UploadTarget;
+use speedwell_server::clients::push::UploadTarget;
 use speedwell_report::mark_known;
 use speedwell_results::store::Store;
 use std::path::PathBuf;

@@ -3,9 +3,9 @@
 
 use speedwell_measure::history::summarize_sessions;
 use speedwell_results::store::Store;
-use speedwell_serve::ServerStopper;
-use speedwell_serve::blocking::lower_priority;
-use speedwell_web::SiteState;
+use speedwell_server::http::ServerStopper;
+use speedwell_server::http::blocking::lower_priority;
+use speedwell_server::dashboard::SiteState;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use super::project::repository;
 use super::repository::TestRepository;
 use serde_json::Value as Json;
 use serde_yaml_ng::Value;
-use speedwell_forge::ForgeKind;
+use speedwell_server::clients::forge::ForgeKind;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
