@@ -3,8 +3,8 @@
 
 use speedwell_analysis::Settings;
 use speedwell_report::html::Assets;
-use speedwell_results::formats::json_lines;
-use speedwell_results::store::{Reference, Scope, Store, StoredToken};
+use speedwell_formats::json_lines;
+use speedwell_store::{Reference, Scope, Store, StoredToken};
 use speedwell_server::http::token::Token;
 use speedwell_server::http::{Address, Listen, Options, Server, Stopper};
 use speedwell_server::dashboard::{Lookups, Planned, Rules, Site, Source};

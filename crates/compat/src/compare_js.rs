@@ -16,9 +16,9 @@ use crate::r::collation::TextCollation;
 use anyhow::Result;
 use speedwell_measure::ScriptsRequest;
 use speedwell_model::{Run, SessionEvent, SessionObserver, Variant};
-use speedwell_results::formats::node_csv::javascript;
-use speedwell_results::formats::node_csv::rows;
-use speedwell_results::formats::node_csv::{CompareRates, CompareSide};
+use speedwell_formats::node_csv::javascript;
+use speedwell_formats::node_csv::rows;
+use speedwell_formats::node_csv::{CompareRates, CompareSide};
 use std::path::PathBuf;
 
 const COMMAND_LINE: CommandLine = CommandLine {

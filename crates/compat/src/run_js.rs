@@ -10,7 +10,7 @@ use crate::node::{self, CommandLine, NodeRefusal};
 use anyhow::Result;
 use speedwell_measure::ScriptsRequest;
 use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
-use speedwell_results::formats::node_csv::{javascript, rows};
+use speedwell_formats::node_csv::{javascript, rows};
 
 const COMMAND_LINE: CommandLine = CommandLine {
     tool: "run.js",

@@ -16,7 +16,7 @@ use speedwell_model::{
     HistoryPoint, Machine, Metric, MetricDirection, OriginRequest, PointKind, Revision, SeriesKey,
     SessionPoint, SessionPoints, SessionState,
 };
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

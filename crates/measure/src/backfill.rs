@@ -16,7 +16,7 @@ use speedwell_model::{
     SessionState, SessionStep, StepFailure, Variant, quote, short_revision,
 };
 use speedwell_machine::process::{adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use speedwell_runner::worktree::{self, Checkout};
 use std::collections::{BTreeSet, BinaryHeap};
 use std::path::PathBuf;

@@ -24,7 +24,7 @@ use speedwell_model::{
 use speedwell_machine::process::{
     adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested, resolve_program,
 };
-use speedwell_results::store::{SessionRecorder, Store};
+use speedwell_store::{SessionRecorder, Store};
 use speedwell_runner::worktree::{self, Checkout};
 use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use std::path::PathBuf;

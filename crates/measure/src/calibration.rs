@@ -7,7 +7,7 @@ use super::{EventListener, MeasureRequest, PreparedPlan, load_interrupted_plan};
 use anyhow::ensure;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{RunCount, StoppingDesign, Variant};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::time::Duration;
 
 /// Runs per side in one comparison. Five blocks of four runs can be arranged in 7776 ways. The

@@ -10,7 +10,7 @@ use regex::Regex;
 use speedwell_harness::BenchmarkJob;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{Machine, RecordedChange, SeriesKey, SessionPurpose, Variant};
-use speedwell_results::store::{Store, StoredSeries};
+use speedwell_store::{Store, StoredSeries};
 use std::collections::BTreeSet;
 
 /// A stored change to measure again.

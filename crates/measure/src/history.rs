@@ -11,7 +11,7 @@ use speedwell_analysis::trend::{SearchedTrend, TrendPoint, resume_trend, search_
 use speedwell_analysis::{self as analysis, AnalysisSettings, EnvironmentFacts};
 use speedwell_machine::environment::GitRepository;
 use speedwell_model::{MetricDirection, RecordedChange, Revision, RevisionMarker, SeriesKey};
-use speedwell_results::store::{
+use speedwell_store::{
     LARGE_SESSION, LineFailures, PlacedRevision, SearchCache, Store, StoredPoint, StoredSeries,
 };
 use speedwell_suite::project::ProjectFile;

@@ -15,7 +15,7 @@ use indexmap::IndexMap;
 use speedwell_analysis::iterations::{CaseSamples, IterationLevel, IterationSearch};
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{Case, Session, SessionEvent, StepFailure};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use speedwell_runner::SessionEnd;
 
 /// Options for a search.

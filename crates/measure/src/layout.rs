@@ -9,7 +9,7 @@ use speedwell_analysis::{LayoutSpread, layout_spreads};
 use speedwell_harness::plan::SessionPlan;
 use speedwell_harness::{BenchmarkJob, SourceKind, build_cost};
 use speedwell_model::{LayoutVariation, Metric, RunOrder, Session, SnippetLanguage};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 
 /// Returns the looks (interim analyses) of a comparison, as numbers of runs. If runs share builds,
 /// each look comes after a whole number of builds, and the last look comes after all builds.

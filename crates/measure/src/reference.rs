@@ -4,7 +4,7 @@ use crate::history::branch_tip;
 use anyhow::Context;
 use speedwell_machine::environment::{GitRepository, ci_target_branch};
 use speedwell_model::short_revision;
-use speedwell_results::store::{SessionReference, Store};
+use speedwell_store::{SessionReference, Store};
 use std::path::Path;
 use std::time::Duration;
 

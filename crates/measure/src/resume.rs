@@ -9,7 +9,7 @@ use speedwell_harness::plan::SessionPlan;
 use speedwell_harness::{BenchmarkJob, SourceKind};
 use speedwell_model::{DefinitionFile, SessionState, as_milliseconds, quote};
 use speedwell_machine::process as process;
-use speedwell_results::store::{LARGE_SESSION, Store};
+use speedwell_store::{LARGE_SESSION, Store};
 use speedwell_suite as suite;
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use speedwell_harness::{
 };
 use speedwell_model::{BuildCommand, SessionEvent, Variant, VariantWorktree, as_milliseconds};
 use speedwell_machine::process::{adopt_orphans, check_interrupted, install_handlers, resolve_program};
-use speedwell_results::store::SessionReference;
+use speedwell_store::SessionReference;
 use speedwell_runner::worktree::{self, Checkout, ResolvedCommit};
 use speedwell_suite::project::ProjectFile;
 use std::collections::{BTreeMap, BTreeSet};

@@ -19,7 +19,7 @@ use speedwell_model::{
     SessionPurpose, SessionState, SteadyRule, StoppingDesign, Variant,
 };
 use speedwell_machine::process as process;
-use speedwell_results::store::{LARGE_SESSION, Store};
+use speedwell_store::{LARGE_SESSION, Store};
 use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

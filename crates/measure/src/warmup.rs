@@ -13,7 +13,7 @@ use speedwell_model::{
     StoppingDesign, quote,
 };
 use speedwell_machine::process::InterruptedEarly;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use speedwell_runner::SessionEnd;
 use std::time::Duration;
 

@@ -18,8 +18,8 @@ use speedwell_model::{
 };
 use speedwell_report::session::report_session_in_parts;
 use speedwell_report::{OutputOptions, print_document};
-use speedwell_results::spool::{SpoolBlock, parse_runs, serialize_runs};
-use speedwell_results::store::{BlockOrigin, MergeOutcome, Store};
+use speedwell_formats::spool::{SpoolBlock, parse_runs, serialize_runs};
+use speedwell_store::{BlockOrigin, MergeOutcome, Store};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;

@@ -11,7 +11,7 @@ use crate::table::{
 use serde_json::json;
 use speedwell_model::NoiseCalibration;
 use speedwell_plot::{BarCategory, BarChart, ChartBar};
-use speedwell_results::store::{
+use speedwell_store::{
     SessionOverview, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
 };
 

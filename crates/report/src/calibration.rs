@@ -7,7 +7,7 @@
 
 use speedwell_analysis::{self as analysis, AnalysisFindings, WithheldReason};
 use speedwell_model::{Session, SessionState};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 
 /// Warns of comparisons on a machine whose false-alarm rate is off, and of changes that merely
 /// rebuilding the same source could have caused. Withholds the verdicts of running sessions.

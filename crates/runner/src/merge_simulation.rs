@@ -18,11 +18,11 @@ use speedwell_model::{
     Run, RunCount, RunOrder, SamplingOptions, Session, SessionDesign, SessionEvent, SessionMachine,
     SessionObserver, SessionState, StoppingDesign, Variant,
 };
-use speedwell_results::formats::json_lines;
-use speedwell_results::spool::{
+use speedwell_formats::json_lines;
+use speedwell_formats::spool::{
     ShardSlots, SpoolHeader, SpoolItem, SpoolReader, SpoolWriter, VERSION,
 };
-use speedwell_results::store::{BlockOrigin, MergeOutcome, Store};
+use speedwell_store::{BlockOrigin, MergeOutcome, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -284,7 +284,7 @@ impl MergeHistory<'_> {
         &mut self,
         at: usize,
         again: bool,
-        merger: &mut speedwell_results::store::SessionMerger<'_>,
+        merger: &mut speedwell_store::SessionMerger<'_>,
     ) {
         let part = &self.parts[self.attempts[at].shard];
         let attempt = &mut self.attempts[at];

@@ -19,7 +19,7 @@ use speedwell_measure::{PlanRequest, SessionRequest};
 use speedwell_model::Session;
 use speedwell_machine::process::CpuSet;
 use speedwell_report::{self as report, ReportSubject};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ use speedwell_harness::TrialMode;
 use speedwell_model::{OriginRequest, OriginSource, short_revision};
 use speedwell_machine::process::unix_time_ms;
 use speedwell_report::sources::LabelledSession;
-use speedwell_results::store::{PostedComment, Store};
+use speedwell_store::{PostedComment, Store};
 use std::cmp::Ordering;
 use std::fs;
 use std::io::Read;

@@ -14,7 +14,7 @@ use speedwell_model::{
     ChangeState, IntervalEstimate, Machine, RecordedChange, RunOrder, Session, SessionPurpose,
 };
 use speedwell_report::{self as report, Document, ReportBlock, ReportSubject};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::collections::BTreeSet;
 
 /// Measure both sides of a suspected change again, to confirm or refute it

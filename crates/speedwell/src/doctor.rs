@@ -16,7 +16,7 @@ use speedwell_machine::environment::{self as environment, CheckResult, CheckStat
 use speedwell_measure::{MeasureRequest, PreparedPlan, calibration};
 use speedwell_model::LayoutVariation;
 use speedwell_report::{self as report, CheckLine};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 
 /// Check this machine for sources of measurement noise
 ///

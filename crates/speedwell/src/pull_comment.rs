@@ -15,7 +15,7 @@ use speedwell_model::ErrorText;
 use speedwell_machine::process::unix_time_ms;
 use speedwell_report::sources::{self, LabelledSession};
 use speedwell_report::{Document, OutputOptions, ReportBlock, ReportFormat};
-use speedwell_results::store::credible_start;
+use speedwell_store::credible_start;
 
 /// The content of a comment and commit status.
 #[derive(Debug)]

@@ -19,8 +19,8 @@ use speedwell_server::clients::push::{
     UploadTarget, UploadToken, parse_authorities,
 };
 use speedwell_report as report;
-use speedwell_results::formats::{MetricDirections, json_lines};
-use speedwell_results::store::{
+use speedwell_formats::{MetricDirections, json_lines};
+use speedwell_store::{
     MAX_DELAY_MS, OutboxEntry, SessionDigest, SessionFilter, Store, UploadSelection, UploadState,
 };
 use std::collections::HashMap;

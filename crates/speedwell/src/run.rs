@@ -13,7 +13,7 @@ use speedwell_measure::{
 use speedwell_model::{Session, StoppingDesign};
 use speedwell_machine::process::InterruptedEarly;
 use speedwell_report::{ChartKind, ReportSubject};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::path::{Path, PathBuf};
 
 /// Measures, analyzes, reports, and evaluates the gate.

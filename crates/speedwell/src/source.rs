@@ -16,8 +16,7 @@ use speedwell_harness as harness;
 use speedwell_harness::discover::{BenchmarkPart, BenchmarkSelection, ComparisonSide};
 use speedwell_measure::reference;
 use speedwell_model::{Session, Variant, quote};
-use speedwell_results::formats;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -212,7 +211,7 @@ fn assemble_sources(
         let parts = sessions
             .into_iter()
             .map(|session| (session, variant.clone()));
-        sessions = vec![formats::merge_sessions(&operand.label, parts.collect())?];
+        sessions = vec![speedwell_formats::merge_sessions(&operand.label, parts.collect())?];
         variant = None;
     }
     let source = |(index, session): (usize, Session)| -> anyhow::Result<ResultSource> {

@@ -13,7 +13,7 @@ use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use crate::local_time::local_time;
 use anyhow::{Context, Result};
 use speedwell_model::load::outcomes::ErrorClass;
-use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same};
+use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};

@@ -20,7 +20,7 @@ use self::tables::{BenchstatTables, TableRules};
 use crate::console::{DropInConsole, EXIT_REJECTED};
 use anyhow::{Context, Result, anyhow};
 use speedwell_report::escape_controls;
-use speedwell_results::foreign::diagnosis::{self, UnreadableFile};
+use speedwell_formats::foreign::diagnosis::{self, UnreadableFile};
 use std::collections::HashMap;
 use std::fs;
 

@@ -21,7 +21,7 @@ use self::table::ComparisonTable;
 use crate::console::{DropInConsole, EXIT_FAILED};
 use anyhow::{Context, Result};
 use speedwell_report::{escape_controls, escape_line};
-use speedwell_results::foreign::google_benchmark::FileEntries;
+use speedwell_formats::foreign::google_benchmark::FileEntries;
 use std::fs::File;
 use std::io::BufWriter;
 

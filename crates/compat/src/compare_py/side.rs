@@ -6,7 +6,7 @@
 
 use anyhow::{Result, anyhow};
 use regex::Regex;
-use speedwell_results::foreign::google_benchmark::GoogleBenchmarkEntry;
+use speedwell_formats::foreign::google_benchmark::GoogleBenchmarkEntry;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 

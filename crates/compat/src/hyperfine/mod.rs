@@ -21,7 +21,7 @@ use crate::console::DropInConsole;
 use anyhow::{Context, Result};
 use speedwell_harness::plan::BlockShuffle;
 use speedwell_measure::draw_seed;
-use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
+use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -10,7 +10,7 @@
 
 use crate::r::collation::TextCollation;
 use speedwell_report::escape_controls;
-use speedwell_results::formats::node_csv::javascript;
+use speedwell_formats::node_csv::javascript;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Write;

@@ -16,7 +16,7 @@ use crate::own_program;
 use serde_json::Value as Json;
 use speedwell_model::quote;
 use speedwell_machine::process::{ProcessSpec, ScratchFolder};
-use speedwell_results::foreign::http_output::HttpOutput;
+use speedwell_formats::foreign::http_output::HttpOutput;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -18,7 +18,7 @@ use speedwell_model::{
     SessionObserver, Variant,
 };
 use speedwell_machine::process::{is_interrupt_requested, unix_time_ms};
-use speedwell_results::store::{SessionRecorder, Store};
+use speedwell_store::{SessionRecorder, Store};
 use speedwell_runner::SessionEnd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

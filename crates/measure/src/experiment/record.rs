@@ -17,7 +17,7 @@ use speedwell_harness::{RunContext, RunLayout, own_program};
 use speedwell_model::assignment::{ProfilingOptions, ProfilingTool};
 use speedwell_model::{Case, ProfileRecording, Session, SessionEvent};
 use speedwell_machine::process::is_interrupt_requested;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use speedwell_runner::SessionEnd;
 use speedwell_suite::experiment::{
     Experiment, GroupKind, ProfileCondition, ProfilePlan, ProfilerChoice,

@@ -18,8 +18,8 @@ use speedwell_fleet::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, Tas
 use speedwell_harness::plan::{PlanShard, SessionPlan};
 use speedwell_model::SessionEvent;
 use speedwell_machine::process::is_interrupt_requested;
-use speedwell_results::spool::{self, SpoolItem, SpoolReader};
-use speedwell_results::store::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
+use speedwell_formats::spool::{self, SpoolItem, SpoolReader};
+use speedwell_store::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
 use speedwell_runner::SessionEnd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

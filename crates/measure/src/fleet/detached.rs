@@ -15,7 +15,7 @@ use speedwell_harness::own_program;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::Session;
 use speedwell_machine::process::{self as process, WORKER_COMMAND};
-use speedwell_results::store::{ShardState, Store, StoredShard};
+use speedwell_store::{ShardState, Store, StoredShard};
 use speedwell_runner::SessionEnd;
 use speedwell_suite::fleet::FleetFile;
 use std::collections::BTreeSet;

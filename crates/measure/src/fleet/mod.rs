@@ -27,7 +27,7 @@ use speedwell_fleet::{FleetEngine, FleetMachine, JobId, MachineState, assignment
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{RunCount, SampleLength, SessionEvent, SessionMachine, StoppingDesign};
 use speedwell_machine::process as process;
-use speedwell_results::store::{SessionMerger, ShardState, Store, StoredShard};
+use speedwell_store::{SessionMerger, ShardState, Store, StoredShard};
 use speedwell_runner::SessionEnd;
 use speedwell_suite::fleet::FleetFile;
 use speedwell_suite::labels::MachineSelector;

@@ -9,7 +9,7 @@ use anyhow::ensure;
 use speedwell_fleet::JobId;
 use speedwell_harness::plan::PlanSlot;
 use speedwell_model::{FailureCause, SessionEvent, SessionStep, StepFailure};
-use speedwell_results::store::{BlockOrigin, ShardState};
+use speedwell_store::{BlockOrigin, ShardState};
 use std::collections::BTreeSet;
 use std::fs;
 

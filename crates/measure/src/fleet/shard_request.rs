@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_harness::plan::{PlanShard, RelocationMap, SessionPlan};
 use speedwell_model::Run;
-use speedwell_results::spool::{self, ShardSlots};
+use speedwell_formats::spool::{self, ShardSlots};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

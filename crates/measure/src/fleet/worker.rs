@@ -16,7 +16,7 @@ use speedwell_fleet::{LockTicket, MachineIdentity, MachineLock, clean};
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{SessionEvent, SessionMachine, SessionObserver};
 use speedwell_machine::process as process;
-use speedwell_results::spool::{SpoolHeader, SpoolWriter, VERSION};
+use speedwell_formats::spool::{SpoolHeader, SpoolWriter, VERSION};
 use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd};
 use std::fs;
 use std::io::{self, BufRead, Write};

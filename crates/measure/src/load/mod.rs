@@ -17,8 +17,7 @@ use speedwell_machine::environment as environment;
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::{RunOrder, Session, SessionDesign, SessionState, StoppingDesign};
 use speedwell_machine::process::{self as process, resolve_program};
-use speedwell_results::formats;
-use speedwell_results::formats::load_session;
+use speedwell_formats::load_session;
 use speedwell_runner::load::{TargetUrl, load_with_tool};
 use std::path::Path;
 
@@ -140,6 +139,6 @@ pub fn load_with_tools(
         command: session_request.command.clone(),
         environment: session_request.capture_environment(&programs),
         origin: session_request.find_origin(),
-        ..formats::merge_sessions(tool, sessions)?
+        ..speedwell_formats::merge_sessions(tool, sessions)?
     })
 }

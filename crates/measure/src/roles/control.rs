@@ -10,7 +10,7 @@ use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{MachinePlacement, PlacedMachine, SessionState};
 use speedwell_machine::process as process;
 use speedwell_machine::process::ProcessIdentity;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use speedwell_suite::fleet::FleetFile;
 use std::thread;
 use std::time::{Duration, Instant};

@@ -28,7 +28,7 @@ use speedwell_load::http1::{ConnectionOption, Http1Version};
 use speedwell_load::load::{DataTable, RequestKind, RequestKinds};
 use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::{ParameterValue, ValueKind};
-use speedwell_results::formats::node_csv::record::{ScanResult, scan_record};
+use speedwell_formats::node_csv::record::{ScanResult, scan_record};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Deserialize)]

@@ -16,7 +16,6 @@ use speedwell_model::{Case, Sample, Session};
 use speedwell_machine::process::{
     self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, resolve_program,
 };
-use speedwell_results::formats;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -529,7 +528,7 @@ pub fn load_with_tool_beside(
     };
     let label = format!("{} {url}", command.name);
     let mut warnings = Vec::new();
-    let sessions = formats::read_with_warnings(&label, text.as_bytes(), &mut warnings)
+    let sessions = speedwell_formats::read_with_warnings(&label, text.as_bytes(), &mut warnings)
         .with_context(error_context)?;
     for warning in &warnings {
         notify(LoadNotice::Warning(warning));

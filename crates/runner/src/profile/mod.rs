@@ -17,7 +17,7 @@ use speedwell_model::StackProfile;
 use speedwell_machine::process::{
     self as process, ChildConversation, ProcessOutcome, ProcessSpec, ScratchFolder,
 };
-use speedwell_results::foreign::profile::FrameNames;
+use speedwell_formats::foreign::profile::FrameNames;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -8,7 +8,7 @@
 
 use anyhow::{Context, Result, bail};
 use speedwell_machine::process::{self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder};
-use speedwell_results::foreign::profile::{FrameNames, PerfScript, read_perf_script};
+use speedwell_formats::foreign::profile::{FrameNames, PerfScript, read_perf_script};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use speedwell_model::StackProfile;
 use speedwell_machine::process::{ProcessSpec, ScratchFolder};
-use speedwell_results::foreign::profile::{FrameNames, read_profile};
+use speedwell_formats::foreign::profile::{FrameNames, read_profile};
 use std::path::Path;
 use std::time::Duration;
 

@@ -328,7 +328,7 @@ pub(crate) fn render_bytes(
 
 /// Returns all samples of the sessions behind a page.
 fn session_lines(
-    store: &speedwell_results::store::Store,
+    store: &speedwell_store::Store,
     page: &PageContent,
 ) -> Result<Vec<u8>, PageError> {
     if page.sessions.is_empty() {

@@ -17,7 +17,7 @@ use crate::dashboard::site::SiteState;
 use axum::body::Body;
 use axum::http::{HeaderMap, Response};
 use serde_json::json;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use speedwell_server::http::ServerStopper;
 use speedwell_server::http::events::{EventHub, ServerEvent};
 use std::collections::HashMap;

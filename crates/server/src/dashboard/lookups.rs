@@ -4,7 +4,7 @@
 use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::Session;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::path::Path;
 
 /// Name and value of a command-line option of a comparison.

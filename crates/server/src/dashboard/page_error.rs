@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::json;
 use speedwell_model::ErrorText;
 use speedwell_report::{Document, ReportBlock};
-use speedwell_results::store::{Store, StoreErrorKind};
+use speedwell_store::{Store, StoreErrorKind};
 use std::path::Path;
 
 /// Reason why a page cannot be shown.

@@ -9,7 +9,7 @@ use crate::dashboard::lookups::{CommandLookups, TrendQuery};
 use crate::dashboard::page_error::PageError;
 use axum::body::Bytes;
 use speedwell_analysis::history::ProjectHistory;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use speedwell_server::http::ServerStopper;
 use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt;

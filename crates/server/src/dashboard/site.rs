@@ -9,7 +9,7 @@ use crate::dashboard::lookups::CommandLookups;
 use crate::dashboard::page_error::{PageError, nearest_names};
 use crate::dashboard::project::{HostedProject, lock};
 use speedwell_report::html::AssetPaths;
-use speedwell_results::store::{AuditEntry, Store, StoredProject, project_name_problem};
+use speedwell_store::{AuditEntry, Store, StoredProject, project_name_problem};
 use speedwell_server::http::ServerStopper;
 use speedwell_server::http::blocking::{BlockingPool, QUEUE_LENGTH, QueueTimeouts};
 use speedwell_server::http::client_limiter::ClientLimiter;

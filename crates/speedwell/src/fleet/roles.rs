@@ -8,7 +8,7 @@ use crate::{CommandStatus, status};
 use anyhow::Result;
 use speedwell_measure::roles::{MeasuringProcess, PlacedSession};
 use speedwell_report::{self as report, RoleRow};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 
 /// Shows the machine of each role, and which process measures the session.
 pub fn show_roles(

@@ -14,7 +14,7 @@ use speedwell_measure::reference;
 use speedwell_measure::roles::PlacedSession;
 use speedwell_model::Session;
 use speedwell_report::{self as report, ShardRow};
-use speedwell_results::store::{ShardState, Store};
+use speedwell_store::{ShardState, Store};
 
 /// Session to show.
 #[derive(Debug, Args)]

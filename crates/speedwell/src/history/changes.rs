@@ -15,7 +15,7 @@ use speedwell_measure::history;
 use speedwell_measure::reference::line_position;
 use speedwell_model::{ChangeState, MetricDirection, RecordedChange, Verdict};
 use speedwell_report::{self as report, ReportSubject};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::collections::BTreeSet;
 
 /// List changes along a line of revisions, when they began, and how certain they are

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use regex::Regex;
 use speedwell_measure::session_list::{self, ListRequest};
 use speedwell_report::{self as report, ReportFormat, SessionsPage};
-use speedwell_results::store::SessionFilter;
+use speedwell_store::SessionFilter;
 
 /// List stored sessions, newest last, or show results over time
 #[derive(Debug, Args)]

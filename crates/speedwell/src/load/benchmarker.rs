@@ -12,7 +12,7 @@ use serde_json::{Map, Value as Json, json};
 use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::{Run, Session};
 use speedwell_machine::process as process;
-use speedwell_results::formats::load_session;
+use speedwell_formats::load_session;
 use speedwell_runner::load::run_load;
 
 /// Sends the load and prints the line.

@@ -3,7 +3,7 @@
 
 use speedwell_load::pace::StopCondition;
 use speedwell_machine::process::unix_time_ms;
-use speedwell_results::store::{LoadProgress, Store};
+use speedwell_store::{LoadProgress, Store};
 use speedwell_runner::load::LoadSnapshot;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

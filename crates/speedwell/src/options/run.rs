@@ -11,7 +11,7 @@ use speedwell_analysis::AnalysisSettings;
 use speedwell_compat::erlperf::style::Style;
 use speedwell_measure::{MeasureRequest, PlanRequest, SessionRequest};
 use speedwell_model::SteadyRule;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 
 /// Measure benchmark files, groups or whole benchmark folders
 ///

@@ -7,7 +7,7 @@ use speedwell_measure::SessionRequest;
 use speedwell_model::{CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, quote};
 use speedwell_server::clients::push::UploadTarget;
 use speedwell_report::mark_known;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::path::PathBuf;
 
 /// Reads an environment variable. An empty variable counts as unset, because scripts set variables

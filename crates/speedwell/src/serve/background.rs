@@ -2,7 +2,7 @@
 //! page has to wait for them.
 
 use speedwell_measure::history::summarize_sessions;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use speedwell_server::http::ServerStopper;
 use speedwell_server::http::blocking::lower_priority;
 use speedwell_server::dashboard::SiteState;

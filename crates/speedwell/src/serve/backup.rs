@@ -8,7 +8,7 @@ use clap::Args;
 use speedwell_measure::history;
 use speedwell_machine::process::{ScratchFolder, unix_time_ms};
 use speedwell_report::format_count;
-use speedwell_results::store::{
+use speedwell_store::{
     BackupLines, RestoreSummary, Store, StoredProject, end_backup, write_backup_header,
 };
 use std::fs::File;

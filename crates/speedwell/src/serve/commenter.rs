@@ -17,7 +17,7 @@ use speedwell_server::clients::forge::{
 };
 use speedwell_model::{CodeOrigin, Session, short_revision};
 use speedwell_machine::process::unix_time_ms;
-use speedwell_results::store::{
+use speedwell_store::{
     CommentJob, CommentState, ForgeSetting, PostedComment, SessionFilter, Store,
 };
 use speedwell_server::http::ServerStopper;

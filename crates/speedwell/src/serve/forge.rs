@@ -10,7 +10,7 @@ use crate::{CommandStatus, status};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use speedwell_server::clients::forge::{ForgeToken, ParsePullRequestError, PullRequestRef};
-use speedwell_results::store::{ForgeSetting, Store};
+use speedwell_store::{ForgeSetting, Store};
 use speedwell_server::dashboard::project_name;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

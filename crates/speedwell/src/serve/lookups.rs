@@ -15,7 +15,7 @@ use speedwell_measure::history::{HistoryRequest, load_history, summarize_session
 use speedwell_measure::reference;
 use speedwell_report::mark_known;
 use speedwell_report::sources::LabelledSession;
-use speedwell_results::store::{Store, StoreErrorKind};
+use speedwell_store::{Store, StoreErrorKind};
 use speedwell_server::dashboard::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
 use std::path::Path;
 

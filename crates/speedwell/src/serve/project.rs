@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use speedwell_machine::process::unix_time_ms;
 use speedwell_report::{ServedProject, list_served_projects};
-use speedwell_results::store::{AuditEntry, SessionFilter, Store, StoredProject};
+use speedwell_store::{AuditEntry, SessionFilter, Store, StoredProject};
 use speedwell_server::dashboard::project_name;
 use std::path::Path;
 

@@ -8,7 +8,7 @@ use anyhow::ensure;
 use clap::Args;
 use speedwell_machine::process::unix_time_ms;
 use speedwell_report::{self as report, format_count};
-use speedwell_results::store::{RetentionRules, SessionOverview};
+use speedwell_store::{RetentionRules, SessionOverview};
 use std::time::Duration;
 
 /// How long a deletion can be undone.

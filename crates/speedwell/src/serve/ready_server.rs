@@ -10,7 +10,7 @@ use crate::{CommandStatus, status};
 use anyhow::{Context, anyhow, bail, ensure};
 use speedwell_machine::process as process;
 use speedwell_report::html::AssetPaths as AssetAddresses;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use speedwell_server::http::assets::AssetTable;
 use speedwell_server::http::{
     AllowedHosts, BoundAddress, HttpServer, ListenAddress, RequestLog, ServerLimits, ServerOptions,

@@ -7,7 +7,7 @@ use anyhow::ensure;
 use clap::{Args, Subcommand, ValueEnum};
 use speedwell_machine::process::unix_time_ms;
 use speedwell_report as report;
-use speedwell_results::store::{Store, StoredToken, TokenScope};
+use speedwell_store::{Store, StoredToken, TokenScope};
 use speedwell_server::http::token::AccessToken;
 use std::time::Duration;
 

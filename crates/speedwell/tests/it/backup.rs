@@ -10,7 +10,7 @@ use super::project::TempProject;
 use speedwell_model::{
     ChangeTriage, CodeOrigin, NoiseCalibration, Revision, Session, SessionState,
 };
-use speedwell_results::store::{SessionFilter, Store};
+use speedwell_store::{SessionFilter, Store};
 use std::path::Path;
 
 on_both! {

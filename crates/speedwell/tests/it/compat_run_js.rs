@@ -6,7 +6,7 @@ use crate::drop_in::{
     result,
 };
 use speedwell_model::{Case, FailureCause, Run};
-use speedwell_results::formats::node_csv::javascript;
+use speedwell_formats::node_csv::javascript;
 
 /// The results in recorded output of the simple format.
 fn recorded_simple(name: &str) -> Vec<DropInStep> {

@@ -6,8 +6,8 @@ use crate::dashboard::TestDashboard;
 use crate::project::TempProject;
 use speedwell_analysis as analysis;
 use speedwell_model::*;
-use speedwell_results::formats::json_lines;
-use speedwell_results::store::{PlacedRevision, SessionFilter, Store, StoredPoint};
+use speedwell_formats::json_lines;
+use speedwell_store::{PlacedRevision, SessionFilter, Store, StoredPoint};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of sessions; override with `SPEEDWELL_DIFFERENTIAL=2000`.

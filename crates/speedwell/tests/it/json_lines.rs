@@ -3,8 +3,8 @@
 
 use crate::arbitrary;
 use speedwell_model::*;
-use speedwell_results::formats::json_lines;
-use speedwell_results::store::{SessionFilter, Store};
+use speedwell_formats::json_lines;
+use speedwell_store::{SessionFilter, Store};
 use std::sync::Arc;
 
 fn write_lines(sessions: &[Session]) -> String {

@@ -4,7 +4,7 @@
 use crate::back_ends::{StorePlace, on_both};
 use crate::by_hand::{blank_session, run, slots};
 use speedwell_model::{SessionEvent, SessionObserver, SessionState};
-use speedwell_results::store::{SessionReference, Store};
+use speedwell_store::{SessionReference, Store};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

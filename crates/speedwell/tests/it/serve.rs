@@ -7,7 +7,7 @@ use super::dashboard::TestDashboard;
 use super::project::TempProject;
 use serde_json::{Value, json};
 use speedwell_model::{SessionEvent, SessionObserver, SessionState};
-use speedwell_results::store::{LoadProgress, SessionRecorder};
+use speedwell_store::{LoadProgress, SessionRecorder};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 

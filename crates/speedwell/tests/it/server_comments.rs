@@ -10,7 +10,7 @@ use serde_json::json;
 use speedwell_fixtures::FakeSession;
 use speedwell_server::clients::forge::ForgeKind;
 use speedwell_model::{CodeOrigin, Session, SessionState};
-use speedwell_results::store::{CommentJob, CommentState, SessionDigest};
+use speedwell_store::{CommentJob, CommentState, SessionDigest};
 use std::os::unix::fs::PermissionsExt;
 
 on_both! {

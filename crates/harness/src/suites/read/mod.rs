@@ -7,12 +7,12 @@ use crate::run_outcome::invalid_cause;
 use anyhow::{Context as _, Result, ensure};
 use regex::Regex;
 use speedwell_model::{Case, FailureCause, Metric, MetricDirection};
-use speedwell_results::foreign::suites::{
+use speedwell_formats::foreign::suites::{
     ReportedResult, catch2, configured, criterion, divan, go_bench, google_benchmark, jmh, libtest,
     pytest_benchmark, vitest,
 };
-use speedwell_results::foreign::{diagnosis, require_utf8};
-use speedwell_results::formats::pyperf;
+use speedwell_formats::foreign::{diagnosis, require_utf8};
+use speedwell_formats::pyperf;
 use speedwell_suite::adapter::{GoodDirection, ResultFormat, SuiteAdapter};
 
 /// A case listed by its framework.

@@ -10,7 +10,7 @@ use crate::dashboard::page::MAX_RUNS;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, Uri};
 use serde_json::{Value, json};
-use speedwell_results::store::{Store, StoredPoint};
+use speedwell_store::{Store, StoredPoint};
 
 type DataResult = Result<Response<Body>, ApiError>;
 

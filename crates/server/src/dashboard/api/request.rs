@@ -10,7 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 use speedwell_model::Session;
-use speedwell_results::store::{Store, UploadSender};
+use speedwell_store::{Store, UploadSender};
 
 /// An API request whose caller has permission.
 #[derive(Debug)]

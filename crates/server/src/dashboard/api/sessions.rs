@@ -12,8 +12,8 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use speedwell_analysis as analysis;
 use speedwell_model::{Session, SessionPoints};
-use speedwell_results::formats::json_lines;
-use speedwell_results::store::{SessionDigest, Store, UploadStatus, count_lines};
+use speedwell_formats::json_lines;
+use speedwell_store::{SessionDigest, Store, UploadStatus, count_lines};
 
 type SessionResult = Result<Response<Body>, ApiError>;
 

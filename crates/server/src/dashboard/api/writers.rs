@@ -4,7 +4,7 @@
 use super::error::ApiError;
 use crate::dashboard::page_error::PageError;
 use crate::dashboard::site::SiteState;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,7 +5,7 @@ use crate::dashboard::link::encode_segment;
 use crate::dashboard::page_error::{PageError, nearest_names};
 use speedwell_report::html::PageLink;
 use speedwell_report::{Document, ReportBlock};
-use speedwell_results::store::SessionFilter;
+use speedwell_store::SessionFilter;
 
 /// Maximum number of sessions listed; the sessions page lists all of them.
 const MAX_SESSIONS: usize = 50;

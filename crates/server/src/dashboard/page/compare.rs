@@ -10,7 +10,7 @@ use speedwell_report::html::{FormField, PageForm, PageLink};
 use speedwell_report::session::StudyChoice;
 use speedwell_report::sources::{self, LabelledSession};
 use speedwell_report::{Document, ReportBlock, mark_known};
-use speedwell_results::store::{SessionFilter, SessionOverview};
+use speedwell_store::{SessionFilter, SessionOverview};
 
 const COMPARISON_OPTIONS: [&str; 3] = ["threshold", "method", "correct"];
 

@@ -12,7 +12,7 @@ use speedwell_analysis as analysis;
 use speedwell_model::{Session, SessionState};
 use speedwell_report::html::PageLink;
 use speedwell_report::{self as report, Document, LiveCase, LiveState, ReportBlock};
-use speedwell_results::store::SessionOverview;
+use speedwell_store::SessionOverview;
 use std::collections::BTreeMap;
 
 /// Maximum number of sessions shown.

@@ -38,7 +38,7 @@ use speedwell_report::{
     ColumnKind, Document, OutputOptions, ReportBlock, ReportCell, ReportColumn, ReportRow,
     ReportTable,
 };
-use speedwell_results::store::{SessionOverview, Store};
+use speedwell_store::{SessionOverview, Store};
 
 /// A page without its layout.
 #[derive(Debug)]

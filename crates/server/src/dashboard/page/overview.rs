@@ -5,7 +5,7 @@ use crate::dashboard::link::{link_by, link_column};
 use crate::dashboard::page_error::PageError;
 use crate::dashboard::site::unix_ms;
 use speedwell_report::{ProjectLine, format_moment, list_projects};
-use speedwell_results::store::{SessionFilter, Store};
+use speedwell_store::{SessionFilter, Store};
 
 const DAY_MS: i64 = 86_400_000;
 

@@ -10,7 +10,7 @@ use speedwell_report::html::PageLink;
 use speedwell_report::{
     self as report, Document, OpenChanges, ReportBlock, TrendXAxis, format_moment,
 };
-use speedwell_results::store::{SessionFilter, SessionOverview};
+use speedwell_store::{SessionFilter, SessionOverview};
 
 /// Maximum number of recent sessions listed.
 const MAX_SESSIONS: usize = 8;

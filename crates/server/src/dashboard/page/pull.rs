@@ -5,7 +5,7 @@ use crate::dashboard::page_error::PageError;
 use speedwell_model::short_revision;
 use speedwell_report::html::PageLink;
 use speedwell_report::{Document, ReportBlock, format_moment};
-use speedwell_results::store::{CommentJob, CommentState, PostedComment, SessionFilter};
+use speedwell_store::{CommentJob, CommentState, PostedComment, SessionFilter};
 
 /// Maximum number of sessions listed.
 const MAX_SESSIONS: usize = 50;

@@ -8,7 +8,7 @@ use speedwell_model::{SessionState, short_revision};
 use speedwell_report::html::PageLink;
 use speedwell_report::session::{StudyChoice, report_session};
 use speedwell_report::{Document, ReportBlock, mark_known};
-use speedwell_results::store::SessionOverview;
+use speedwell_store::SessionOverview;
 
 /// Maximum number of runs on a page; more would take too long.
 pub const MAX_RUNS: usize = 200_000;

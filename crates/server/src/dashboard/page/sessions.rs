@@ -4,7 +4,7 @@ use super::{PageContent, PageContext};
 use crate::dashboard::page_error::PageError;
 use speedwell_report::html::{FormField, PageForm, PageLink};
 use speedwell_report::{Document, ReportBlock, add_first_steps};
-use speedwell_results::store::SessionFilter;
+use speedwell_store::SessionFilter;
 
 /// Sessions per page.
 const SESSIONS_PER_PAGE: usize = 50;

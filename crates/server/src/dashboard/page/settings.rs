@@ -5,7 +5,7 @@ use crate::dashboard::page_error::PageError;
 use crate::dashboard::site::unix_ms;
 use speedwell_report::html::PageLink;
 use speedwell_report::{ServedProject, ServerSettings, report_settings};
-use speedwell_results::store::{SessionFilter, Store};
+use speedwell_store::{SessionFilter, Store};
 
 /// Maximum number of audit log entries on the page.
 const MAX_AUDIT_ENTRIES: usize = 200;
