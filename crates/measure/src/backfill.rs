@@ -10,7 +10,7 @@ use crate::{history, measure_session, revisions, session_header};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_analysis as analysis;
 use speedwell_machine::environment::GitRepository;
-use speedwell_harness::plan::SessionPlan;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::{
     FailureCause, Metric, OriginRequest, Revision, SessionEvent, SessionObserver, SessionPurpose,
     SessionState, SessionStep, StepFailure, Variant, quote, short_revision,

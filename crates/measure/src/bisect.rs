@@ -14,8 +14,8 @@ use speedwell_analysis::bisect::{
     self, BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
 };
 use speedwell_machine::environment::{GitRepository, revision_line};
-use speedwell_harness::fingerprint_benchmarks;
-use speedwell_harness::plan::SessionPlan;
+use speedwell_adapters::fingerprint_benchmarks;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::{
     BisectionRange, FailureCause, LineRevision, Run, RunCount, SamplingOptions, Session,
     SessionDesign, SessionEvent, SessionObserver, SessionPurpose, SessionStep as FailedStep,

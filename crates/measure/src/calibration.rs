@@ -5,7 +5,7 @@
 
 use super::{EventListener, MeasureRequest, PreparedPlan, load_interrupted_plan};
 use anyhow::ensure;
-use speedwell_harness::plan::SessionPlan;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::{RunCount, StoppingDesign, Variant};
 use speedwell_store::Store;
 use std::time::Duration;

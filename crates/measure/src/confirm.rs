@@ -7,8 +7,8 @@
 use super::{MeasureRequest, PreparedPlan, RevisionRequest, revisions};
 use anyhow::{Context, Result, bail, ensure};
 use regex::Regex;
-use speedwell_harness::BenchmarkJob;
-use speedwell_harness::plan::SessionPlan;
+use speedwell_adapters::BenchmarkJob;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::{Machine, RecordedChange, SeriesKey, SessionPurpose, Variant};
 use speedwell_store::{Store, StoredSeries};
 use std::collections::BTreeSet;

@@ -14,7 +14,7 @@ use speedwell_model::{MetricDirection, RecordedChange, Revision, RevisionMarker,
 use speedwell_store::{
     LARGE_SESSION, LineFailures, PlacedRevision, SearchCache, Store, StoredPoint, StoredSeries,
 };
-use speedwell_suite::project::ProjectFile;
+use speedwell_config::project::ProjectFile;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use super::{
 use anyhow::{bail, ensure};
 use indexmap::IndexMap;
 use speedwell_analysis::iterations::{CaseSamples, IterationLevel, IterationSearch};
-use speedwell_harness::plan::SessionPlan;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::{Case, Session, SessionEvent, StepFailure};
 use speedwell_store::Store;
 use speedwell_runner::SessionEnd;

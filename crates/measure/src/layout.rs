@@ -6,8 +6,8 @@
 
 use anyhow::{bail, ensure};
 use speedwell_analysis::{LayoutSpread, layout_spreads};
-use speedwell_harness::plan::SessionPlan;
-use speedwell_harness::{BenchmarkJob, SourceKind, build_cost};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{BenchmarkJob, SourceKind, build_cost};
 use speedwell_model::{LayoutVariation, Metric, RunOrder, Session, SnippetLanguage};
 use speedwell_store::Store;
 

@@ -6,8 +6,8 @@
 //! [`record_benchmarks`].
 
 use anyhow::{Result, bail};
-use speedwell_harness::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
-use speedwell_harness::{
+use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_adapters::{
     BenchmarkJob, BenchmarkSource, ModuleLog, ProgressReporter, SourceKind, code_files,
     fingerprint_benchmarks, is_javascript, is_python, resolve_program_for,
 };

@@ -6,8 +6,8 @@
 //! [`check_paired`].
 
 use anyhow::{bail, ensure};
-use speedwell_harness::plan::SessionPlan;
-use speedwell_harness::{BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind, discover};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind, discover};
 use speedwell_model::{
     Metric, ResourceUsage, Run, RunOrder, SampleDivision, SampleLength, SessionEvent,
     SessionObserver,

@@ -4,7 +4,7 @@ use super::{
     EventListener, MeasureRequest, PlanRequest, PreparedPlan, experiment, own_benchmarks, pairs,
     revisions, shared_emitter,
 };
-use speedwell_harness::discover::{self, BenchmarkSelection, ComparisonSide};
+use speedwell_adapters::discover::{self, BenchmarkSelection, ComparisonSide};
 use speedwell_model::{RunOrder, Variant};
 use speedwell_machine::process as process;
 

@@ -4,13 +4,12 @@ use super::{EventListener, PreparedPlan, ResumedSession, revisions};
 use crate::reference;
 use crate::session::needs_earlier_runs;
 use anyhow::{Context, anyhow, bail, ensure};
-use speedwell_harness::discover::DiscoveredBenchmarks;
-use speedwell_harness::plan::SessionPlan;
-use speedwell_harness::{BenchmarkJob, SourceKind};
+use speedwell_adapters::discover::DiscoveredBenchmarks;
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_model::{DefinitionFile, SessionState, as_milliseconds, quote};
 use speedwell_machine::process as process;
 use speedwell_store::{LARGE_SESSION, Store};
-use speedwell_suite as suite;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,8 +122,8 @@ fn finished_work(
 /// Gives jobs the text that their definition file had at the start of the session. Plans of earlier
 /// versions of this program do not contain this text. For such a plan, each file is read once.
 pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
-    let to_definition = |source: DefinitionFile| Arc::new(suite::LazyDefinition::new(source));
-    let mut definitions: Vec<Arc<suite::LazyDefinition>> = plan
+    let to_definition = |source: DefinitionFile| Arc::new(speedwell_config::LazyDefinition::new(source));
+    let mut definitions: Vec<Arc<speedwell_config::LazyDefinition>> = plan
         .design
         .definitions
         .iter()
@@ -140,7 +139,7 @@ pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
         let definition = match stored {
             Some(definition) => definition,
             None => {
-                definitions.push(to_definition(suite::read_source(&source.file, &[])?));
+                definitions.push(to_definition(speedwell_config::read_source(&source.file, &[])?));
                 definitions[definitions.len() - 1].clone()
             }
         };

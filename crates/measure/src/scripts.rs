@@ -6,9 +6,9 @@
 
 use super::{PlanRequest, SamplingRequest};
 use anyhow::Context;
-use speedwell_harness::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
-use speedwell_harness::plan::SessionPlan;
-use speedwell_harness::{
+use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{
     BenchmarkDescription, BenchmarkSource, DefaultLoadTool, KnownAdapters, TrialMode,
 };
 use speedwell_model::{Run, RunOrder, SessionEvent, SessionObserver, Variant};

@@ -11,9 +11,9 @@ use super::{
 use anyhow::{Context, ensure};
 use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_machine::environment as environment;
-use speedwell_harness::discover::DiscoveredBenchmarks;
-use speedwell_harness::plan::SessionPlan;
-use speedwell_harness::{self as harness, BenchmarkSource, RunResult, SourceKind};
+use speedwell_adapters::discover::DiscoveredBenchmarks;
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{self as harness, BenchmarkSource, RunResult, SourceKind};
 use speedwell_model::{
     CodeOrigin, Environment, Run, RunOrder, Session, SessionDesign, SessionEvent, SessionObserver,
     SessionPurpose, SessionState, SteadyRule, StoppingDesign, Variant,

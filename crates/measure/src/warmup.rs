@@ -7,7 +7,7 @@
 
 use super::{EventListener, PreparedPlan, SessionRequest, execute_session};
 use anyhow::{Context, bail, ensure};
-use speedwell_harness::{self as harness, BenchmarkJob, SourceKind};
+use speedwell_adapters::{self as harness, BenchmarkJob, SourceKind};
 use speedwell_model::{
     Metric, Run, RunOrder, SampleDivision, SampleLength, SessionDesign, SessionEvent, SteadyRule,
     StoppingDesign, quote,

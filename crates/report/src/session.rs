@@ -10,7 +10,7 @@ use speedwell_analysis::load::LoadFindings;
 use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, bisect, snippet};
 use speedwell_model::{Session, SessionPurpose, StoppingDesign};
-use speedwell_suite::experiment::Experiment;
+use speedwell_config::experiment::Experiment;
 
 #[cfg(test)]
 mod by_cases_tests;

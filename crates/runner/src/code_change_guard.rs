@@ -5,7 +5,7 @@
 //! file by its size, modification time and inode. `harness::code_files` decides which files count.
 //! Start at [`CodeChangeGuard::check_files`].
 
-use speedwell_harness::{self as harness, BenchmarkJob};
+use speedwell_adapters::{self as harness, BenchmarkJob};
 use speedwell_model::{FailureCause, Variant};
 use std::collections::HashMap;
 use std::fs;

@@ -7,17 +7,17 @@
 use crate::code_change_guard::CodeChangeGuard;
 use crate::pairs;
 use speedwell_machine::environment::RunSensors;
-use speedwell_harness::experiment::SharedServicePool;
-use speedwell_harness::plan::{PlanSlot, SessionPlan};
-use speedwell_harness::snippet::SharedProcesses;
-use speedwell_harness::{self as harness, RunContext, RunOutcome, RunResult, SourceKind};
+use speedwell_adapters::experiment::SharedServicePool;
+use speedwell_adapters::plan::{PlanSlot, SessionPlan};
+use speedwell_adapters::snippet::SharedProcesses;
+use speedwell_adapters::{self as harness, RunContext, RunOutcome, RunResult, SourceKind};
 use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{
     ComparedClock, FailureCause, KernelStats, Run, RunOrder, SessionEvent, SessionObserver,
     SessionStep, StepFailure,
 };
 use speedwell_machine::process::{CpuSet, is_interrupt_requested};
-use speedwell_suite::experiment::Experiment;
+use speedwell_config::experiment::Experiment;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

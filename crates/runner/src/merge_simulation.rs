@@ -9,8 +9,8 @@ use crate::{ExecuteOptions, StoppingRule, execute};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_fixtures::FakeSession;
-use speedwell_harness::plan::{PlanShard, SessionPlan};
-use speedwell_harness::{
+use speedwell_adapters::plan::{PlanShard, SessionPlan};
+use speedwell_adapters::{
     BenchmarkSource, DefaultLoadTool, DescribeRequest, NamePatterns, SourceKind, TrialMode,
     harness_for,
 };

@@ -5,8 +5,8 @@
 //! time. This module decides which processor the two sides share, how long their time slices are,
 //! and which of their metrics are meaningful. Start at [`run_concurrently`].
 
-use speedwell_harness::plan::{PlanSlot, SessionPlan};
-use speedwell_harness::{RunOutcome, RunResult};
+use speedwell_adapters::plan::{PlanSlot, SessionPlan};
+use speedwell_adapters::{RunOutcome, RunResult};
 use speedwell_model::{FailureCause, Metric, RunOrder, seed_of_step};
 use speedwell_machine::process::{CpuSet, TimeSlice};
 use std::thread;

@@ -3,7 +3,7 @@
 
 use crate::execute::{perform_slot, run_context};
 use crate::pairs;
-use speedwell_harness::plan::{PlanSlot, SessionPlan};
+use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_model::{ComparedClock, SampleDivision, SampleLength, StepFailure};
 
 /// Smallest measurement for a harness that divides runs into samples.

@@ -1,11 +1,11 @@
 //! Runs every case once, possibly several at a time, to see whether it works, not how fast it is.
 
 use super::execute::SessionEnd;
-use speedwell_harness::plan::SessionPlan;
-use speedwell_harness::{self as harness, BenchmarkJob, RunContext, RunLayout, RunOutcome};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{self as harness, BenchmarkJob, RunContext, RunLayout, RunOutcome};
 use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
 use speedwell_machine::process::is_interrupt_requested;
-use speedwell_suite::experiment::Experiment;
+use speedwell_config::experiment::Experiment;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;

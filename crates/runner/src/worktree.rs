@@ -16,7 +16,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_machine::environment::{GitError, GitRepository, REPOSITORY_VARIABLES};
-use speedwell_harness::cache_folder;
+use speedwell_adapters::cache_folder;
 use speedwell_model::{BuildCommand, VariantWorktree, nearest_name, quote};
 use speedwell_machine::process::{
     ProcessEnd, ProcessSpec, begin_activity, is_interrupt_requested, run_child,

@@ -11,8 +11,8 @@
 // A benchmark that cannot continue has nothing to print.
 #![allow(clippy::expect_used)]
 
-use speedwell_harness::discover::{BenchmarkSelection, discover_benchmarks, find_sources};
-use speedwell_harness::{self as harness, BenchmarkJob, KnownAdapters, RunContext, RunLayout};
+use speedwell_adapters::discover::{BenchmarkSelection, discover_benchmarks, find_sources};
+use speedwell_adapters::{self as harness, BenchmarkJob, KnownAdapters, RunContext, RunLayout};
 use speedwell_model::{SampleDivision, Variant, median};
 use speedwell_machine::process::{ProcessEnd, ProcessSpec, run_child};
 use std::path::{Path, PathBuf};

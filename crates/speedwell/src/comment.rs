@@ -15,7 +15,7 @@ use speedwell_server::clients::forge::{
     self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, ForgeToken,
     PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,
 };
-use speedwell_harness::TrialMode;
+use speedwell_adapters::TrialMode;
 use speedwell_model::{OriginRequest, OriginSource, short_revision};
 use speedwell_machine::process::unix_time_ms;
 use speedwell_report::sources::LabelledSession;

@@ -12,12 +12,12 @@ use super::{CommandStatus, mistaken_sources, profiles};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
-use speedwell_harness::TrialMode;
-use speedwell_harness::discover::ComparisonSide;
+use speedwell_adapters::TrialMode;
+use speedwell_adapters::discover::ComparisonSide;
 use speedwell_measure::PreparedPlan;
 use speedwell_model::Session;
 use speedwell_report::sources::{self, LabelledSession};
-use speedwell_suite::experiment::{DefinitionForm, definition_form};
+use speedwell_config::experiment::{DefinitionForm, definition_form};
 use std::path::Path;
 
 /// Compare existing results, or measure programs and compare

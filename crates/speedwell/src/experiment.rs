@@ -8,7 +8,7 @@ use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::experiment::analyze_experiment;
 use speedwell_model::{DefinitionFile, Session};
 use speedwell_report::{self as report, OutputOptions};
-use speedwell_suite::experiment::{Experiment, ReportOutput as Wanted};
+use speedwell_config::experiment::{Experiment, ReportOutput as Wanted};
 use std::path::PathBuf;
 
 /// Reports an experiment, writes the files that it declares unless `-o` names others, and evaluates

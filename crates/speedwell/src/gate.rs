@@ -10,7 +10,7 @@ use super::status;
 use anyhow::{bail, ensure};
 use speedwell_analysis::gate::{self, GateAnswer, GateOutcome};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings, TestingCorrection, WithheldReason};
-use speedwell_harness::plan::SessionPlan;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_measure::reach_warning;
 use speedwell_report::{self as report, Document};
 

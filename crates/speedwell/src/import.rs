@@ -6,7 +6,7 @@ use super::{CommandStatus, results_folder, status};
 use anyhow::{Context, ensure};
 use clap::Args;
 use speedwell_analysis::validity::{self, KnownFacts, ValidityCheck};
-use speedwell_harness::discover::BenchmarkSelection;
+use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_model::{OriginSource, ParameterValue, Run, Session, StepFailure};
 use speedwell_report::{self as report, Document, ReportBlock};
 use speedwell_formats::MetricDirections;

@@ -53,7 +53,7 @@ pub use status::CommandStatus;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
-use speedwell_harness::{self as harness, snippet};
+use speedwell_adapters::{self as harness, snippet};
 use speedwell_machine::process::WORKER_COMMAND;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -10,7 +10,6 @@ use super::options::{FailOn, RunArgs};
 use super::source::files_at;
 use anyhow::{Context, bail};
 use speedwell_analysis::profile;
-use speedwell_harness as harness;
 use speedwell_model::StackProfile;
 use speedwell_report::{self as report, ProfileSide};
 use speedwell_formats::foreign::profile::{FrameNames, read_profile};
@@ -85,7 +84,7 @@ fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
     beginning
         .read_to_end(&mut bytes)
         .with_context(read_context)?;
-    if speedwell_formats::detect_format(&bytes).is_some() || harness::is_elf(Path::new(file)) {
+    if speedwell_formats::detect_format(&bytes).is_some() || speedwell_adapters::is_elf(Path::new(file)) {
         return Ok(None);
     }
     opened_file

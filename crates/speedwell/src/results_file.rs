@@ -5,7 +5,7 @@
 
 use super::status;
 use anyhow::{Context, Result, ensure};
-use speedwell_harness::discover::similar_file;
+use speedwell_adapters::discover::similar_file;
 use speedwell_model::Session;
 use speedwell_formats::{FileFormat, InputFile, MetricDirections};
 use std::fs::File;

@@ -5,8 +5,8 @@ use super::options::{ClockName, FleetArgs, MeasureTask, OrderName, RunArgs};
 use super::session_report::{report_session, report_stored};
 use super::{CommandStatus, fleet, gate, push, rehearsal, serve, status, trial};
 use anyhow::ensure;
-use speedwell_harness::plan::SessionPlan;
-use speedwell_harness::{BenchmarkJob, SourceKind};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_measure::{
     self as measure, MeasuredSession, PreparedPlan, SeriesLength, SessionRequest,
 };

@@ -12,7 +12,7 @@ use speedwell_model::{Session, SteadyRule};
 use speedwell_report as report;
 use speedwell_report::session::report_requested;
 use speedwell_store::Store;
-use speedwell_suite::experiment::Experiment;
+use speedwell_config::experiment::Experiment;
 
 /// Analyzes a session that was just measured, reports it, and evaluates the gate.
 ///

@@ -12,8 +12,7 @@ use super::results_file::{self, FileWarnings};
 use super::status;
 use anyhow::{Context, anyhow, bail};
 use speedwell_analysis::{self as analysis, AnalysisSettings};
-use speedwell_harness as harness;
-use speedwell_harness::discover::{BenchmarkPart, BenchmarkSelection, ComparisonSide};
+use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, ComparisonSide};
 use speedwell_measure::reference;
 use speedwell_model::{Session, Variant, quote};
 use speedwell_store::Store;
@@ -459,9 +458,9 @@ impl ResultSource {
 pub fn program_side(
     operand: &SourceOperand,
     arguments: &[String],
-    reporter: harness::ProgressReporter<'_>,
+    reporter: speedwell_adapters::ProgressReporter<'_>,
 ) -> anyhow::Result<Option<ComparisonSide>> {
-    let adapters = harness::KnownAdapters::new(&[], &std::env::current_dir()?)?;
+    let adapters = speedwell_adapters::KnownAdapters::new(&[], &std::env::current_dir()?)?;
     let is_program = |location: &&String| {
         let is_benchmark =
             is_program(Path::new(location)) || adapters.split_operand(location).is_some();
@@ -481,9 +480,9 @@ pub fn program_side(
         Some((suite, path)) => (Some(suite), Path::new(path)),
         None => (adapters.recognize(Path::new(location)), Path::new(location)),
     };
-    let google_benchmark = || harness::builtin_adapter("google-benchmark");
-    let mut suite = adapter.or_else(|| harness::is_wrapper(file).then(google_benchmark)?);
-    if suite.is_none() && !harness::is_program_with_harness(file) {
+    let google_benchmark = || speedwell_adapters::builtin_adapter("google-benchmark");
+    let mut suite = adapter.or_else(|| speedwell_adapters::is_wrapper(file).then(google_benchmark)?);
+    if suite.is_none() && !speedwell_adapters::is_program_with_harness(file) {
         return Err(explain_unknown_program(file, location));
     }
     let mut file = Path::new(".").join(file);
@@ -501,7 +500,7 @@ pub fn program_side(
     };
     let mut directory = None;
     if let Some(package) = suite.as_deref().filter(|suite| suite.keys.build.is_some()) {
-        let built = harness::build_single_program((package, &adapters), &file, &variant, reporter);
+        let built = speedwell_adapters::build_single_program((package, &adapters), &file, &variant, reporter);
         let (program, adapter_of_build) = built.with_context(context)?;
         directory = Some(std::mem::replace(&mut file, program));
         suite = Some(adapter_of_build);
@@ -521,10 +520,10 @@ pub fn program_side(
 
 /// Explains that a program has no benchmarks of a known kind.
 fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
-    if let Some(name) = harness::framework_without_adapter(file) {
+    if let Some(name) = speedwell_adapters::framework_without_adapter(file) {
         return anyhow!(
             "'{location}': {}",
-            harness::explain_framework(name, location)
+            speedwell_adapters::explain_framework(name, location)
         );
     }
     anyhow!(
@@ -535,25 +534,25 @@ fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
 }
 
 /// Returns whether `location` is a folder from which a benchmark program is built.
-fn is_package(adapters: &harness::KnownAdapters, location: &str) -> bool {
+fn is_package(adapters: &speedwell_adapters::KnownAdapters, location: &str) -> bool {
     let location = Path::new(location);
     let suite = || adapters.recognize(location);
     location.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
 }
 
 /// Returns whether `location` is a build artifact, such as a jar, that a suite's program executes.
-fn is_artifact(adapters: &harness::KnownAdapters, location: &str) -> bool {
+fn is_artifact(adapters: &speedwell_adapters::KnownAdapters, location: &str) -> bool {
     let location = Path::new(location);
     location.is_file()
         && adapters
             .recognize(location)
             .is_some_and(|suite| suite.keys.program.is_some())
-        && !harness::is_text(location)
+        && !speedwell_adapters::is_text(location)
 }
 
 /// Returns whether the file is an ELF program or an executable script.
 fn is_program(file: &Path) -> bool {
-    file.is_file() && (harness::is_elf(file) || harness::is_wrapper(file))
+    file.is_file() && (speedwell_adapters::is_elf(file) || speedwell_adapters::is_wrapper(file))
 }
 
 #[cfg(test)]

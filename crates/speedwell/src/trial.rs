@@ -3,8 +3,8 @@
 
 use super::options::MeasureTask;
 use super::{CommandStatus, status};
-use speedwell_harness::BenchmarkJob;
-use speedwell_harness::plan::SessionPlan;
+use speedwell_adapters::BenchmarkJob;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_measure::experiment::{
     ExperimentEstimate, estimate_from_trial, estimate_loads, measuring_time,
 };

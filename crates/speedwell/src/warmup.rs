@@ -168,7 +168,7 @@ impl WarmupArgs {
             Some(language) => {
                 let request = EvalRequest {
                     parameters: Vec::new(),
-                    selection: speedwell_harness::discover::BenchmarkSelection::default(),
+                    selection: speedwell_adapters::discover::BenchmarkSelection::default(),
                     language,
                     snippets: snippets::read(language, &self.targets, &self.snippet, &[])?,
                     levels: Vec::new(),

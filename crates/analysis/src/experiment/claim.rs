@@ -15,10 +15,10 @@ use crate::experiment::group::GroupFindings;
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::{Case, IntervalEstimate, Run, Session, median};
 use speedwell_stats::interval::mean_t;
-use speedwell_suite::experiment::{
+use speedwell_config::experiment::{
     Experiment, ReportClaim, SelectedCase, is_in_milliseconds, is_repetition,
 };
-use speedwell_suite::expression::{
+use speedwell_config::expression::{
     BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm,
 };
 

@@ -21,7 +21,7 @@ use claim::filter_matches;
 use group::analyze_group;
 use speedwell_model::assignment::{ServerWork, TargetWork};
 use speedwell_model::{Case, Session, StepFailure, Verdict, median};
-use speedwell_suite::experiment::{
+use speedwell_config::experiment::{
     BenchmarkGroup, Experiment, GroupKind, ProfileCondition, ProfilePlan, is_repetition,
 };
 

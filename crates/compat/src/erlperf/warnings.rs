@@ -7,7 +7,7 @@ use super::sampling::{SampledSnippets, SnippetSamples};
 use super::table::{SnippetLine, SnippetTable, format_duration};
 use super::vms::SnippetJob;
 use speedwell_analysis::snippet::{MAX_DISTURBANCE, p_of_difference};
-use speedwell_harness::snippet::folded_warning;
+use speedwell_adapters::snippet::folded_warning;
 use speedwell_model::median;
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_report::snippet::ERLANG_LOCKS;

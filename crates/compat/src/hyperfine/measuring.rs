@@ -15,7 +15,7 @@ use crate::hyperfine::figures::{CommandFigures, RunTiming, mean};
 use anyhow::{Context, Result, bail};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_harness::plan::BlockShuffle;
+use speedwell_adapters::plan::BlockShuffle;
 use speedwell_machine::process::{OrphanTracker, ProcessEnd, ProcessStopwatch, TimedExecution};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -19,7 +19,7 @@ use self::measuring::{CommandMeasurement, MeasureObserver};
 use self::report::ReportLook;
 use crate::console::DropInConsole;
 use anyhow::{Context, Result};
-use speedwell_harness::plan::BlockShuffle;
+use speedwell_adapters::plan::BlockShuffle;
 use speedwell_measure::draw_seed;
 use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
 use std::collections::BTreeSet;

@@ -335,7 +335,7 @@ fn parse_addresses(output: &str) -> BTreeMap<String, IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_suite::fleet::SlurmOptions;
+    use speedwell_config::fleet::SlurmOptions;
     use std::process::Command;
 
     #[test]

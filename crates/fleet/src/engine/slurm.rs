@@ -3,7 +3,7 @@
 //! spools are authoritative.
 //!
 //! Nothing from a definition file becomes an option or part of a script: the script is constant,
-//! and its arguments are numbers and a folder that [`speedwell_suite::fleet`] has validated. Work
+//! and its arguments are numbers and a folder that [`speedwell_config::fleet`] has validated. Work
 //! is submitted as batch jobs, because a step started from here would survive us without an owner.
 //! Start at [`SlurmEngine::submit`]; [`job_state_in_queue`] interprets the rows of the queue.
 
@@ -11,7 +11,7 @@ use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::MachineAllocation;
 use speedwell_machine::process::is_interrupt_requested;
-use speedwell_suite::fleet::{MachineEntry, SlurmOptions};
+use speedwell_config::fleet::{MachineEntry, SlurmOptions};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //!
 //! Unless a worker is detached, the connection is its lease: the worker reads its instructions from
 //! stdin and exits when stdin is closed, so it does not outlive its coordinator. The remote shell
-//! sees only fixed words and quoted folders that [`speedwell_suite::fleet`] has validated; all
+//! sees only fixed words and quoted folders that [`speedwell_config::fleet`] has validated; all
 //! other data goes through stdin. Start at [`SshEngine::submit`].
 
 use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};

@@ -5,7 +5,7 @@ use crate::{
 };
 use speedwell_fixtures::clusters;
 use speedwell_fleet::{FleetEngine, JobState, LeaseComponent, MachineState, SlurmEngine};
-use speedwell_suite::fleet::SlurmOptions;
+use speedwell_config::fleet::SlurmOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 
 /// A cluster and an engine for it; `None` if Slurm is unavailable.

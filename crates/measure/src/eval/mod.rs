@@ -8,8 +8,8 @@ pub use search::{plan_search, search_snippets};
 
 use super::{EventListener, PlanRequest, PreparedPlan, VariantRequest, revisions};
 use anyhow::ensure;
-use speedwell_harness::discover::{BenchmarkSelection, DiscoveredBenchmarks};
-use speedwell_harness::{BenchmarkJob, BenchmarkSource, SourceKind, StartMode};
+use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_adapters::{BenchmarkJob, BenchmarkSource, SourceKind, StartMode};
 use speedwell_model::{
     Case, ParameterValue, SampleDivision, SampleLength, Snippet, SnippetLanguage, Variant,
 };

@@ -10,8 +10,8 @@ use crate::session::check_processors;
 use crate::{EventListener, PreparedPlan, SessionRequest, session_header};
 use anyhow::ensure;
 use speedwell_analysis::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules};
-use speedwell_harness::snippet::{self, HarnessFailure, LiveHarness, expected_duration};
-use speedwell_harness::{self as harness, BenchmarkJob, RunContext, RunLayout};
+use speedwell_adapters::snippet::{self, HarnessFailure, LiveHarness, expected_duration};
+use speedwell_adapters::{self as harness, BenchmarkJob, RunContext, RunLayout};
 use speedwell_model::SnippetTiming;
 use speedwell_model::{
     Case, ParameterValue, Run, SampleDivision, SampleLength, Session, SessionEvent,

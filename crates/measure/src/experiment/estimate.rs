@@ -1,10 +1,10 @@
 //! Estimates how long an experiment takes, based on its plan or on a trial of all its cases.
 
-use speedwell_harness::plan::SessionPlan;
-use speedwell_harness::{BenchmarkJob, SourceKind};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, ServerLoad, TargetWork};
 use speedwell_model::{Case, RunOrder, SampleLength, Variant, as_milliseconds};
-use speedwell_suite::experiment::{Experiment, repeated_variant};
+use speedwell_config::experiment::{Experiment, repeated_variant};
 use std::time::Duration;
 
 /// Estimated total of all runs.

@@ -12,15 +12,15 @@ pub use record::record_profiles;
 
 use super::{EventListener, MeasureRequest, PlanRequest, PreparedPlan, roles};
 use anyhow::{Context, ensure};
-use speedwell_harness::KnownAdapters;
-use speedwell_harness::discover;
-use speedwell_harness::discover::BenchmarkSelection;
-use speedwell_harness::plan::SessionPlan;
+use speedwell_adapters::KnownAdapters;
+use speedwell_adapters::discover;
+use speedwell_adapters::discover::BenchmarkSelection;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::{
     DefinitionFile, ParameterValue, RunCount, RunOrder, SamplingOptions, StoppingDesign, Variant,
     as_milliseconds,
 };
-use speedwell_suite::experiment::{BenchmarkGroup, Experiment, repetition_of};
+use speedwell_config::experiment::{BenchmarkGroup, Experiment, repetition_of};
 use std::path::Path;
 
 /// Reads and plans an experiment.

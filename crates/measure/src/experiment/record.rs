@@ -11,15 +11,15 @@ use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::experiment::{
     WantedProfile, analyze_experiment, recorded_requests, wanted_profiles,
 };
-use speedwell_harness::experiment::{self as harness, ProfileRequest};
-use speedwell_harness::plan::SessionPlan;
-use speedwell_harness::{RunContext, RunLayout, own_program};
+use speedwell_adapters::experiment::{self as harness, ProfileRequest};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{RunContext, RunLayout, own_program};
 use speedwell_model::assignment::{ProfilingOptions, ProfilingTool};
 use speedwell_model::{Case, ProfileRecording, Session, SessionEvent};
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_store::Store;
 use speedwell_runner::SessionEnd;
-use speedwell_suite::experiment::{
+use speedwell_config::experiment::{
     Experiment, GroupKind, ProfileCondition, ProfilePlan, ProfilerChoice,
 };
 use std::time::Duration;

@@ -5,7 +5,7 @@ use crate::EventListener;
 use anyhow::bail;
 use regex::Regex;
 use speedwell_model::SessionEvent;
-use speedwell_suite::experiment::{Experiment, ExperimentRequirement, RequirementKind};
+use speedwell_config::experiment::{Experiment, ExperimentRequirement, RequirementKind};
 use std::cmp::Ordering;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -15,7 +15,7 @@ use super::stale_attempts::StaleAttempts;
 use crate::EventListener;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_fleet::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
-use speedwell_harness::plan::{PlanShard, SessionPlan};
+use speedwell_adapters::plan::{PlanShard, SessionPlan};
 use speedwell_model::SessionEvent;
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_formats::spool::{self, SpoolItem, SpoolReader};

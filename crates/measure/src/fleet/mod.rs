@@ -24,13 +24,13 @@ use coordinator::{FleetCoordinator, WorkerMachine};
 use shard_request::{attempt_spool_path, request_path, stop_marker};
 use speedwell_fleet::bundle::FileBundle;
 use speedwell_fleet::{FleetEngine, FleetMachine, JobId, MachineState, assignment};
-use speedwell_harness::plan::SessionPlan;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::{RunCount, SampleLength, SessionEvent, SessionMachine, StoppingDesign};
 use speedwell_machine::process as process;
 use speedwell_store::{SessionMerger, ShardState, Store, StoredShard};
 use speedwell_runner::SessionEnd;
-use speedwell_suite::fleet::FleetFile;
-use speedwell_suite::labels::MachineSelector;
+use speedwell_config::fleet::FleetFile;
+use speedwell_config::labels::MachineSelector;
 use spool_source::{SpoolSource, SpoolStream};
 use stale_attempts::StaleAttempts;
 use std::collections::BTreeSet;
@@ -359,7 +359,7 @@ fn cut_plan(
     machines: &[FleetMachine],
     on_each_machine: bool,
 ) -> Vec<StoredShard> {
-    let duration = |job: &speedwell_harness::BenchmarkJob| expected_duration_s(plan, job);
+    let duration = |job: &speedwell_adapters::BenchmarkJob| expected_duration_s(plan, job);
     let cases: Vec<(&str, f64)> = (plan.jobs.iter())
         .map(|job| (job.label.as_str(), duration(job)))
         .collect();
@@ -389,7 +389,7 @@ fn cut_plan(
 }
 
 /// Estimates the duration of a case from the plan, in seconds.
-fn expected_duration_s(plan: &SessionPlan, job: &speedwell_harness::BenchmarkJob) -> f64 {
+fn expected_duration_s(plan: &SessionPlan, job: &speedwell_adapters::BenchmarkJob) -> f64 {
     let samples = job.samples.unwrap_or(plan.sampling.samples);
     let measured_ns = match samples.length {
         SampleLength::TimeNs(ns) => ns as f64 * f64::from(samples.count),

@@ -7,7 +7,7 @@ use super::spool_source::SpoolSource;
 use super::stale_attempts::StaleAttempt;
 use anyhow::ensure;
 use speedwell_fleet::JobId;
-use speedwell_harness::plan::PlanSlot;
+use speedwell_adapters::plan::PlanSlot;
 use speedwell_model::{FailureCause, SessionEvent, SessionStep, StepFailure};
 use speedwell_store::{BlockOrigin, ShardState};
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use speedwell_analysis::AnalysisSettings;
-use speedwell_harness::plan::{PlanShard, RelocationMap, SessionPlan};
+use speedwell_adapters::plan::{PlanShard, RelocationMap, SessionPlan};
 use speedwell_model::Run;
 use speedwell_formats::spool::{self, ShardSlots};
 use std::collections::BTreeSet;

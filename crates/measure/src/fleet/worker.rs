@@ -13,7 +13,7 @@ use crate::session::{AnalysisStoppingRule, build_packages};
 use anyhow::{Context, ensure};
 use speedwell_machine::environment as environment;
 use speedwell_fleet::{LockTicket, MachineIdentity, MachineLock, clean};
-use speedwell_harness::plan::SessionPlan;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::{SessionEvent, SessionMachine, SessionObserver};
 use speedwell_machine::process as process;
 use speedwell_formats::spool::{SpoolHeader, SpoolWriter, VERSION};

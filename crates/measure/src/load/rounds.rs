@@ -4,7 +4,7 @@ use super::super::SearchRequest;
 use super::machines::LoadGenerators;
 use crate::fleet::FleetRequest;
 use speedwell_analysis::load::gate::LoadCondition;
-use speedwell_harness::plan::BlockShuffle;
+use speedwell_adapters::plan::BlockShuffle;
 use speedwell_load::pace::StopCondition;
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::load::spec::LoadSpec;

@@ -14,7 +14,7 @@ use speedwell_model::stage_report::RunStage;
 use speedwell_model::{MachineAllocation, MachinePlacement, SessionEvent};
 use speedwell_machine::process as process;
 use speedwell_runner::experiment::{StageResult, stage_failure};
-use speedwell_suite::fleet::FleetFile;
+use speedwell_config::fleet::FleetFile;
 
 /// The machines of an experiment, held until this value is dropped or the process ends.
 pub struct MachineLease {

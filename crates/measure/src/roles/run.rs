@@ -21,7 +21,7 @@ use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_machine::process as process;
 use speedwell_runner::experiment::{self, RunReport, StageResult, stage_failure, wait_for_loss};
 use speedwell_runner::load::{build_job, wrap_measured};
-use speedwell_suite::fleet::FleetFile;
+use speedwell_config::fleet::FleetFile;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};

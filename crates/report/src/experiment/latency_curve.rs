@@ -9,7 +9,7 @@ use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{GroupFindings, LatencyCurve, PERCENTS};
 use speedwell_model::Case;
 use speedwell_plot as plot;
-use speedwell_suite::experiment::{ChartSeries, Experiment, is_repetition, repeated_variant};
+use speedwell_config::experiment::{ChartSeries, Experiment, is_repetition, repeated_variant};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 

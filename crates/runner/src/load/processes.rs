@@ -11,7 +11,7 @@
 use super::{LoadJob, LoadPart, StartSignal, UNLIMITED, build, target};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use speedwell_harness::own_program;
+use speedwell_adapters::own_program;
 use speedwell_load::generator::{self, ProgressReport};
 use speedwell_load::load::LoadShare;
 use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};

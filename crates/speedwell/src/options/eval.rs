@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use regex::Regex;
 use speedwell_compat::erlperf::style::Style;
-use speedwell_harness::discover::BenchmarkSelection;
+use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_measure::eval::parameters::{infer_values, parse_list, parse_range};
 use speedwell_measure::eval::{EvalRequest, NamedSnippet};
 use speedwell_model::{Case, ParameterValue, SnippetLanguage};

@@ -1,7 +1,7 @@
 //! Defines the options that control how runs are planned, executed, and divided into samples.
 
 use clap::{Args, ValueEnum};
-use speedwell_harness::TrialMode;
+use speedwell_adapters::TrialMode;
 use speedwell_measure::{PlanRequest, SamplingRequest};
 use speedwell_model::{
     ComparedClock, InstructionCounting, LayoutVariation, Metric, RejectRules, RunOrder,

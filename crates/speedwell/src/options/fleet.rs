@@ -3,8 +3,8 @@
 use anyhow::Context;
 use clap::Args;
 use speedwell_measure::fleet::FleetRequest;
-use speedwell_suite::fleet::{FLEET_FILE_NAME, FleetFile};
-use speedwell_suite::labels::MachineSelector;
+use speedwell_config::fleet::{FLEET_FILE_NAME, FleetFile};
+use speedwell_config::labels::MachineSelector;
 use std::path::PathBuf;
 
 /// Fleet options.

@@ -4,7 +4,7 @@ use super::{MetricArgs, parse};
 use clap::Args;
 use regex::Regex;
 use speedwell_measure::history::HistoryRequest;
-use speedwell_suite::project::ProjectFile;
+use speedwell_config::project::ProjectFile;
 
 /// Series selection.
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use regex::Regex;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_server::clients::forge::CommitState;
-use speedwell_harness::plan::SessionPlan;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_measure::history::{HistoryRequest, load_history, summarize_sessions};
 use speedwell_measure::reference;
 use speedwell_report::mark_known;

@@ -7,7 +7,7 @@ use super::harness_driver::{
     HarnessEnd, HarnessEvent, HarnessTalk, encode_value, find_tool, javascript,
 };
 use super::project::repository;
-use speedwell_harness::snippet::{CompileFailure, build_process, default_program};
+use speedwell_adapters::snippet::{CompileFailure, build_process, default_program};
 use speedwell_model::{self as model, FailureCause, SnippetLanguage, Variant};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

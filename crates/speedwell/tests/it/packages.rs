@@ -183,7 +183,7 @@ fn the_crates_that_are_published_carry_every_harness_and_no_tests() {
     let Some(_) = find_tool(&["cargo"]) else {
         return;
     };
-    let listed = published_files("speedwell-harness");
+    let listed = published_files("speedwell-adapters");
     for needed in [
         "languages/node/harness.cjs",
         "languages/python/harness.py",

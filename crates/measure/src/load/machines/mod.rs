@@ -13,7 +13,7 @@ use crate::fleet::{FleetRequest, select_machines};
 use anyhow::{Context, Result, bail, ensure};
 use connection::{GeneratorConnection, GeneratorState, SharedLoadState};
 use speedwell_fleet::{FleetEngine, FleetMachine, clock, program};
-use speedwell_harness::own_program;
+use speedwell_adapters::own_program;
 use speedwell_model::load::measurement::{LoadMeasurement, ThreadReport};
 use speedwell_model::load::run::LoadPart;
 use speedwell_model::load::spec::LoadSpec;

@@ -3,7 +3,7 @@
 
 use super::registry::builtin_adapter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use speedwell_suite::adapter::SuiteAdapter;
+use speedwell_config::adapter::SuiteAdapter;
 use std::sync::Arc;
 
 #[derive(Serialize, Deserialize)]

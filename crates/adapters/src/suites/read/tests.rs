@@ -5,7 +5,7 @@
 use super::extract_observation;
 use crate::RunResult;
 use speedwell_model::{Case, FailureCause};
-use speedwell_suite::adapter::{AdapterKeys, ResultFormat, SuiteAdapter};
+use speedwell_config::adapter::{AdapterKeys, ResultFormat, SuiteAdapter};
 use std::path::Path;
 
 /// Recorded framework output, and what is measured in it.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use speedwell_suite::experiment::{Experiment, definition_schema};
+use speedwell_config::experiment::{Experiment, definition_schema};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -113,7 +113,7 @@ fn the_schema_accepts_every_definition_file_of_the_repository() {
         "examples/overhead",
         "examples/topologies",
         "crates/speedwell/tests/golden/experiments",
-        "crates/harness/suites",
+        "crates/adapters/suites",
     ]);
     for (name, template) in toml_files(&["crates/speedwell/src/new/templates"]) {
         let fill =

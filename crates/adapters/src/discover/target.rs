@@ -12,10 +12,9 @@ use crate::{
 use anyhow::{Context, bail, ensure};
 use speedwell_model::{Variant, nearest_name, quote};
 use speedwell_machine::process::resolve_program;
-use speedwell_suite as suite;
-use speedwell_suite::LazyDefinition;
-use speedwell_suite::adapter::SuiteAdapter;
-use speedwell_suite::experiment::{DefinitionForm, definition_form};
+use speedwell_config::LazyDefinition;
+use speedwell_config::adapter::SuiteAdapter;
+use speedwell_config::experiment::{DefinitionForm, definition_form};
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -425,7 +424,7 @@ fn classify_own_kind(
 /// Reads a definition file. The names of its benchmarks do not include the folder of the file; its
 /// commands start in this folder.
 fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
-    let definition = LazyDefinition::new(suite::read_source(file, &[])?);
+    let definition = LazyDefinition::new(speedwell_config::read_source(file, &[])?);
     let name = definition.experiment()?.name.clone();
     let folder = file.parent().unwrap_or(Path::new("/"));
     Ok(BenchmarkSource {
@@ -445,7 +444,7 @@ fn experiment_sources(
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
-    let definition = Arc::new(LazyDefinition::new(suite::read_source(file, &[])?));
+    let definition = Arc::new(LazyDefinition::new(speedwell_config::read_source(file, &[])?));
     // Ignore errors in the file here: they are reported when it is read with the user's values.
     let experiment = definition.experiment();
     let mut found = vec![BenchmarkSource {

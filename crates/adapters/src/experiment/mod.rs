@@ -26,8 +26,8 @@ use speedwell_model::{Case, FailureCause, Sample};
 use speedwell_machine::process::{
     ChannelKind, ProcessOutcome, ProcessSpec, WORKER_COMMAND, is_interrupt_requested, run_child,
 };
-use speedwell_suite::LazyDefinition;
-use speedwell_suite::experiment::{Experiment, GroupKind, repeated_variant};
+use speedwell_config::LazyDefinition;
+use speedwell_config::experiment::{Experiment, GroupKind, repeated_variant};
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;

@@ -20,7 +20,7 @@ use speedwell_model::{
     RunOrder, SamplingOptions, SessionDesign, StoppingDesign, Variant, seed_of_step,
 };
 use speedwell_machine::process::CpuSet;
-use speedwell_suite::experiment::Experiment;
+use speedwell_config::experiment::Experiment;
 use std::collections::{BTreeSet, HashSet};
 
 /// Draws the order inside blocks.

@@ -11,7 +11,7 @@ use anyhow::bail;
 use indexmap::{IndexMap, IndexSet};
 use speedwell_model::{Case, Variant};
 use speedwell_machine::process::check_interrupted;
-use speedwell_suite::adapter::SuiteAdapter;
+use speedwell_config::adapter::SuiteAdapter;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

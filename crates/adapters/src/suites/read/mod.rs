@@ -13,7 +13,7 @@ use speedwell_formats::foreign::suites::{
 };
 use speedwell_formats::foreign::{diagnosis, require_utf8};
 use speedwell_formats::pyperf;
-use speedwell_suite::adapter::{GoodDirection, ResultFormat, SuiteAdapter};
+use speedwell_config::adapter::{GoodDirection, ResultFormat, SuiteAdapter};
 
 /// A case listed by its framework.
 #[derive(Debug, Clone, PartialEq)]

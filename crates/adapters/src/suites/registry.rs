@@ -1,14 +1,14 @@
 //! Collects the known adapters, and finds the adapter of a file. Adapters come from
-//! `crates/harness/suites/`, from the project's file, and from definition files among the targets.
+//! `crates/adapters/suites/`, from the project's file, and from definition files among the targets.
 //! Files are read, never executed. Start at [`KnownAdapters`].
 
 use anyhow::{Context, Result};
 use include_dir::{Dir, include_dir};
 use regex::Regex;
 use speedwell_model::nearest_name;
-use speedwell_suite::adapter::{FileKind, SuiteAdapter, TargetCriteria};
-use speedwell_suite::experiment::{DefinitionForm, definition_form};
-use speedwell_suite::project::ProjectFile;
+use speedwell_config::adapter::{FileKind, SuiteAdapter, TargetCriteria};
+use speedwell_config::experiment::{DefinitionForm, definition_form};
+use speedwell_config::project::ProjectFile;
 use std::cell::OnceCell;
 use std::fs;
 use std::io::Read as _;

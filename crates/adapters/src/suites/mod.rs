@@ -2,7 +2,7 @@
 //! a fresh process, and parses the results.
 //!
 //! This file decides how one case is started and how its output is handled. The adapters in
-//! `crates/harness/suites/*.toml` declare the options of each framework, and
+//! `crates/adapters/suites/*.toml` declare the options of each framework, and
 //! `results::foreign::suites` parses the output. [`KnownAdapters`] recognizes files, and `build.rs`
 //! builds packages first. Start at [`FrameworkHarness`].
 
@@ -32,7 +32,7 @@ use read::tail_lines;
 use result_location::{CollectedOutput, ResultLocation};
 use speedwell_model::{Case, FailureCause, RequestedDivision, Variant};
 use speedwell_machine::process::{ProcessEnd, ProcessSpec, ScratchFolder, run_child};
-use speedwell_suite::adapter::SuiteAdapter;
+use speedwell_config::adapter::SuiteAdapter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //! [`PlaceholderValues`].
 
 use speedwell_model::{Case, RequestedDivision, SampleDivision, SampleLength};
-use speedwell_suite::adapter::{AdapterKeys, SuiteAdapter};
-use speedwell_suite::fill_text;
+use speedwell_config::adapter::{AdapterKeys, SuiteAdapter};
+use speedwell_config::fill_text;
 use std::collections::HashMap;
 use std::path::Path;
 

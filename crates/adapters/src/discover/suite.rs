@@ -13,7 +13,7 @@ use speedwell_model::{
     Variant, nearest_name,
 };
 use speedwell_machine::process::{begin_activity, check_interrupted, is_interrupt_requested};
-use speedwell_suite::LazyDefinition;
+use speedwell_config::LazyDefinition;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -11,9 +11,9 @@ use speedwell_model::{
     SessionEvent, Snippet, SnippetLanguage, StepFailure, Variant,
 };
 use speedwell_machine::process::CpuSet;
-use speedwell_suite::LazyDefinition;
-use speedwell_suite::adapter::SuiteAdapter;
-use speedwell_suite::experiment::Experiment;
+use speedwell_config::LazyDefinition;
+use speedwell_config::adapter::SuiteAdapter;
+use speedwell_config::experiment::Experiment;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 
 use super::registry::files_matching;
 use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
-use speedwell_suite::adapter::SuiteAdapter;
+use speedwell_config::adapter::SuiteAdapter;
 use std::fs;
 use std::path::Path;
 

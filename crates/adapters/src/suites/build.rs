@@ -18,7 +18,7 @@ use speedwell_model::{FailureCause, SessionEvent, Variant};
 use speedwell_machine::process::{
     ProcessEnd, ProcessSpec, ScratchFolder, begin_activity, resolve_program, run_child, shell_line,
 };
-use speedwell_suite::adapter::{BuildStep, SuiteAdapter};
+use speedwell_config::adapter::{BuildStep, SuiteAdapter};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
