@@ -6,7 +6,7 @@ use super::{
 };
 use speedwell_adapters::discover::{self, BenchmarkSelection, ComparisonSide};
 use speedwell_model::{RunOrder, Variant};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 
 impl PreparedPlan {
     /// Reads the targets and plans their execution.

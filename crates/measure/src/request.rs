@@ -6,7 +6,7 @@ use crate::roles::MachineLease;
 use anyhow::{Context, bail};
 use speedwell_analysis::scaling::SaturationRules;
 use speedwell_analysis::{AnalysisSettings, confirm};
-use speedwell_machine::environment as environment;
+use speedwell_machine::environment;
 use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::{

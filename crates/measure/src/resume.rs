@@ -8,7 +8,7 @@ use speedwell_adapters::discover::DiscoveredBenchmarks;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_model::{DefinitionFile, SessionState, as_milliseconds, quote};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_store::{LARGE_SESSION, Store};
 use std::sync::Arc;
 use std::time::Duration;

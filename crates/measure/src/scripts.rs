@@ -12,7 +12,7 @@ use speedwell_adapters::{
     BenchmarkDescription, BenchmarkSource, DefaultLoadTool, KnownAdapters, TrialMode,
 };
 use speedwell_model::{Run, RunOrder, SessionEvent, SessionObserver, Variant};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use std::path::PathBuf;
 use std::time::Duration;

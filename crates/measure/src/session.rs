@@ -10,15 +10,15 @@ use super::{
 };
 use anyhow::{Context, ensure};
 use speedwell_analysis::{self as analysis, AnalysisSettings};
-use speedwell_machine::environment as environment;
+use speedwell_machine::environment;
 use speedwell_adapters::discover::DiscoveredBenchmarks;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{self as harness, BenchmarkSource, RunResult, SourceKind};
+use speedwell_adapters::{self as adapters, BenchmarkSource, RunResult, SourceKind};
 use speedwell_model::{
     CodeOrigin, Environment, Run, RunOrder, Session, SessionDesign, SessionEvent, SessionObserver,
     SessionPurpose, SessionState, SteadyRule, StoppingDesign, Variant,
 };
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_store::{LARGE_SESSION, Store};
 use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use std::collections::{BTreeMap, HashMap};
@@ -142,7 +142,7 @@ pub fn execute_session(
         let _ = listener.observe(&end);
     }
     drop(recorder);
-    harness::remove_builds();
+    adapters::remove_builds();
     process::clear_interrupt();
     let measured = read_back(store, number, ended, plan.slots().len())?;
     layout::store_spreads(&measured.session, store)?;
@@ -184,7 +184,7 @@ pub(super) fn build_packages(
     let emit = shared_emitter(listener);
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let result = harness::build_if_package(&job.source, variant, &emit);
+            let result = adapters::build_if_package(&job.source, variant, &emit);
             // Check for an interrupt by the user first, because an interrupt also makes the build
             // fail.
             process::check_interrupted()?;
@@ -292,9 +292,9 @@ pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<
 /// Returns a warning if options for dividing a run into samples do not affect some of the files.
 fn undivided_warning(plan: &SessionPlan) -> Option<String> {
     let undivided =
-        |job: &&harness::BenchmarkJob| !harness::harness_for(job.source.kind).divides_runs();
-    let unsupported_option_warning = |job: &harness::BenchmarkJob| {
-        let option = harness::unsupported_option(&job.source, plan.sampling.requested)?;
+        |job: &&adapters::BenchmarkJob| !adapters::harness_for(job.source.kind).divides_runs();
+    let unsupported_option_warning = |job: &adapters::BenchmarkJob| {
+        let option = adapters::unsupported_option(&job.source, plan.sampling.requested)?;
         let name = &job.source.name;
         Some(format!(
             "The suite of '{name}' has no option for {option}: it uses its default."
@@ -378,13 +378,13 @@ fn capture_environment(
 ) -> Environment {
     let first = plan.jobs.first();
     let program_of = |variant: &Variant| match first {
-        Some(job) => Some(harness::resolve_program_for(&job.source, variant)),
+        Some(job) => Some(adapters::resolve_program_for(&job.source, variant)),
         None => variant.program.clone(),
     };
     let described_program = program_of(&plan.variants[0]);
     let described_versions = &suite.versions;
-    let has_version = |job: &harness::BenchmarkJob| {
-        harness::harness_for(job.source.kind).has_version(&job.source)
+    let has_version = |job: &adapters::BenchmarkJob| {
+        adapters::harness_for(job.source.kind).has_version(&job.source)
     };
     let asks_version = plan.jobs.iter().all(has_version);
     let mut programs = Vec::new();

@@ -7,7 +7,7 @@
 
 use super::{EventListener, PreparedPlan, SessionRequest, execute_session};
 use anyhow::{Context, bail, ensure};
-use speedwell_adapters::{self as harness, BenchmarkJob, SourceKind};
+use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
 use speedwell_model::{
     Metric, Run, RunOrder, SampleDivision, SampleLength, SessionDesign, SessionEvent, SteadyRule,
     StoppingDesign, quote,
@@ -105,7 +105,7 @@ fn default_division(length: SeriesLength) -> SampleDivision {
 
 fn check_records_series(job: &BenchmarkJob) -> anyhow::Result<()> {
     let kind = job.source.kind;
-    if harness::harness_for(kind).records_series() {
+    if adapters::harness_for(kind).records_series() {
         return Ok(());
     }
     let name = &job.source.name;
@@ -138,7 +138,7 @@ fn measure_iteration_times(
         ..plan.design
     };
     plan.sampling.samples = SampleDivision::default();
-    let suite = harness::discover::DiscoveredBenchmarks::default();
+    let suite = adapters::discover::DiscoveredBenchmarks::default();
     let mut store = Store::in_memory()?;
     let request = SessionRequest::default();
     let mut silent = SilentObserver;

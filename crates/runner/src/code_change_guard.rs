@@ -2,10 +2,10 @@
 //! different programs.
 //!
 //! Compares each file with its state before the first run: a small file by its content, a large
-//! file by its size, modification time and inode. `harness::code_files` decides which files count.
+//! file by its size, modification time and inode. `adapters::code_files` decides which files count.
 //! Start at [`CodeChangeGuard::check_files`].
 
-use speedwell_adapters::{self as harness, BenchmarkJob};
+use speedwell_adapters::{self as adapters, BenchmarkJob};
 use speedwell_model::{FailureCause, Variant};
 use std::collections::HashMap;
 use std::fs;
@@ -45,8 +45,8 @@ impl CodeChangeGuard {
     pub fn check_files(&mut self, job: &BenchmarkJob, variant: &Variant) -> Option<FailureCause> {
         let key = (job.source.file.clone(), variant_key(job, variant));
         let files = self.files.entry(key).or_insert_with(|| {
-            let program = harness::resolve_program_for(&job.source, variant);
-            let files = harness::code_files(job, variant, &program);
+            let program = adapters::resolve_program_for(&job.source, variant);
+            let files = adapters::code_files(job, variant, &program);
             files.into_iter().map(CodeFile::new).collect()
         });
         let changed = files

@@ -10,7 +10,7 @@ use speedwell_machine::environment::RunSensors;
 use speedwell_adapters::experiment::SharedServicePool;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::snippet::SharedProcesses;
-use speedwell_adapters::{self as harness, RunContext, RunOutcome, RunResult, SourceKind};
+use speedwell_adapters::{self as adapters, RunContext, RunOutcome, RunResult, SourceKind};
 use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{
     ComparedClock, FailureCause, KernelStats, Run, RunOrder, SessionEvent, SessionObserver,
@@ -711,7 +711,7 @@ pub(super) fn run_context<'a>(
     let variant = &plan.variants[slot.variant];
     RunContext {
         variant,
-        program: harness::resolve_program_for(&plan.jobs[slot.job].source, variant),
+        program: adapters::resolve_program_for(&plan.jobs[slot.job].source, variant),
         slot: slot.index,
         ordinal: slot.ordinal,
         repeated: slot.repeated,
@@ -731,7 +731,7 @@ pub(super) fn run_context<'a>(
 
 fn prepare_slot(plan: &SessionPlan, slot: &PlanSlot, context: &RunContext<'_>) {
     let job = &plan.jobs[slot.job];
-    harness::harness_for(job.source.kind).prepare_job(job, context);
+    adapters::harness_for(job.source.kind).prepare_job(job, context);
 }
 
 pub(super) fn perform_slot(
@@ -740,7 +740,7 @@ pub(super) fn perform_slot(
     context: &RunContext<'_>,
 ) -> RunOutcome {
     let job = plan.jobs[slot.job].under(context.variant);
-    harness::harness_for(job.source.kind).perform_job(&job, context)
+    adapters::harness_for(job.source.kind).perform_job(&job, context)
 }
 
 /// Groups the runs of one job by case.

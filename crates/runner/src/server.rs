@@ -8,7 +8,7 @@
 use crate::load::{ServerOutcome, UNLIMITED, format_address as format_server_address};
 use anyhow::{Context, bail};
 use speedwell_load::load::ServerAddress;
-use speedwell_machine::process::{self as process, ProcessEnd, ProcessSpec, ServiceProcess};
+use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;

@@ -2,7 +2,7 @@
 
 use super::execute::SessionEnd;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{self as harness, BenchmarkJob, RunContext, RunLayout, RunOutcome};
+use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunLayout, RunOutcome};
 use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_config::experiment::Experiment;
@@ -95,7 +95,7 @@ fn run_worker(
         let variant = &plan.variants[slot % variants];
         let context = RunContext {
             variant,
-            program: harness::resolve_program_for(&job.source, variant),
+            program: adapters::resolve_program_for(&job.source, variant),
             slot: slot as u32,
             ordinal: 0,
             repeated: 0,
@@ -126,7 +126,7 @@ fn run_worker(
 /// the regular values. Speedwell chose the small values itself, so a conflict between them and
 /// another parameter is not an error of the benchmark file.
 fn try_job(job: &BenchmarkJob, context: &RunContext<'_>) -> RunOutcome {
-    let harness = harness::harness_for(job.source.kind);
+    let harness = adapters::harness_for(job.source.kind);
     let perform = |job: &BenchmarkJob| harness.perform_job(&job.under(context.variant), context);
     let attempt = perform(job);
     let has_failed = |failure: &StepFailure| !failure.cause.is_skip();

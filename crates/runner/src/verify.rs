@@ -12,7 +12,7 @@ use speedwell_load::load::{CertificateRefusal, LoadShare};
 use speedwell_model::load::outcomes::ErrorClass;
 use speedwell_model::assignment::{BodyRule, ResponseCheck};
 use speedwell_model::load::spec::LoadSpec;
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 
 /// Maximum number of consecutive redirects, the same as in browsers (Fetch standard, HTTP-redirect
 /// fetch: 20).

@@ -10,7 +10,7 @@ use super::source::ResultSource;
 use super::{CommandStatus, operand, source, status};
 use anyhow::{Context, ensure};
 use clap::Args;
-use speedwell_machine::environment::{self as environment, GitRepository};
+use speedwell_machine::environment::{self, GitRepository};
 use speedwell_server::clients::forge::{
     self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, ForgeToken,
     PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,

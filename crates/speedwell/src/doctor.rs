@@ -12,7 +12,7 @@ use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args};
 use speedwell_analysis::{self as analysis, CalibrationOutcome};
 use speedwell_machine::environment::tune;
-use speedwell_machine::environment::{self as environment, CheckResult, CheckState};
+use speedwell_machine::environment::{self, CheckResult, CheckState};
 use speedwell_measure::{MeasureRequest, PreparedPlan, calibration};
 use speedwell_model::LayoutVariation;
 use speedwell_report::{self as report, CheckLine};

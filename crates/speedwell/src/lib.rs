@@ -53,7 +53,7 @@ pub use status::CommandStatus;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
-use speedwell_adapters::{self as harness, snippet};
+use speedwell_adapters::{self as adapters, snippet};
 use speedwell_machine::process::WORKER_COMMAND;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -170,7 +170,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
 
 /// Returns the exit status of a command, after printing its error.
 fn conclude_command(result: anyhow::Result<CommandStatus>) -> CommandStatus {
-    if let Some(warning) = harness::cache_warning() {
+    if let Some(warning) = adapters::cache_warning() {
         status::print_warning(warning);
     }
     result.unwrap_or_else(|error| {

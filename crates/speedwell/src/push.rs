@@ -13,7 +13,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_measure::reference;
 use speedwell_model::{Session, SessionState};
-use speedwell_machine::process::{self as process, ScratchFolder};
+use speedwell_machine::process::{self, ScratchFolder};
 use speedwell_server::clients::push::{
     LineFile, LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
     UploadTarget, UploadToken, parse_authorities,

@@ -13,7 +13,7 @@ use speedwell_machine::environment::tune::{
     TuneJournal, TuneLock, TunePlan, TuneRequest, guard,
 };
 use speedwell_model::nearest_name;
-use speedwell_machine::process::{self as process, CpuSet, ProcessEnd, ProcessIdentity};
+use speedwell_machine::process::{self, CpuSet, ProcessEnd, ProcessIdentity};
 use speedwell_report::{self as report, KnobLine, SettingLine, TunedMachine};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -17,7 +17,7 @@ use speedwell_measure::{
     self as measure, PlanRequest, PreparedPlan, SamplingRequest, SeriesLength,
 };
 use speedwell_model::{ComparedClock, SnippetLanguage, SteadyRule};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_report as report;
 use std::time::Duration;
 

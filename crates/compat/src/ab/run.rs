@@ -17,7 +17,7 @@ use speedwell_load::http1;
 use speedwell_load::load::LoadConfig;
 use speedwell_model::load::measurement::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_report::{escape_controls, escape_line};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -11,7 +11,7 @@
 use crate::compare_py::arguments::{ComparePyRequest, TOOL};
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use anyhow::{Context, Result, bail, ensure};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_machine::process::{ProcessEnd, ScratchFolder};
 use speedwell_formats::foreign::diagnosis::{self, UnreadableFile};
 use speedwell_formats::foreign::google_benchmark::ResultFile;

@@ -11,7 +11,7 @@ use crate::{EventListener, PreparedPlan, SessionRequest, session_header};
 use anyhow::ensure;
 use speedwell_analysis::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules};
 use speedwell_adapters::snippet::{self, HarnessFailure, LiveHarness, expected_duration};
-use speedwell_adapters::{self as harness, BenchmarkJob, RunContext, RunLayout};
+use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunLayout};
 use speedwell_model::SnippetTiming;
 use speedwell_model::{
     Case, ParameterValue, Run, SampleDivision, SampleLength, Session, SessionEvent,
@@ -87,7 +87,7 @@ pub fn search_snippets(
         for variant in &plan.variants {
             let context = RunContext {
                 variant,
-                program: harness::resolve_program_for(&job.source, variant),
+                program: adapters::resolve_program_for(&job.source, variant),
                 slot: search.slot,
                 ordinal: 0,
                 repeated: 0,

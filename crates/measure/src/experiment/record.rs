@@ -11,7 +11,7 @@ use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::experiment::{
     WantedProfile, analyze_experiment, recorded_requests, wanted_profiles,
 };
-use speedwell_adapters::experiment::{self as harness, ProfileRequest};
+use speedwell_adapters::experiment::{self as adapters, ProfileRequest};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{RunContext, RunLayout, own_program};
 use speedwell_model::assignment::{ProfilingOptions, ProfilingTool};
@@ -201,7 +201,7 @@ fn record_case(
         experiment: Some(experiment),
         kept: None,
     };
-    let profile = harness::record_profile(&plan.jobs[job_index], &context, request);
+    let profile = adapters::record_profile(&plan.jobs[job_index], &context, request);
     Ok(profile.map(|profile| ProfileRecording {
         case: wanted.case.clone(),
         variant: variant.name.clone(),

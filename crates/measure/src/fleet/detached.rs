@@ -14,7 +14,7 @@ use speedwell_fleet::{FleetEngine, FleetMachine, content_store, program};
 use speedwell_adapters::own_program;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::Session;
-use speedwell_machine::process::{self as process, WORKER_COMMAND};
+use speedwell_machine::process::{self, WORKER_COMMAND};
 use speedwell_store::{ShardState, Store, StoredShard};
 use speedwell_runner::SessionEnd;
 use speedwell_config::fleet::FleetFile;

@@ -5,7 +5,7 @@ use super::shard_request::{request_path, stop_marker};
 use super::worker::perform_tasks;
 use anyhow::{Context, ensure};
 use speedwell_fleet::{JobId, detached};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use std::fs::{self, File};
 use std::io::{self, BufRead, Write};
 use std::path::Path;

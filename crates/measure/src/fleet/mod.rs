@@ -26,7 +26,7 @@ use speedwell_fleet::bundle::FileBundle;
 use speedwell_fleet::{FleetEngine, FleetMachine, JobId, MachineState, assignment};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::{RunCount, SampleLength, SessionEvent, SessionMachine, StoppingDesign};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_store::{SessionMerger, ShardState, Store, StoredShard};
 use speedwell_runner::SessionEnd;
 use speedwell_config::fleet::FleetFile;

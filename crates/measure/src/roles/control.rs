@@ -8,7 +8,7 @@ use speedwell_fleet::clean::CleanSummary;
 use speedwell_fleet::{FleetEngine, FleetMachine, MachineState};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_model::{MachinePlacement, PlacedMachine, SessionState};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_machine::process::ProcessIdentity;
 use speedwell_store::Store;
 use speedwell_config::fleet::FleetFile;

@@ -12,7 +12,7 @@ use anyhow::{Result, anyhow, ensure};
 use speedwell_fleet::{AllocationLease, FleetEngine, LeaseComponent};
 use speedwell_model::stage_report::RunStage;
 use speedwell_model::{MachineAllocation, MachinePlacement, SessionEvent};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_runner::experiment::{StageResult, stage_failure};
 use speedwell_config::fleet::FleetFile;
 

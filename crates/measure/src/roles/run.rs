@@ -18,7 +18,7 @@ use speedwell_model::assignment::{
 };
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_runner::experiment::{self, RunReport, StageResult, stage_failure, wait_for_loss};
 use speedwell_runner::load::{build_job, wrap_measured};
 use speedwell_config::fleet::FleetFile;

@@ -16,7 +16,7 @@ use speedwell_model::load::run::LoadRun;
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use speedwell_model::stage_report::{RunStage, StageFailure};
 use speedwell_model::{Metric, MetricDirection, Session};
-use speedwell_machine::process::{self as process, CpuSet, ProcessSpec};
+use speedwell_machine::process::{self, CpuSet, ProcessSpec};
 use speedwell_formats::load_session;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

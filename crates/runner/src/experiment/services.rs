@@ -10,7 +10,7 @@ use crate::load::UNLIMITED;
 use crate::server::{ReadinessFailure, StartFailure, TAIL_LINES, wait_until_ready};
 use speedwell_model::assignment::{BackingService, PlaceholderValue, ScopedServices, fill_text};
 use speedwell_model::stage_report::{RunStage, StageFailure};
-use speedwell_machine::process::{self as process, ProcessEnd, ProcessSpec, ServiceProcess};
+use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
 use std::thread;
 use std::time::{Duration, Instant};
 

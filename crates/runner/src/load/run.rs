@@ -12,7 +12,7 @@ use crate::verify;
 use speedwell_load::load::LoadShare;
 use speedwell_model::load::measurement::LoadMeasurement;
 use speedwell_model::load::spec::LoadSpec;
-use speedwell_machine::process::{self as process, ProcessSpec};
+use speedwell_machine::process::{self, ProcessSpec};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

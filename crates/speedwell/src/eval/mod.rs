@@ -12,7 +12,7 @@ use super::{CommandStatus, gate, push, run as measuring, session_report};
 use anyhow::ensure;
 use speedwell_measure::eval::{self, EvalRequest};
 use speedwell_measure::{self as measure, warn_if_busy};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_report::ReportSubject;
 use speedwell_runner::SessionEnd;
 

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use serde_json::{Map, Value as Json, json};
 use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::{Run, Session};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_formats::load_session;
 use speedwell_runner::load::run_load;
 

@@ -23,7 +23,7 @@ use speedwell_measure::load::{
 };
 use speedwell_model::load::spec::LoadClient;
 use speedwell_model::{SessionState, parse_duration};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_report::session::{StudyChoice, report_requested};
 use speedwell_report::{self as report, Uncertainty};
 use speedwell_runner as runner;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use speedwell_analysis::AnalysisFindings;
-use speedwell_machine::environment as environment;
+use speedwell_machine::environment;
 use speedwell_measure::SessionRequest;
 use speedwell_model::{CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, quote};
 use speedwell_server::clients::push::UploadTarget;

@@ -4,7 +4,7 @@
 use super::ready_server::ReadyServer;
 use crate::options::{DashboardArgs, DatabaseArgs};
 use crate::status;
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_server::dashboard::SiteState;
 use std::io::IsTerminal;
 use std::path::Path;

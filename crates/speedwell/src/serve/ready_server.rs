@@ -8,7 +8,7 @@ use super::{background, commenter};
 use crate::options::{DashboardArgs, LogFormat};
 use crate::{CommandStatus, status};
 use anyhow::{Context, anyhow, bail, ensure};
-use speedwell_machine::process as process;
+use speedwell_machine::process;
 use speedwell_report::html::AssetPaths as AssetAddresses;
 use speedwell_store::Store;
 use speedwell_server::http::assets::AssetTable;

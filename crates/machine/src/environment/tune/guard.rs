@@ -12,7 +12,7 @@ use super::machine::TunableMachine;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
-use speedwell_machine::process::{self as process, ProcessIdentity};
+use speedwell_machine::process::{self, ProcessIdentity};
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -17,7 +17,7 @@ use speedwell_adapters::own_program;
 use speedwell_model::load::measurement::{LoadMeasurement, ThreadReport};
 use speedwell_model::load::run::LoadPart;
 use speedwell_model::load::spec::LoadSpec;
-use speedwell_machine::process::{self as process, WORKER_COMMAND};
+use speedwell_machine::process::{self, WORKER_COMMAND};
 use speedwell_runner::load::{CombinedResult, LoadJob, LoadSnapshot, WorkerAssignment};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
