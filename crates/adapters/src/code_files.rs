@@ -7,8 +7,8 @@
 
 use crate::{BenchmarkJob, BenchmarkSource, SourceKind};
 use regex::Regex;
-use speedwell_model::{SnippetLanguage, Variant};
 use speedwell_machine::process::resolve_program;
+use speedwell_model::{SnippetLanguage, Variant};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};

@@ -7,8 +7,8 @@
 
 use crate::cache::{self, cache_folder};
 use crate::sources::HarnessSources;
-use speedwell_model::FailureCause;
 use speedwell_machine::process::{ProcessEnd, ProcessSpec, begin_activity, run_child, shell_line};
+use speedwell_model::FailureCause;
 use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};

@@ -9,11 +9,11 @@ use crate::events::EventLog;
 use crate::job::{BenchmarkJob, RunContext, SourceKind};
 use crate::run_outcome::invalid_cause;
 use crate::{RunOutcome, RunResult};
+use speedwell_machine::process::{ProcessSpec, ScratchFolder, resolve_program, run_child};
 use speedwell_model::{
     FailureCause, InstructionCounting, Metric, MetricDirection, SampleDivision, SampleLength,
     SnippetLanguage,
 };
-use speedwell_machine::process::{ProcessSpec, ScratchFolder, resolve_program, run_child};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -33,11 +33,11 @@ use super::report::{ReportedRate, observe_rate};
 use super::run_outcome::{description_failure, run_failure};
 use super::{LanguageHarness, RunOutcome, RunResult};
 use serde_json::json;
+use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};
 use speedwell_model::{
     Case, FailureCause, KernelStats, Metric, MetricDirection, ParameterValue, ResourceUsage,
     Sample, SampleLength,
 };
-use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -6,14 +6,14 @@ use crate::layout::RunLayout;
 use anyhow::Context;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
+use speedwell_config::LazyDefinition;
+use speedwell_config::adapter::SuiteAdapter;
+use speedwell_config::experiment::Experiment;
+use speedwell_machine::process::CpuSet;
 use speedwell_model::{
     Case, ComparedClock, InstructionCounting, ParameterValue, RequestedDivision, SampleDivision,
     SessionEvent, Snippet, SnippetLanguage, StepFailure, Variant,
 };
-use speedwell_machine::process::CpuSet;
-use speedwell_config::LazyDefinition;
-use speedwell_config::adapter::SuiteAdapter;
-use speedwell_config::experiment::Experiment;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -9,8 +9,8 @@
 
 use crate::cache::{self, cache_folder};
 use crate::compile::{COMPILER_TIMEOUT, CompileFailure, locate_program, run_compiler};
-use speedwell_model::{LayoutVariation, StepFailure, seed_of_step};
 use speedwell_machine::process::{ProcessSpec, shell_line};
+use speedwell_model::{LayoutVariation, StepFailure, seed_of_step};
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::fs;

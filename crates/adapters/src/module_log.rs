@@ -6,8 +6,8 @@
 
 use crate::sources::MODULES;
 use anyhow::Result;
-use speedwell_model::{Variant, VariantWorktree};
 use speedwell_machine::process::ScratchFolder;
+use speedwell_model::{Variant, VariantWorktree};
 use std::fs;
 use std::path::PathBuf;
 

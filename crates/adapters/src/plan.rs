@@ -16,11 +16,11 @@ use crate::{BenchmarkJob, SourceKind};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
+use speedwell_config::experiment::Experiment;
+use speedwell_machine::process::CpuSet;
 use speedwell_model::{
     RunOrder, SamplingOptions, SessionDesign, StoppingDesign, Variant, seed_of_step,
 };
-use speedwell_machine::process::CpuSet;
-use speedwell_config::experiment::Experiment;
 use std::collections::{BTreeSet, HashSet};
 
 /// Draws the order inside blocks.

@@ -12,8 +12,8 @@ use crate::job::{
 use crate::protocol::{self, LoopOwner, draft_job};
 use crate::run_outcome::description_failure;
 use crate::{LanguageHarness, RunOutcome};
-use speedwell_model::FailureCause;
 use speedwell_machine::process::{ChannelKind, ProcessSpec};
+use speedwell_model::FailureCause;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};

@@ -15,11 +15,11 @@ use crate::job::{
 use crate::own_program;
 use crate::run_outcome::{description_failure, start_reason};
 use crate::{ProtocolMessage, RunOutcome, RunResult};
+use speedwell_machine::process::{ProcessSpec, run_child};
 use speedwell_model::{
     Case, FailureCause, ParameterValue, Run, SampleDivision, SampleLength, SteadyRule, ValueKind,
     VariantWorktree,
 };
-use speedwell_machine::process::{ProcessSpec, run_child};
 use std::fs;
 use std::path::Path;
 

@@ -6,8 +6,8 @@ use super::job::{
 use super::protocol::{self, LoopOwner, draft_job};
 use super::run_outcome::description_failure;
 use super::{LanguageHarness, RunOutcome, program, sources};
-use speedwell_model::{FailureCause, Variant};
 use speedwell_machine::process::{ChannelKind, ProcessSpec};
+use speedwell_model::{FailureCause, Variant};
 use std::path::{Path, PathBuf};
 
 /// Harness for Python files.

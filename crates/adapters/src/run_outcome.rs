@@ -2,10 +2,10 @@
 
 use super::{BenchmarkDescription, BenchmarkJob, BenchmarkSource, LinkRecord, RunContext};
 use crate::compile::CompileFailure;
+use speedwell_machine::process::{ProcessEnd, ProcessOutcome, ProcessSpec, shell_line};
 use speedwell_model::{
     Case, FailureCause, KernelStats, Metric, ResourceUsage, Sample, SessionStep, StepFailure,
 };
-use speedwell_machine::process::{ProcessEnd, ProcessOutcome, ProcessSpec, shell_line};
 use std::sync::Arc;
 
 /// Lines of stderr kept with a failure.

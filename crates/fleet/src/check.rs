@@ -5,8 +5,8 @@ use crate::clock::{self, ClockOffset};
 use crate::{FleetEngine, FleetMachine, MachineIdentity};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-use speedwell_model::SpeedProbe;
 use speedwell_machine::process::WORKER_COMMAND;
+use speedwell_model::SpeedProbe;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 

@@ -4,9 +4,9 @@
 //! several lines (`-count`), they come from one process. As in files of google/benchmark,
 //! each of these lines becomes a run, with a note that says so. Start at [`read`].
 
+use crate::SkippedLines;
 use crate::foreign::file_beginning;
 use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
-use crate::SkippedLines;
 use crate::session_builder::{
     ImportedProcess, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder, value_sample,
 };

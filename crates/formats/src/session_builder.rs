@@ -434,7 +434,7 @@ impl DroppedEntries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    
+
     fn imported_file(times: &[f64]) -> Session {
         let rows: Vec<String> = times
             .iter()

@@ -146,7 +146,7 @@ fn build_session(
 
 #[cfg(test)]
 mod tests {
-    
+
     fn case_ids(text: &str) -> (Vec<String>, Vec<String>) {
         let mut warnings = Vec::new();
         let sessions = crate::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();

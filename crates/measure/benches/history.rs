@@ -9,8 +9,8 @@
 use anyhow::Result;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_machine::environment::find_origin;
 use speedwell_fixtures::{FakeRepo, FakeSession};
+use speedwell_machine::environment::find_origin;
 use speedwell_measure::history::{HistoryRequest, load_history};
 use speedwell_model::{
     HistoryPoint, Machine, Metric, MetricDirection, OriginRequest, PointKind, Revision, SeriesKey,

@@ -8,16 +8,18 @@
 use super::{EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest};
 use crate::{history, measure_session, revisions, session_header};
 use anyhow::{Context, Result, bail, ensure};
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis as analysis;
 use speedwell_machine::environment::GitRepository;
-use speedwell_adapters::plan::SessionPlan;
+use speedwell_machine::process::{
+    adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested,
+};
 use speedwell_model::{
     FailureCause, Metric, OriginRequest, Revision, SessionEvent, SessionObserver, SessionPurpose,
     SessionState, SessionStep, StepFailure, Variant, quote, short_revision,
 };
-use speedwell_machine::process::{adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested};
-use speedwell_store::Store;
 use speedwell_runner::worktree::{self, Checkout};
+use speedwell_store::Store;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -10,23 +10,23 @@ use crate::confirm::{SuspectChange, keep_cases};
 use crate::session::check_processors;
 use crate::{emit_warning, instructions, reference, revisions, session_header, warn_if_busy};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use speedwell_adapters::fingerprint_benchmarks;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::bisect::{
     self, BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
 };
 use speedwell_machine::environment::{GitRepository, revision_line};
-use speedwell_adapters::fingerprint_benchmarks;
-use speedwell_adapters::plan::SessionPlan;
+use speedwell_machine::process::{
+    adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested, resolve_program,
+};
 use speedwell_model::{
     BisectionRange, FailureCause, LineRevision, Run, RunCount, SamplingOptions, Session,
     SessionDesign, SessionEvent, SessionObserver, SessionPurpose, SessionStep as FailedStep,
     StepFailure, StoppingDesign, Variant, VariantWorktree, as_milliseconds, quote, seed_of_step,
 };
-use speedwell_machine::process::{
-    adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested, resolve_program,
-};
-use speedwell_store::{SessionRecorder, Store};
 use speedwell_runner::worktree::{self, Checkout};
 use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
+use speedwell_store::{SessionRecorder, Store};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -9,12 +9,12 @@ use regex::Regex;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SearchedTrend, TrendPoint, resume_trend, search_trend};
 use speedwell_analysis::{self as analysis, AnalysisSettings, EnvironmentFacts};
+use speedwell_config::project::ProjectFile;
 use speedwell_machine::environment::GitRepository;
 use speedwell_model::{MetricDirection, RecordedChange, Revision, RevisionMarker, SeriesKey};
 use speedwell_store::{
     LARGE_SESSION, LineFailures, PlacedRevision, SearchCache, Store, StoredPoint, StoredSeries,
 };
-use speedwell_config::project::ProjectFile;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;

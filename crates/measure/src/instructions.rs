@@ -9,8 +9,8 @@ use crate::pairs::{reject_waiting, run_trials};
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::counting;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_model::{ComparedClock, Metric, Run, RunOrder, SampleDivision, SampleLength};
 use speedwell_machine::process::resolve_program;
+use speedwell_model::{ComparedClock, Metric, Run, RunOrder, SampleDivision, SampleLength};
 use std::path::Path;
 use std::process::Command;
 

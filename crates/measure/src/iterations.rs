@@ -12,11 +12,11 @@ use super::{
 };
 use anyhow::{bail, ensure};
 use indexmap::IndexMap;
-use speedwell_analysis::iterations::{CaseSamples, IterationLevel, IterationSearch};
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_analysis::iterations::{CaseSamples, IterationLevel, IterationSearch};
 use speedwell_model::{Case, Session, SessionEvent, StepFailure};
-use speedwell_store::Store;
 use speedwell_runner::SessionEnd;
+use speedwell_store::Store;
 
 /// Options for a search.
 #[derive(Debug, Clone)]

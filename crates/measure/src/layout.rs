@@ -5,9 +5,9 @@
 //! store. Start at [`check_layout`].
 
 use anyhow::{bail, ensure};
-use speedwell_analysis::{LayoutSpread, layout_spreads};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind, build_cost};
+use speedwell_analysis::{LayoutSpread, layout_spreads};
 use speedwell_model::{LayoutVariation, Metric, RunOrder, Session, SnippetLanguage};
 use speedwell_store::Store;
 

@@ -8,11 +8,11 @@
 use anyhow::{bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind, discover};
+use speedwell_machine::process::wants_processor;
 use speedwell_model::{
     Metric, ResourceUsage, Run, RunOrder, SampleDivision, SampleLength, SessionEvent,
     SessionObserver,
 };
-use speedwell_machine::process::wants_processor;
 use speedwell_runner as runner;
 use std::collections::BTreeSet;
 use std::path::Path;

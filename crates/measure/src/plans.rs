@@ -5,8 +5,8 @@ use super::{
     revisions, shared_emitter,
 };
 use speedwell_adapters::discover::{self, BenchmarkSelection, ComparisonSide};
-use speedwell_model::{RunOrder, Variant};
 use speedwell_machine::process;
+use speedwell_model::{RunOrder, Variant};
 
 impl PreparedPlan {
     /// Reads the targets and plans their execution.

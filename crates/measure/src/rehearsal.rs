@@ -6,18 +6,18 @@
 //! under every variant. No result is kept. Start at [`rehearse_plan`].
 
 use anyhow::{Context, Result, anyhow};
-use speedwell_analysis::{AnalysisSettings, check_metrics};
 use speedwell_adapters::discover::{self, BenchmarkSelection};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::snippet::sh;
 use speedwell_adapters::{BenchmarkJob, BenchmarkSource, SourceKind};
+use speedwell_analysis::{AnalysisSettings, check_metrics};
+use speedwell_config::LazyDefinition;
+use speedwell_config::experiment::{BenchmarkGroup, Experiment};
+use speedwell_machine::process::{check_interrupted, resolve_program};
 use speedwell_model::{
     FailureCause, RunOrder, SessionPurpose, SnippetLanguage, StepFailure, Variant,
 };
-use speedwell_machine::process::{check_interrupted, resolve_program};
 use speedwell_runner::{RehearsalResult, rehearse as perform};
-use speedwell_config::LazyDefinition;
-use speedwell_config::experiment::{BenchmarkGroup, Experiment};
 use std::path::Path;
 use std::thread;
 

@@ -4,18 +4,18 @@ use crate::fleet::FleetRequest;
 use crate::layout;
 use crate::roles::MachineLease;
 use anyhow::{Context, bail};
-use speedwell_analysis::scaling::SaturationRules;
-use speedwell_analysis::{AnalysisSettings, confirm};
-use speedwell_machine::environment;
 use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_analysis::scaling::SaturationRules;
+use speedwell_analysis::{AnalysisSettings, confirm};
+use speedwell_config::fleet::FleetFile;
+use speedwell_machine::environment;
+use speedwell_machine::process::{CpuSet, resolve_program};
 use speedwell_model::{
     CodeOrigin, ComparedClock, Environment, InstructionCounting, LayoutVariation, OriginRequest,
     RequestedDivision, Run, RunCount, RunOrder, SampleDivision, SampleLength, SamplingOptions,
     SessionDesign, SessionPurpose, StoppingDesign, Variant, as_milliseconds,
 };
-use speedwell_machine::process::{CpuSet, resolve_program};
-use speedwell_config::fleet::FleetFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::path::PathBuf;

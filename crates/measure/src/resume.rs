@@ -7,8 +7,8 @@ use anyhow::{Context, anyhow, bail, ensure};
 use speedwell_adapters::discover::DiscoveredBenchmarks;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind};
-use speedwell_model::{DefinitionFile, SessionState, as_milliseconds, quote};
 use speedwell_machine::process;
+use speedwell_model::{DefinitionFile, SessionState, as_milliseconds, quote};
 use speedwell_store::{LARGE_SESSION, Store};
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,7 +122,8 @@ fn finished_work(
 /// Gives jobs the text that their definition file had at the start of the session. Plans of earlier
 /// versions of this program do not contain this text. For such a plan, each file is read once.
 pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
-    let to_definition = |source: DefinitionFile| Arc::new(speedwell_config::LazyDefinition::new(source));
+    let to_definition =
+        |source: DefinitionFile| Arc::new(speedwell_config::LazyDefinition::new(source));
     let mut definitions: Vec<Arc<speedwell_config::LazyDefinition>> = plan
         .design
         .definitions
@@ -139,7 +140,10 @@ pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
         let definition = match stored {
             Some(definition) => definition,
             None => {
-                definitions.push(to_definition(speedwell_config::read_source(&source.file, &[])?));
+                definitions.push(to_definition(speedwell_config::read_source(
+                    &source.file,
+                    &[],
+                )?));
                 definitions[definitions.len() - 1].clone()
             }
         };

@@ -7,17 +7,19 @@
 
 use super::{EventListener, RevisionRequest, VariantRequest, emit_warning, reference};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use speedwell_machine::environment::GitRepository;
 use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
     BenchmarkJob, BenchmarkSource, KnownAdapters, ProgressReporter, SourceKind, resolve_program_for,
 };
-use speedwell_model::{BuildCommand, SessionEvent, Variant, VariantWorktree, as_milliseconds};
-use speedwell_machine::process::{adopt_orphans, check_interrupted, install_handlers, resolve_program};
-use speedwell_store::SessionReference;
-use speedwell_runner::worktree::{self, Checkout, ResolvedCommit};
 use speedwell_config::project::ProjectFile;
+use speedwell_machine::environment::GitRepository;
+use speedwell_machine::process::{
+    adopt_orphans, check_interrupted, install_handlers, resolve_program,
+};
+use speedwell_model::{BuildCommand, SessionEvent, Variant, VariantWorktree, as_milliseconds};
+use speedwell_runner::worktree::{self, Checkout, ResolvedCommit};
+use speedwell_store::SessionReference;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};

@@ -11,8 +11,8 @@ use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
     BenchmarkDescription, BenchmarkSource, DefaultLoadTool, KnownAdapters, TrialMode,
 };
-use speedwell_model::{Run, RunOrder, SessionEvent, SessionObserver, Variant};
 use speedwell_machine::process;
+use speedwell_model::{Run, RunOrder, SessionEvent, SessionObserver, Variant};
 use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use std::path::PathBuf;
 use std::time::Duration;

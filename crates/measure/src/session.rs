@@ -9,18 +9,18 @@ use super::{
     rehearsal, roles, shared_emitter,
 };
 use anyhow::{Context, ensure};
-use speedwell_analysis::{self as analysis, AnalysisSettings};
-use speedwell_machine::environment;
 use speedwell_adapters::discover::DiscoveredBenchmarks;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{self as adapters, BenchmarkSource, RunResult, SourceKind};
+use speedwell_analysis::{self as analysis, AnalysisSettings};
+use speedwell_machine::environment;
+use speedwell_machine::process;
 use speedwell_model::{
     CodeOrigin, Environment, Run, RunOrder, Session, SessionDesign, SessionEvent, SessionObserver,
     SessionPurpose, SessionState, SteadyRule, StoppingDesign, Variant,
 };
-use speedwell_machine::process;
-use speedwell_store::{LARGE_SESSION, Store};
 use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
+use speedwell_store::{LARGE_SESSION, Store};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;

@@ -8,13 +8,13 @@
 use super::{EventListener, PreparedPlan, SessionRequest, execute_session};
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
+use speedwell_machine::process::InterruptedEarly;
 use speedwell_model::{
     Metric, Run, RunOrder, SampleDivision, SampleLength, SessionDesign, SessionEvent, SteadyRule,
     StoppingDesign, quote,
 };
-use speedwell_machine::process::InterruptedEarly;
-use speedwell_store::Store;
 use speedwell_runner::SessionEnd;
+use speedwell_store::Store;
 use std::time::Duration;
 
 /// Length of a process's series.

@@ -9,8 +9,8 @@ use anyhow::ensure;
 use speedwell_analysis::load::LoadFindings;
 use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, bisect, snippet};
-use speedwell_model::{Session, SessionPurpose, StoppingDesign};
 use speedwell_config::experiment::Experiment;
+use speedwell_model::{Session, SessionPurpose, StoppingDesign};
 
 #[cfg(test)]
 mod by_cases_tests;
@@ -254,7 +254,9 @@ mod tests {
             "--fail-on=errors>1%",
         ];
         let rows = "\"filename\",\"configuration\",\"rate\",\"time\"\n\"a/b.js\",\"n=1\",10,1\n";
-        let mut session = speedwell_formats::read("x", rows.as_bytes()).unwrap().remove(0);
+        let mut session = speedwell_formats::read("x", rows.as_bytes())
+            .unwrap()
+            .remove(0);
         session.command = words.map(str::to_owned).to_vec();
         let texts = |session: &Session| -> Vec<String> {
             session_conditions(session)

@@ -6,18 +6,18 @@
 
 use crate::code_change_guard::CodeChangeGuard;
 use crate::pairs;
-use speedwell_machine::environment::RunSensors;
 use speedwell_adapters::experiment::SharedServicePool;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::snippet::SharedProcesses;
 use speedwell_adapters::{self as adapters, RunContext, RunOutcome, RunResult, SourceKind};
+use speedwell_config::experiment::Experiment;
+use speedwell_machine::environment::RunSensors;
+use speedwell_machine::process::{CpuSet, is_interrupt_requested};
 use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{
     ComparedClock, FailureCause, KernelStats, Run, RunOrder, SessionEvent, SessionObserver,
     SessionStep, StepFailure,
 };
-use speedwell_machine::process::{CpuSet, is_interrupt_requested};
-use speedwell_config::experiment::Experiment;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

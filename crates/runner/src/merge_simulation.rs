@@ -8,19 +8,19 @@
 use crate::{ExecuteOptions, StoppingRule, execute};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use speedwell_fixtures::FakeSession;
 use speedwell_adapters::plan::{PlanShard, SessionPlan};
 use speedwell_adapters::{
     BenchmarkSource, DefaultLoadTool, DescribeRequest, NamePatterns, SourceKind, TrialMode,
     harness_for,
 };
-use speedwell_model::{
-    Run, RunCount, RunOrder, SamplingOptions, Session, SessionDesign, SessionEvent, SessionMachine,
-    SessionObserver, SessionState, StoppingDesign, Variant,
-};
+use speedwell_fixtures::FakeSession;
 use speedwell_formats::json_lines;
 use speedwell_formats::spool::{
     ShardSlots, SpoolHeader, SpoolItem, SpoolReader, SpoolWriter, VERSION,
+};
+use speedwell_model::{
+    Run, RunCount, RunOrder, SamplingOptions, Session, SessionDesign, SessionEvent, SessionMachine,
+    SessionObserver, SessionState, StoppingDesign, Variant,
 };
 use speedwell_store::{BlockOrigin, MergeOutcome, Store};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,8 +7,8 @@
 
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::{RunOutcome, RunResult};
-use speedwell_model::{FailureCause, Metric, RunOrder, seed_of_step};
 use speedwell_machine::process::{CpuSet, TimeSlice};
+use speedwell_model::{FailureCause, Metric, RunOrder, seed_of_step};
 use std::thread;
 use std::time::Duration;
 

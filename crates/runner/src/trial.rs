@@ -3,9 +3,9 @@
 use super::execute::SessionEnd;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunLayout, RunOutcome};
-use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
-use speedwell_machine::process::is_interrupt_requested;
 use speedwell_config::experiment::Experiment;
+use speedwell_machine::process::is_interrupt_requested;
+use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;

@@ -9,10 +9,10 @@ use anyhow::{Context, bail, ensure};
 use regex::Regex;
 use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::load::{CertificateRefusal, LoadShare};
-use speedwell_model::load::outcomes::ErrorClass;
-use speedwell_model::assignment::{BodyRule, ResponseCheck};
-use speedwell_model::load::spec::LoadSpec;
 use speedwell_machine::process;
+use speedwell_model::assignment::{BodyRule, ResponseCheck};
+use speedwell_model::load::outcomes::ErrorClass;
+use speedwell_model::load::spec::LoadSpec;
 
 /// Maximum number of consecutive redirects, the same as in browsers (Fetch standard, HTTP-redirect
 /// fetch: 20).

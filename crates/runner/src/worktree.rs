@@ -15,12 +15,12 @@
 //! Start at [`Checkout::find`], then [`prepare_worktree`].
 
 use anyhow::{Context, Result, bail, ensure};
-use speedwell_machine::environment::{GitError, GitRepository, REPOSITORY_VARIABLES};
 use speedwell_adapters::cache_folder;
-use speedwell_model::{BuildCommand, VariantWorktree, nearest_name, quote};
+use speedwell_machine::environment::{GitError, GitRepository, REPOSITORY_VARIABLES};
 use speedwell_machine::process::{
     ProcessEnd, ProcessSpec, begin_activity, is_interrupt_requested, run_child,
 };
+use speedwell_model::{BuildCommand, VariantWorktree, nearest_name, quote};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -5,5 +5,7 @@
 //! - [`clients`] send sessions to a Speedwell server, and comments and statuses to a forge.
 
 pub mod clients;
+#[cfg(feature = "serve")]
 pub mod dashboard;
+#[cfg(feature = "serve")]
 pub mod http;

@@ -13,8 +13,8 @@
 
 use speedwell_adapters::discover::{BenchmarkSelection, discover_benchmarks, find_sources};
 use speedwell_adapters::{self as adapters, BenchmarkJob, KnownAdapters, RunContext, RunLayout};
-use speedwell_model::{SampleDivision, Variant, median};
 use speedwell_machine::process::{ProcessEnd, ProcessSpec, run_child};
+use speedwell_model::{SampleDivision, Variant, median};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -10,11 +10,11 @@ use super::progress::ProgressDisplay;
 use super::{CommandStatus, status};
 use anyhow::ensure;
 use clap::Args;
+use speedwell_machine::process::CpuSet;
 use speedwell_measure::backfill::{
     self as measure, BackfillRequest, BackfillResult, EarlyStop, RevisionOutcome,
 };
 use speedwell_measure::{PlanRequest, SessionRequest};
-use speedwell_machine::process::CpuSet;
 use speedwell_report::{self as report, BackfillLine, BackfillOutcome, ReportSubject};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -10,15 +10,15 @@ use super::source::ResultSource;
 use super::{CommandStatus, operand, source, status};
 use anyhow::{Context, ensure};
 use clap::Args;
+use speedwell_adapters::TrialMode;
 use speedwell_machine::environment::{self, GitRepository};
+use speedwell_machine::process::unix_time_ms;
+use speedwell_model::{OriginRequest, OriginSource, short_revision};
+use speedwell_report::sources::LabelledSession;
 use speedwell_server::clients::forge::{
     self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, ForgeToken,
     PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,
 };
-use speedwell_adapters::TrialMode;
-use speedwell_model::{OriginRequest, OriginSource, short_revision};
-use speedwell_machine::process::unix_time_ms;
-use speedwell_report::sources::LabelledSession;
 use speedwell_store::{PostedComment, Store};
 use std::cmp::Ordering;
 use std::fs;

@@ -11,13 +11,13 @@ use super::source::{self, ResultSource};
 use super::{CommandStatus, mistaken_sources, profiles};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::ComparisonSide;
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
+use speedwell_config::experiment::{DefinitionForm, definition_form};
 use speedwell_measure::PreparedPlan;
 use speedwell_model::Session;
 use speedwell_report::sources::{self, LabelledSession};
-use speedwell_config::experiment::{DefinitionForm, definition_form};
 use std::path::Path;
 
 /// Compare existing results, or measure programs and compare

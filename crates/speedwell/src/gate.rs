@@ -8,9 +8,9 @@ use super::CommandStatus;
 use super::options::{FailOn, MeasureTask, OutputArgs};
 use super::status;
 use anyhow::{bail, ensure};
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::gate::{self, GateAnswer, GateOutcome};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings, TestingCorrection, WithheldReason};
-use speedwell_adapters::plan::SessionPlan;
 use speedwell_measure::reach_warning;
 use speedwell_report::{self as report, Document};
 

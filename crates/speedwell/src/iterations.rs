@@ -9,11 +9,11 @@ use super::{CommandStatus, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_analysis::iterations::{IterationSearch, IterationSteps, RequiredSteadiness};
+use speedwell_machine::process::CpuSet;
 use speedwell_measure::{
     FileSearch, IterationsRequest, PlanRequest, SamplingRequest, search_iterations,
 };
 use speedwell_model::quote;
-use speedwell_machine::process::CpuSet;
 use speedwell_report::{self as report, IterationsOfFile, IterationsOutcome, ReportSubject};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -6,8 +6,8 @@
 
 use super::source;
 use anyhow::{Context, Result, bail, ensure};
-use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection};
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_model::{Case, Session};
 use speedwell_report::{Document, OutputOptions, session};
 use speedwell_store::{LARGE_SESSION, SessionByCases, Store};

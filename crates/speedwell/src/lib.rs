@@ -52,8 +52,8 @@ mod worker;
 pub use status::CommandStatus;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
 use speedwell_adapters::{self as adapters, snippet};
+use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
 use speedwell_machine::process::WORKER_COMMAND;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -11,15 +11,15 @@ use super::results_file::{self, FileWarnings};
 use super::{CommandStatus, large_sessions, results_folder, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use speedwell_formats::{MetricDirections, json_lines};
+use speedwell_machine::process::{self, ScratchFolder};
 use speedwell_measure::reference;
 use speedwell_model::{Session, SessionState};
-use speedwell_machine::process::{self, ScratchFolder};
+use speedwell_report as report;
 use speedwell_server::clients::push::{
     LineFile, LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
     UploadTarget, UploadToken, parse_authorities,
 };
-use speedwell_report as report;
-use speedwell_formats::{MetricDirections, json_lines};
 use speedwell_store::{
     MAX_DELAY_MS, OutboxEntry, SessionDigest, SessionFilter, Store, UploadSelection, UploadState,
 };

@@ -8,9 +8,9 @@
 
 use super::options::MeasureTask;
 use anyhow::bail;
-use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::{BenchmarkJob, SourceKind};
+use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_model::{
     Case, Environment, Metric, MetricDirection, Run, Sample, Session, SessionState, StoppingDesign,
 };

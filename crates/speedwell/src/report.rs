@@ -11,13 +11,13 @@ use super::source::ResultSource;
 use super::{CommandStatus, operand, source, status};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use speedwell_analysis::{self as analysis, AnalysisFindings};
 use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::BenchmarkSelection;
+use speedwell_analysis::{self as analysis, AnalysisFindings};
+use speedwell_formats::node_csv::CsvLayout;
 use speedwell_measure::reference;
 use speedwell_model::Session;
 use speedwell_report::{Document, session};
-use speedwell_formats::{node_csv::CsvLayout};
 use speedwell_store::SessionByCases;
 use std::io::Write;
 

@@ -6,8 +6,8 @@
 use super::status;
 use anyhow::{Context, Result, ensure};
 use speedwell_adapters::discover::similar_file;
-use speedwell_model::Session;
 use speedwell_formats::{FileFormat, InputFile, MetricDirections};
+use speedwell_model::Session;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -162,9 +162,12 @@ mod tests {
 
     #[test]
     fn only_the_beginning_of_an_unknown_file_is_read() {
-        let (bytes, _) = read_content(EndlessZeros(4 * speedwell_formats::BEGINNING_BYTES)).unwrap();
+        let (bytes, _) =
+            read_content(EndlessZeros(4 * speedwell_formats::BEGINNING_BYTES)).unwrap();
         assert_eq!(bytes.len() as u64, speedwell_formats::BEGINNING_BYTES);
-        let message = speedwell_formats::read("zero", &bytes).unwrap_err().to_string();
+        let message = speedwell_formats::read("zero", &bytes)
+            .unwrap_err()
+            .to_string();
         assert!(message.starts_with("'zero' is a binary file"), "{message}");
     }
 

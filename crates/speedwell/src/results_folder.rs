@@ -8,9 +8,9 @@
 use super::results_file::{self, FileWarnings};
 use super::source;
 use anyhow::{Context, Result, ensure};
-use speedwell_model::Session;
 use speedwell_formats::asv::{self, AsvMetadata};
 use speedwell_formats::{InputFile, MetricDirections};
+use speedwell_model::Session;
 use std::path::{Path, PathBuf};
 
 /// Reads all results in `folder`. Adds warnings about skipped content to `file_warnings`.

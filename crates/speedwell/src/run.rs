@@ -7,11 +7,11 @@ use super::{CommandStatus, fleet, gate, push, rehearsal, serve, status, trial};
 use anyhow::ensure;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind};
+use speedwell_machine::process::InterruptedEarly;
 use speedwell_measure::{
     self as measure, MeasuredSession, PreparedPlan, SeriesLength, SessionRequest,
 };
 use speedwell_model::{Session, StoppingDesign};
-use speedwell_machine::process::InterruptedEarly;
 use speedwell_report::{ChartKind, ReportSubject};
 use speedwell_store::Store;
 use std::path::{Path, PathBuf};

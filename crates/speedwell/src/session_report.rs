@@ -8,11 +8,11 @@ use super::{CommandStatus, experiment, status};
 use anyhow::Context;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
 use speedwell_compat::erlperf::style;
+use speedwell_config::experiment::Experiment;
 use speedwell_model::{Session, SteadyRule};
 use speedwell_report as report;
 use speedwell_report::session::report_requested;
 use speedwell_store::Store;
-use speedwell_config::experiment::Experiment;
 
 /// Analyzes a session that was just measured, reports it, and evaluates the gate.
 ///

@@ -11,8 +11,8 @@ use super::options::OutputArgs;
 use super::results_file::{self, FileWarnings};
 use super::status;
 use anyhow::{Context, anyhow, bail};
-use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, ComparisonSide};
+use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_measure::reference;
 use speedwell_model::{Session, Variant, quote};
 use speedwell_store::Store;
@@ -210,7 +210,10 @@ fn assemble_sources(
         let parts = sessions
             .into_iter()
             .map(|session| (session, variant.clone()));
-        sessions = vec![speedwell_formats::merge_sessions(&operand.label, parts.collect())?];
+        sessions = vec![speedwell_formats::merge_sessions(
+            &operand.label,
+            parts.collect(),
+        )?];
         variant = None;
     }
     let source = |(index, session): (usize, Session)| -> anyhow::Result<ResultSource> {
@@ -481,7 +484,8 @@ pub fn program_side(
         None => (adapters.recognize(Path::new(location)), Path::new(location)),
     };
     let google_benchmark = || speedwell_adapters::builtin_adapter("google-benchmark");
-    let mut suite = adapter.or_else(|| speedwell_adapters::is_wrapper(file).then(google_benchmark)?);
+    let mut suite =
+        adapter.or_else(|| speedwell_adapters::is_wrapper(file).then(google_benchmark)?);
     if suite.is_none() && !speedwell_adapters::is_program_with_harness(file) {
         return Err(explain_unknown_program(file, location));
     }
@@ -500,7 +504,12 @@ pub fn program_side(
     };
     let mut directory = None;
     if let Some(package) = suite.as_deref().filter(|suite| suite.keys.build.is_some()) {
-        let built = speedwell_adapters::build_single_program((package, &adapters), &file, &variant, reporter);
+        let built = speedwell_adapters::build_single_program(
+            (package, &adapters),
+            &file,
+            &variant,
+            reporter,
+        );
         let (program, adapter_of_build) = built.with_context(context)?;
         directory = Some(std::mem::replace(&mut file, program));
         suite = Some(adapter_of_build);

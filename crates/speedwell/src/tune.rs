@@ -12,8 +12,8 @@ use speedwell_machine::environment::tune::{
     self, KNOBS, KnobOutcome, KnobState, RestoreOutcome, RestoredSetting, TunableMachine,
     TuneJournal, TuneLock, TunePlan, TuneRequest, guard,
 };
-use speedwell_model::nearest_name;
 use speedwell_machine::process::{self, CpuSet, ProcessEnd, ProcessIdentity};
+use speedwell_model::nearest_name;
 use speedwell_report::{self as report, KnobLine, SettingLine, TunedMachine};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

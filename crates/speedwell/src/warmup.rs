@@ -12,12 +12,12 @@ use super::options::{
 use super::{CommandStatus, run as measuring};
 use anyhow::ensure;
 use clap::Args;
+use speedwell_machine::process;
 use speedwell_measure::eval::{self, EvalRequest};
 use speedwell_measure::{
     self as measure, PlanRequest, PreparedPlan, SamplingRequest, SeriesLength,
 };
 use speedwell_model::{ComparedClock, SnippetLanguage, SteadyRule};
-use speedwell_machine::process;
 use speedwell_report as report;
 use std::time::Duration;
 

@@ -16,9 +16,9 @@ use super::read::{parse_direction, parse_state};
 use super::sessions::{SessionInserter, find_number_by_id};
 use super::uploads::SessionDigest;
 use super::{SessionByCases, Store};
-use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
+use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
 use speedwell_model::{Metric, RecordedChange, Revision, SeriesKey, Session, SessionState};
 use std::io::{BufRead, Write};
 

@@ -7,8 +7,8 @@
 use super::Store;
 use super::database::{Database, TransactionPurpose, sql, sql_params};
 use super::read::{RunReader, parse_json};
-use speedwell_formats::json_lines;
 use anyhow::{Context, bail};
+use speedwell_formats::json_lines;
 use speedwell_model::{Case, Run, Session, SessionState, StepFailure};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;

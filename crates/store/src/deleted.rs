@@ -5,11 +5,11 @@
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
 use super::sessions::insert_whole;
-use speedwell_formats::json_lines;
 use anyhow::{Context, ensure};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use speedwell_formats::json_lines;
 use std::io::Read;
 
 /// A deleted session.

@@ -11,8 +11,8 @@ use super::database::{Database, sql, sql_params};
 use super::read::parse_json;
 use super::recorder::SessionRecorder;
 use super::session_writer::SessionWriter;
-use speedwell_formats::spool::SpoolBlock;
 use anyhow::bail;
+use speedwell_formats::spool::SpoolBlock;
 use speedwell_model::{Environment, Run, Session, SessionMachine, StepFailure};
 
 /// Origin of a block.
@@ -432,9 +432,9 @@ fn find_origin(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_formats::json_lines;
     use crate::back_end_tests::test_backends;
     use speedwell_fixtures::FakeSession;
+    use speedwell_formats::json_lines;
     use speedwell_model::{Metric, MetricDirection, Sample, SessionState};
 
     /// Returns a session before its first run, and the blocks to be merged into it. Two machines

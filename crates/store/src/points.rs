@@ -11,11 +11,11 @@ use super::read::{parse_direction, parse_json};
 use super::session_writer::direction_name;
 use anyhow::Context;
 use serde::Deserialize;
+use speedwell_machine::process::unix_time_ms;
 use speedwell_model::{
     HistoryPoint, Machine, Metric, PointKind, Revision, RevisionMarker, SeriesKey, SessionPoint,
     SessionPoints,
 };
-use speedwell_machine::process::unix_time_ms;
 use std::collections::HashMap;
 
 /// Maximum lead of a machine's clock before it counts as wrong, in milliseconds.

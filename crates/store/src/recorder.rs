@@ -4,10 +4,10 @@ use super::Store;
 use super::database::{Database, TransactionPurpose, sql, sql_params};
 use super::session_writer::{SessionWriter, state_name};
 use anyhow::{Context, ensure};
+use speedwell_machine::process::ProcessIdentity;
 use speedwell_model::{
     Metric, Run, Session, SessionEvent, SessionObserver, SessionState, StepFailure, Variant,
 };
-use speedwell_machine::process::ProcessIdentity;
 use std::collections::BTreeMap;
 
 /// Observes a session and stores each slot as soon as it is complete.

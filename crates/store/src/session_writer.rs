@@ -3,14 +3,14 @@
 
 use super::database::{Database, Error, SqlParam, sql, sql_params};
 use super::samples;
-use speedwell_formats::json_lines;
 use anyhow::Context;
 use serde::{Serialize, de::DeserializeOwned};
+use speedwell_formats::json_lines;
+use speedwell_machine::process::ProcessIdentity;
 use speedwell_model::{
     Case, CodeOrigin, Metric, MetricDirection, ProfileRecording, ResourceUsage, Run, Session,
     SessionMachine, SessionState, StepFailure,
 };
-use speedwell_machine::process::ProcessIdentity;
 use std::collections::HashMap;
 use std::sync::Arc;
 

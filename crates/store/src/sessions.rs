@@ -1,18 +1,18 @@
 //! Inserts, tags, lists and deletes whole sessions. Also stores calibrations of machines; a machine
 //! is identified by its host name, processor model and number of processors.
 
-use speedwell_formats::json_lines::ParsedLine;
 use crate::Store;
 use crate::database::{Database, Error, SqlRow, sql, sql_params};
 use crate::read::{parse_json, parse_state};
 use crate::reference::validate_tag;
 use crate::session_writer::SessionWriter;
 use anyhow::ensure;
+use speedwell_formats::json_lines::ParsedLine;
+use speedwell_machine::process::ProcessIdentity;
 use speedwell_model::{
     CodeOrigin, Environment, NoiseCalibration, ProfileRecording, Run, Session, SessionState,
     Variant,
 };
-use speedwell_machine::process::ProcessIdentity;
 
 /// Number of runs that are inserted at once. This batch is large enough to need few round trips to
 /// a database server, and small enough to need much less memory than a whole session.

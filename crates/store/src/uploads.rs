@@ -9,9 +9,9 @@
 use super::database::{Database, Error, SqlRow, sql, sql_params};
 use super::sessions::{find_number_by_id, insert_whole};
 use super::{Store, comment_jobs};
-use speedwell_formats::json_lines;
 use anyhow::Context;
 use ring::digest::{self, SHA256};
+use speedwell_formats::json_lines;
 use speedwell_model::Session;
 use std::fmt;
 

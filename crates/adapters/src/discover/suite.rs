@@ -7,13 +7,13 @@ use crate::{
     NamePatterns, ProgressReporter, SourceKind,
 };
 use anyhow::{Context as _, bail};
+use speedwell_config::LazyDefinition;
+use speedwell_machine::process::{begin_activity, check_interrupted, is_interrupt_requested};
 use speedwell_model::quote;
 use speedwell_model::{
     Case, DefinitionFile, FailureCause, ParameterValue, SessionEvent, SessionStep, StepFailure,
     Variant, nearest_name,
 };
-use speedwell_machine::process::{begin_activity, check_interrupted, is_interrupt_requested};
-use speedwell_config::LazyDefinition;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

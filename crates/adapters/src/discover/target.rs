@@ -10,11 +10,11 @@ use crate::{
     framework_without_adapter,
 };
 use anyhow::{Context, bail, ensure};
-use speedwell_model::{Variant, nearest_name, quote};
-use speedwell_machine::process::resolve_program;
 use speedwell_config::LazyDefinition;
 use speedwell_config::adapter::SuiteAdapter;
 use speedwell_config::experiment::{DefinitionForm, definition_form};
+use speedwell_machine::process::resolve_program;
+use speedwell_model::{Variant, nearest_name, quote};
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -444,7 +444,10 @@ fn experiment_sources(
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
-    let definition = Arc::new(LazyDefinition::new(speedwell_config::read_source(file, &[])?));
+    let definition = Arc::new(LazyDefinition::new(speedwell_config::read_source(
+        file,
+        &[],
+    )?));
     // Ignore errors in the file here: they are reported when it is read with the user's values.
     let experiment = definition.experiment();
     let mut found = vec![BenchmarkSource {

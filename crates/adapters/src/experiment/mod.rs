@@ -19,15 +19,15 @@ use super::job::{
 use super::run_outcome::{run_failure, start_reason};
 use super::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program, protocol};
 use anyhow::{Context, anyhow};
+use speedwell_config::LazyDefinition;
+use speedwell_config::experiment::{Experiment, GroupKind, repeated_variant};
+use speedwell_machine::process::{
+    ChannelKind, ProcessOutcome, ProcessSpec, WORKER_COMMAND, is_interrupt_requested, run_child,
+};
 use speedwell_model::assignment::{self, LoadWarmup, RunAssignment, TargetWork};
 use speedwell_model::quote;
 use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{Case, FailureCause, Sample};
-use speedwell_machine::process::{
-    ChannelKind, ProcessOutcome, ProcessSpec, WORKER_COMMAND, is_interrupt_requested, run_child,
-};
-use speedwell_config::LazyDefinition;
-use speedwell_config::experiment::{Experiment, GroupKind, repeated_variant};
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;

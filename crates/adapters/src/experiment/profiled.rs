@@ -5,10 +5,10 @@ use super::{
     AssignedRun, BenchmarkJob, RunContext, parse_report, resolve_assignment, run_in_process,
 };
 use anyhow::{Context, bail};
+use speedwell_machine::process::{ProcessEnd, is_interrupt_requested};
 use speedwell_model::assignment::{LoadWarmup, ProfilingOptions, RunAssignment, TargetWork};
 use speedwell_model::load::spec::LoadClient;
 use speedwell_model::{ProfileOutcome, StackProfile};
-use speedwell_machine::process::{ProcessEnd, is_interrupt_requested};
 use std::sync::Arc;
 
 /// How to profile a case. All variants are profiled in the same way.

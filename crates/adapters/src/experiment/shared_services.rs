@@ -5,14 +5,14 @@
 //! Start at [`SharedServicePool::ensure_ready`].
 
 use crate::{ProtocolMessage, own_program};
-use speedwell_model::assignment::{
-    BackingService, PlaceholderValue, RunAssignment, ScopedServices, ServiceScope,
-};
-use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_machine::process::{
     ChannelKind, ChildConversation, NextStep, ProcessSpec, ServiceProcess, WORKER_COMMAND,
     is_interrupt_requested,
 };
+use speedwell_model::assignment::{
+    BackingService, PlaceholderValue, RunAssignment, ScopedServices, ServiceScope,
+};
+use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

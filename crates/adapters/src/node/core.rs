@@ -21,8 +21,8 @@ use crate::node::reports::ReportCollector;
 use crate::node::runtime::JsRuntime;
 use crate::run_outcome::{description_failure, invalid_cause};
 use crate::{LanguageHarness, RunOutcome, protocol};
-use speedwell_model::{Case, FailureCause, ParameterValue};
 use speedwell_machine::process::{ChannelKind, ProcessSpec, run_child};
+use speedwell_model::{Case, FailureCause, ParameterValue};
 use std::path::{Path, PathBuf};
 
 /// Harness for folders with their own `common.js`.

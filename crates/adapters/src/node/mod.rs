@@ -19,8 +19,8 @@ use crate::node::runtime::JsRuntime;
 use crate::protocol::{self, LoopOwner};
 use crate::run_outcome::description_failure;
 use crate::{LanguageHarness, RunOutcome, sources};
-use speedwell_model::FailureCause;
 use speedwell_machine::process::{ChannelKind, ProcessSpec, run_child};
+use speedwell_model::FailureCause;
 use std::path::PathBuf;
 
 /// Harness for files that use our package.

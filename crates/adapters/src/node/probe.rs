@@ -8,10 +8,10 @@ use crate::description_cache::{self, DescriptionInputs, DescriptionOrigin};
 use crate::job::{BenchmarkSource, DescribeRequest};
 use crate::sources;
 use serde::Deserialize;
-use speedwell_model::{FailureCause, ParameterValue, Variant};
 use speedwell_machine::process::{
     ChannelKind, ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec,
 };
+use speedwell_model::{FailureCause, ParameterValue, Variant};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

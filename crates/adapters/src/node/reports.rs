@@ -9,8 +9,8 @@ use crate::node::http_tool::ToolShim;
 use crate::report::{ReportedRate, observe_rate, parse_elapsed_ns};
 use crate::run_outcome::invalid_cause;
 use serde_json::Value as Json;
-use speedwell_model::{Case, FailureCause, ParameterValue};
 use speedwell_machine::process::{ChildConversation, NextStep};
+use speedwell_model::{Case, FailureCause, ParameterValue};
 use std::time::Duration;
 
 /// Time allowed for a script to exit after its last report; after that, the script is killed. The

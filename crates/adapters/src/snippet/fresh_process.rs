@@ -14,11 +14,11 @@ use crate::job::{
 };
 use crate::run_outcome::run_failure;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
+use speedwell_machine::process::{ProcessSpec, run_child};
 use speedwell_model::{
     Case, ComparedClock, ErlangNodes, FailureCause, InstructionCounting, Metric, MetricDirection,
     Sample, SampleDivision, SamplingOptions, Snippet, SnippetLanguage, SnippetTiming, StepFailure,
 };
-use speedwell_machine::process::{ProcessSpec, run_child};
 use std::path::PathBuf;
 use std::sync::Arc;
 

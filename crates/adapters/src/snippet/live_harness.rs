@@ -10,11 +10,11 @@ use crate::ProtocolMessage;
 use crate::compile::CompileFailure;
 use crate::run_outcome::{invalid_cause, start_reason};
 use crate::snippet::timing::parse_timing;
-use speedwell_model::{
-    ErlangNodes, FailureCause, SampleDivision, SampleLength, Snippet, SnippetTiming, SteadyRule,
-};
 use speedwell_machine::process::{
     ChildConversation, NextStep, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock,
+};
+use speedwell_model::{
+    ErlangNodes, FailureCause, SampleDivision, SampleLength, Snippet, SnippetTiming, SteadyRule,
 };
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};

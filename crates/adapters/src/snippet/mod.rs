@@ -10,8 +10,8 @@ use crate::layout::{LinkRecord, RunLayout};
 use crate::node::runtime::JsRuntime;
 use crate::sources::{self, HarnessSources};
 use crate::{cache_folder, own_program};
-use speedwell_model::{Snippet, SnippetLanguage, Variant};
 use speedwell_machine::process::{ChannelKind, ProcessSpec};
+use speedwell_model::{Snippet, SnippetLanguage, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
 

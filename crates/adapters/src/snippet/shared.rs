@@ -8,8 +8,8 @@ use super::build_process;
 use super::fresh_process::{folded_warning, shared_process_failure, to_observation};
 use super::live_harness::{CommandAnswer, HarnessFailure, LiveHarness};
 use crate::{BenchmarkJob, ProtocolMessage, RunContext, RunOutcome};
-use speedwell_model::{FailureCause, SampleDivision, SampleLength, Snippet, Variant};
 use speedwell_machine::process::{is_interrupt_requested, unix_time_ms};
+use speedwell_model::{FailureCause, SampleDivision, SampleLength, Snippet, Variant};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 

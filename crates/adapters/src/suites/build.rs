@@ -14,11 +14,11 @@ use crate::cache::{self, cache_folder};
 use crate::compile::{CompileFailure, remove_unused, run_compiler};
 use crate::job::BenchmarkSource;
 use serde::Deserialize;
-use speedwell_model::{FailureCause, SessionEvent, Variant};
+use speedwell_config::adapter::{BuildStep, SuiteAdapter};
 use speedwell_machine::process::{
     ProcessEnd, ProcessSpec, ScratchFolder, begin_activity, resolve_program, run_child, shell_line,
 };
-use speedwell_config::adapter::{BuildStep, SuiteAdapter};
+use speedwell_model::{FailureCause, SessionEvent, Variant};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};

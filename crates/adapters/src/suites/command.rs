@@ -1,9 +1,9 @@
 //! Expands the placeholders of an adapter's commands. Other modules start the commands. Start at
 //! [`PlaceholderValues`].
 
-use speedwell_model::{Case, RequestedDivision, SampleDivision, SampleLength};
 use speedwell_config::adapter::{AdapterKeys, SuiteAdapter};
 use speedwell_config::fill_text;
+use speedwell_model::{Case, RequestedDivision, SampleDivision, SampleLength};
 use std::collections::HashMap;
 use std::path::Path;
 

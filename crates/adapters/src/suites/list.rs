@@ -13,10 +13,10 @@ use crate::job::{
 };
 use crate::protocol::draft_job;
 use crate::run_outcome::{description_failure, start_reason};
-use speedwell_model::{Case, FailureCause, ParameterValue};
-use speedwell_machine::process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, run_child};
-use speedwell_formats::foreign::go_bench;
 use speedwell_config::adapter::{ResultFormat, VersionSource};
+use speedwell_formats::foreign::go_bench;
+use speedwell_machine::process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, run_child};
+use speedwell_model::{Case, FailureCause, ParameterValue};
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::time::Duration;

@@ -30,9 +30,9 @@ use command::{PlaceholderValues, RESULT_PIPE, with_placeholders};
 use list::{CaseListing, collect_parameters, select_values};
 use read::tail_lines;
 use result_location::{CollectedOutput, ResultLocation};
-use speedwell_model::{Case, FailureCause, RequestedDivision, Variant};
-use speedwell_machine::process::{ProcessEnd, ProcessSpec, ScratchFolder, run_child};
 use speedwell_config::adapter::SuiteAdapter;
+use speedwell_machine::process::{ProcessEnd, ProcessSpec, ScratchFolder, run_child};
+use speedwell_model::{Case, FailureCause, RequestedDivision, Variant};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -5,10 +5,10 @@
 use anyhow::{Context, Result};
 use include_dir::{Dir, include_dir};
 use regex::Regex;
-use speedwell_model::nearest_name;
 use speedwell_config::adapter::{FileKind, SuiteAdapter, TargetCriteria};
 use speedwell_config::experiment::{DefinitionForm, definition_form};
 use speedwell_config::project::ProjectFile;
+use speedwell_model::nearest_name;
 use std::cell::OnceCell;
 use std::fs;
 use std::io::Read as _;

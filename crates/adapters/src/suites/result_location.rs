@@ -2,8 +2,8 @@
 //! file. Other modules interpret the results. Start at [`ResultLocation`].
 
 use super::registry::files_matching;
-use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
 use speedwell_config::adapter::SuiteAdapter;
+use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
 use std::fs;
 use std::path::Path;
 

@@ -2,7 +2,9 @@
 
 use super::*;
 use speedwell_model::load::latency::RequestOutcome;
-use speedwell_model::load::measurement::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
+use speedwell_model::load::measurement::{
+    LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals,
+};
 use speedwell_model::load::outcomes::ErrorClass;
 
 /// Returns an answered request on a reused connection that took `total_ns`.

@@ -20,8 +20,8 @@ use self::sources::{ComparedSources, FILTER_FLAG};
 use self::table::ComparisonTable;
 use crate::console::{DropInConsole, EXIT_FAILED};
 use anyhow::{Context, Result};
-use speedwell_report::{escape_controls, escape_line};
 use speedwell_formats::foreign::google_benchmark::FileEntries;
+use speedwell_report::{escape_controls, escape_line};
 use std::fs::File;
 use std::io::BufWriter;
 

@@ -9,8 +9,8 @@
 use super::SlurmEngine;
 use super::slurm::{failure_reason, run_program};
 use anyhow::{Result, bail};
-use speedwell_model::MachineAllocation;
 use speedwell_machine::process::CompanionProcess;
+use speedwell_model::MachineAllocation;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::{IpAddr, ToSocketAddrs};

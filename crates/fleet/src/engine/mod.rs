@@ -14,8 +14,8 @@ pub use ssh::{STILL_RUNNING, SshEngine};
 
 use crate::detached::{self, JobId};
 use serde::{Deserialize, Serialize};
-use speedwell_model::MachineAllocation;
 use speedwell_config::fleet::{EngineKind, FleetFile, MachineEntry};
+use speedwell_model::MachineAllocation;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout};
 use std::time::Duration;

@@ -9,9 +9,9 @@
 
 use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
 use anyhow::{Context, Result, bail, ensure};
-use speedwell_model::MachineAllocation;
-use speedwell_machine::process::is_interrupt_requested;
 use speedwell_config::fleet::{MachineEntry, SlurmOptions};
+use speedwell_machine::process::is_interrupt_requested;
+use speedwell_model::MachineAllocation;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

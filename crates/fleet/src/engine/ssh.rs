@@ -10,8 +10,8 @@ use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch
 use crate::detached::{self, SHARD_SUBCOMMAND};
 use crate::program::send_and_read;
 use anyhow::{Context, Result, bail, ensure};
-use speedwell_model::quote;
 use speedwell_machine::process::WORKER_COMMAND;
+use speedwell_model::quote;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;

@@ -3,9 +3,9 @@
 use crate::{
     create_session, is_over, names_and_states, task_batch, wait_for, wait_for_text, wait_until,
 };
+use speedwell_config::fleet::SlurmOptions;
 use speedwell_fixtures::clusters;
 use speedwell_fleet::{FleetEngine, JobState, LeaseComponent, MachineState, SlurmEngine};
-use speedwell_config::fleet::SlurmOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 
 /// A cluster and an engine for it; `None` if Slurm is unavailable.

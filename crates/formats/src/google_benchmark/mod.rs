@@ -5,11 +5,11 @@
 //! the file comes from. Start at [`read`]. The format is json_schema_version 1 of the library's
 //! JSON reporter.
 
+use crate::duplicate_names::{ListedResult, distinguish_results};
 use crate::foreign::google_benchmark::{
     self, GoogleBenchmarkFile, GoogleBenchmarkRow, RowKind, context,
 };
 use crate::foreign::json::{JsonContent, JsonNode};
-use crate::duplicate_names::{ListedResult, distinguish_results};
 use crate::session_builder::{
     ImportedProcess, NOTE_ON_REPETITIONS, ONLY_VARIANT, REPETITIONS_WARNING, SessionBuilder,
     value_sample,

@@ -4,8 +4,8 @@
 //! [`ScatterFrame::read`].
 
 use super::reader::{CsvRow, RowReader};
-use crate::foreign::diagnosis::plain_source;
 use crate::SkippedLines;
+use crate::foreign::diagnosis::plain_source;
 use crate::node_csv::CsvLayout;
 use anyhow::{Result, bail};
 use indexmap::IndexSet;

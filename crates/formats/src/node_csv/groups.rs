@@ -5,8 +5,8 @@
 //! match names as strings, not as parsed cases. Start at [`CompareRates::read`].
 
 use super::reader::RowReader;
-use crate::foreign::diagnosis::plain_source;
 use crate::SkippedLines;
+use crate::foreign::diagnosis::plain_source;
 use crate::node_csv::CsvLayout;
 use anyhow::{Result, bail};
 use indexmap::IndexMap;

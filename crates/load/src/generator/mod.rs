@@ -30,7 +30,6 @@ pub use progress::ProgressReport;
 
 use crate::http2::UrlScheme;
 use crate::load::{HttpVersion, KindsError, LoadConfig, LoadShare, ServerAddress, TlsError};
-use speedwell_model::load::measurement::LoadMeasurement;
 use channel::TlsParameters;
 use clock::{LoadClock, NEVER, TICK_NS};
 use core::WorkerCore;
@@ -39,6 +38,7 @@ use progress::{ProgressTracker, SteadyWatch, TotalsMailbox};
 use recorder::RequestRecorder;
 use request_source::RequestSource;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use speedwell_model::load::measurement::LoadMeasurement;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

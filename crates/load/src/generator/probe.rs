@@ -10,11 +10,11 @@ use super::progress::TotalsMailbox;
 use super::recorder::RequestRecorder;
 use super::worker::LoadWorker;
 use crate::generator;
-use speedwell_model::load::latency::RequestOutcome;
 use crate::load::{CertificateRefusal, LoadConfig, LoadShare, ServerAddress};
+use crate::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
+use speedwell_model::load::latency::RequestOutcome;
 use speedwell_model::load::measurement::RequestRecord;
 use speedwell_model::load::outcomes::ErrorClass;
-use crate::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// A complete response.

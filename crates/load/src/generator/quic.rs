@@ -14,12 +14,12 @@ use crate::http1::{
     validate_parts,
 };
 use crate::http2::is_omitted;
-use crate::load::{BodyRule, RequestTimeouts};
-use speedwell_model::load::outcomes::ErrorClass;
 use crate::http3::{
     ConnectionEnd, H3ConnectError, H3Connection, H3Event, H3Response, KeptResponse, RequestFailure,
     RequestHandle, RequestHead, StreamEvent, StreamKey,
 };
+use crate::load::{BodyRule, RequestTimeouts};
+use speedwell_model::load::outcomes::ErrorClass;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -115,16 +115,14 @@ impl PreparedRequest {
             .filter(|(name, value)| !is_omitted(name, value));
         let body = parts.body.unwrap_or_default();
         let inner =
-            crate::http3::H3Request::new(&head, fields, body).map_err(
-                |error| match error {
-                    crate::http3::H3RequestError::Method => {
-                        InvalidRequest::Method(parts.method.to_owned())
-                    }
-                    crate::http3::H3RequestError::Target => target(),
-                    crate::http3::H3RequestError::Name(name) => InvalidRequest::Name(name),
-                    crate::http3::H3RequestError::Value(name) => InvalidRequest::Value(name),
-                },
-            )?;
+            crate::http3::H3Request::new(&head, fields, body).map_err(|error| match error {
+                crate::http3::H3RequestError::Method => {
+                    InvalidRequest::Method(parts.method.to_owned())
+                }
+                crate::http3::H3RequestError::Target => target(),
+                crate::http3::H3RequestError::Name(name) => InvalidRequest::Name(name),
+                crate::http3::H3RequestError::Value(name) => InvalidRequest::Value(name),
+            })?;
         Ok(PreparedRequest { inner, method })
     }
 }

@@ -2,8 +2,8 @@
 
 use super::clock::NEVER;
 use crate::http1::{MethodKind, ResponsePhase};
-use speedwell_model::load::latency::{IntendedStart, RequestTimes};
 use crate::load::RequestTimeouts;
+use speedwell_model::load::latency::{IntendedStart, RequestTimes};
 use speedwell_model::load::outcomes::ErrorClass;
 
 /// A request that was started and has not ended.

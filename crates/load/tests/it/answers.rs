@@ -2,13 +2,13 @@
 //! responses, and times that agree with the server's log.
 
 use super::server::{Server, Then, carry_out, carry_out_by, good, rows};
-use speedwell_model::clock::WaitClock;
 use speedwell_load::generator;
-use speedwell_model::load::latency::TimeDistribution;
 use speedwell_load::load::{
     BodyRule, DataTable, LoadConfig, RequestKind, RequestKinds, RequestTimeouts, ServerAddress,
     SuccessRule,
 };
+use speedwell_model::clock::WaitClock;
+use speedwell_model::load::latency::TimeDistribution;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

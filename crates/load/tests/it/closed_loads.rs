@@ -4,11 +4,11 @@ use super::busy::{ensure_holds, retry_busy, wait_until};
 use super::server::{
     Server, Then, carry_out, carry_out_beside, carry_out_by, for_ms, good, good_by, rows,
 };
-use speedwell_model::clock::WaitClock;
 use speedwell_load::generator;
 use speedwell_load::load::{LoadConfig, LoadShare, RequestTimeouts, ServerAddress, SteadinessRule};
-use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
 use speedwell_load::pace::{ClosedPace, PacingModel, ThinkTime};
+use speedwell_model::clock::WaitClock;
+use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

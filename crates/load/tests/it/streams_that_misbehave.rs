@@ -4,8 +4,8 @@
 use super::busy::wait_until;
 use super::server::{carry_out, carry_out_beside, rows};
 use super::server_of_streams::{Stream, body, deaf, frame, goaway, head, reset, start};
-use speedwell_model::clock::WaitClock;
 use speedwell_load::load::{HttpVersion, LoadConfig, RequestTimeouts};
+use speedwell_model::clock::WaitClock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 

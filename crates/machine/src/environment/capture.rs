@@ -2,7 +2,9 @@
 //! cannot be read is omitted.
 
 use super::file_tree::{FileTree, find_field};
-use crate::environment::activity::{PressureResource, load_average, pressure_percent, steal_percent};
+use crate::environment::activity::{
+    PressureResource, load_average, pressure_percent, steal_percent,
+};
 use crate::environment::programs::describe_program;
 use crate::environment::system::{self, AslrState};
 use crate::environment::{control_group, processors, tune};

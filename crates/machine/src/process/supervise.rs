@@ -13,8 +13,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal,
 };
 use rustix::thread;
-use speedwell_model::clock::WaitClock;
 use speedwell_model::ResourceUsage;
+use speedwell_model::clock::WaitClock;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};

@@ -9,17 +9,17 @@ use crate::rehearsal::rehearse_plan;
 use crate::session::check_processors;
 use crate::{EventListener, PreparedPlan, SessionRequest, session_header};
 use anyhow::ensure;
-use speedwell_analysis::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules};
 use speedwell_adapters::snippet::{self, HarnessFailure, LiveHarness, expected_duration};
 use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunLayout};
+use speedwell_analysis::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules};
+use speedwell_machine::process::{is_interrupt_requested, unix_time_ms};
 use speedwell_model::SnippetTiming;
 use speedwell_model::{
     Case, ParameterValue, Run, SampleDivision, SampleLength, Session, SessionEvent,
     SessionObserver, Variant,
 };
-use speedwell_machine::process::{is_interrupt_requested, unix_time_ms};
-use speedwell_store::{SessionRecorder, Store};
 use speedwell_runner::SessionEnd;
+use speedwell_store::{SessionRecorder, Store};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -2,9 +2,9 @@
 
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind};
+use speedwell_config::experiment::{Experiment, repeated_variant};
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, ServerLoad, TargetWork};
 use speedwell_model::{Case, RunOrder, SampleLength, Variant, as_milliseconds};
-use speedwell_config::experiment::{Experiment, repeated_variant};
 use std::time::Duration;
 
 /// Estimated total of all runs.

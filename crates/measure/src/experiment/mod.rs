@@ -16,11 +16,11 @@ use speedwell_adapters::KnownAdapters;
 use speedwell_adapters::discover;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_config::experiment::{BenchmarkGroup, Experiment, repetition_of};
 use speedwell_model::{
     DefinitionFile, ParameterValue, RunCount, RunOrder, SamplingOptions, StoppingDesign, Variant,
     as_milliseconds,
 };
-use speedwell_config::experiment::{BenchmarkGroup, Experiment, repetition_of};
 use std::path::Path;
 
 /// Reads and plans an experiment.

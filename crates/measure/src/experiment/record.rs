@@ -7,21 +7,21 @@
 
 use crate::{EventListener, emit_warning};
 use anyhow::Context;
+use speedwell_adapters::experiment::{self as adapters, ProfileRequest};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{RunContext, RunLayout, own_program};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::experiment::{
     WantedProfile, analyze_experiment, recorded_requests, wanted_profiles,
 };
-use speedwell_adapters::experiment::{self as adapters, ProfileRequest};
-use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{RunContext, RunLayout, own_program};
-use speedwell_model::assignment::{ProfilingOptions, ProfilingTool};
-use speedwell_model::{Case, ProfileRecording, Session, SessionEvent};
-use speedwell_machine::process::is_interrupt_requested;
-use speedwell_store::Store;
-use speedwell_runner::SessionEnd;
 use speedwell_config::experiment::{
     Experiment, GroupKind, ProfileCondition, ProfilePlan, ProfilerChoice,
 };
+use speedwell_machine::process::is_interrupt_requested;
+use speedwell_model::assignment::{ProfilingOptions, ProfilingTool};
+use speedwell_model::{Case, ProfileRecording, Session, SessionEvent};
+use speedwell_runner::SessionEnd;
+use speedwell_store::Store;
 use std::time::Duration;
 
 /// Records the profiles that the definition file requests, or all possible ones if `is_requested`,

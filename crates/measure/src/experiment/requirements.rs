@@ -4,8 +4,8 @@
 use crate::EventListener;
 use anyhow::bail;
 use regex::Regex;
-use speedwell_model::SessionEvent;
 use speedwell_config::experiment::{Experiment, ExperimentRequirement, RequirementKind};
+use speedwell_model::SessionEvent;
 use std::cmp::Ordering;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -13,14 +13,14 @@ use super::shard_request::{
 use super::spool_source::{SpoolSource, SpoolStream};
 use super::stale_attempts::StaleAttempts;
 use crate::EventListener;
+use speedwell_adapters::plan::{PlanShard, SessionPlan};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_fleet::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
-use speedwell_adapters::plan::{PlanShard, SessionPlan};
-use speedwell_model::SessionEvent;
-use speedwell_machine::process::is_interrupt_requested;
 use speedwell_formats::spool::{self, SpoolItem, SpoolReader};
-use speedwell_store::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
+use speedwell_machine::process::is_interrupt_requested;
+use speedwell_model::SessionEvent;
 use speedwell_runner::SessionEnd;
+use speedwell_store::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;

@@ -3,12 +3,12 @@
 
 use super::shard_request::{BUNDLE_PLACEHOLDER, PLAN_PATH, PROGRAM_PATH};
 use anyhow::{Context, ensure};
-use speedwell_fleet::bundle::{BundleSource, FileBundle};
-use speedwell_fleet::program;
 use speedwell_adapters::plan::{RelocationMap, SessionPlan};
 use speedwell_adapters::{SourceKind, own_program};
-use speedwell_model::{RunOrder, SessionPurpose};
 use speedwell_config::project;
+use speedwell_fleet::bundle::{BundleSource, FileBundle};
+use speedwell_fleet::program;
+use speedwell_model::{RunOrder, SessionPurpose};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,10 +3,10 @@
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use speedwell_analysis::AnalysisSettings;
 use speedwell_adapters::plan::{PlanShard, RelocationMap, SessionPlan};
-use speedwell_model::Run;
+use speedwell_analysis::AnalysisSettings;
 use speedwell_formats::spool::{self, ShardSlots};
+use speedwell_model::Run;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

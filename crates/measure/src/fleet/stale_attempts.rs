@@ -11,8 +11,8 @@
 use super::shard_request::{ShardRequest, attempt_spool_path, expected_slots};
 use super::spool_source::SpoolSource;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_model::Run;
 use speedwell_formats::spool::{SpoolBlock, SpoolItem, SpoolReader};
+use speedwell_model::Run;
 use speedwell_store::BlockOrigin;
 use std::collections::BTreeSet;
 use std::fs;

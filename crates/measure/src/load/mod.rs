@@ -13,11 +13,11 @@ use rounds::run_rounds;
 pub use rounds::{LoadEvent, LoadMode, LoadRequest, LoadTurn, plan_turns};
 
 use crate::SessionRequest;
+use speedwell_formats::load_session;
 use speedwell_machine::environment;
+use speedwell_machine::process::{self, resolve_program};
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::{RunOrder, Session, SessionDesign, SessionState, StoppingDesign};
-use speedwell_machine::process::{self, resolve_program};
-use speedwell_formats::load_session;
 use speedwell_runner::load::{TargetUrl, load_with_tool};
 use std::path::Path;
 

@@ -3,12 +3,12 @@
 use super::super::SearchRequest;
 use super::machines::LoadGenerators;
 use crate::fleet::FleetRequest;
-use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_adapters::plan::BlockShuffle;
+use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_load::pace::StopCondition;
+use speedwell_machine::process;
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
-use speedwell_machine::process;
 use speedwell_runner::load::{
     LoadJob, LoadNotice, LoadSnapshot, run_load, run_load_with_sender, stop_condition_with_warmup,
 };

@@ -10,8 +10,8 @@ use anyhow::ensure;
 use speedwell_analysis as analysis;
 use speedwell_analysis::load::{NextRate, RateRules};
 use speedwell_analysis::scaling::{NextLevel, SaturationRules};
-use speedwell_model::load::spec::LoadSpec;
 use speedwell_machine::process;
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_runner::load::{LoadNotice, LoadRun, TargetUrl, stop_condition};
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 
 use crate::load::machines::MAX_MACHINES;
 use anyhow::{Context, Result, ensure};
-use speedwell_fleet::{FleetMachine, LeaseComponent, MachineState};
 use speedwell_config::experiment::PlacedRole;
+use speedwell_fleet::{FleetMachine, LeaseComponent, MachineState};
 
 /// Maximum length of a list of names that is passed as one argument. The kernel allows 128 KiB.
 const MAX_LIST_BYTES: usize = 64 << 10;

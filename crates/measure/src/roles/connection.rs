@@ -4,8 +4,8 @@
 use super::worker::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
 use crate::load::machines::connection::{GeneratorConnection, read_line};
 use speedwell_fleet::FleetEngine;
-use speedwell_model::stage_report::{RunStage, StageFailure};
 use speedwell_machine::process::{self, WORKER_COMMAND};
+use speedwell_model::stage_report::{RunStage, StageFailure};
 use speedwell_runner::experiment::{StageResult, stage_failure};
 use std::io::BufReader;
 use std::process::ChildStdout;

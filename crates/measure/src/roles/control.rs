@@ -4,14 +4,14 @@
 
 use crate::fleet::detached::clean_machines;
 use anyhow::{Context, Result, ensure};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_config::fleet::FleetFile;
 use speedwell_fleet::clean::CleanSummary;
 use speedwell_fleet::{FleetEngine, FleetMachine, MachineState};
-use speedwell_adapters::plan::SessionPlan;
-use speedwell_model::{MachinePlacement, PlacedMachine, SessionState};
 use speedwell_machine::process;
 use speedwell_machine::process::ProcessIdentity;
+use speedwell_model::{MachinePlacement, PlacedMachine, SessionState};
 use speedwell_store::Store;
-use speedwell_config::fleet::FleetFile;
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -9,12 +9,12 @@ use super::run::{outcome_failure, unexpected_message};
 use super::worker::{WorkerEvent, WorkerRequest};
 use crate::EventListener;
 use anyhow::{Result, anyhow, ensure};
+use speedwell_config::fleet::FleetFile;
 use speedwell_fleet::{AllocationLease, FleetEngine, LeaseComponent};
+use speedwell_machine::process;
 use speedwell_model::stage_report::RunStage;
 use speedwell_model::{MachineAllocation, MachinePlacement, SessionEvent};
-use speedwell_machine::process;
 use speedwell_runner::experiment::{StageResult, stage_failure};
-use speedwell_config::fleet::FleetFile;
 
 /// The machines of an experiment, held until this value is dropped or the process ends.
 pub struct MachineLease {

@@ -10,18 +10,18 @@ use super::worker::{
 };
 use crate::load::machines::LoadGenerators;
 use anyhow::{Result, bail};
+use speedwell_config::fleet::FleetFile;
 use speedwell_fleet::FleetEngine;
 use speedwell_load::load::LoadShare;
+use speedwell_machine::process;
 use speedwell_model::MachinePlacement;
 use speedwell_model::assignment::{
     BackingService, PlaceholderValue, RunAssignment, ScopedServices,
 };
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
-use speedwell_machine::process;
 use speedwell_runner::experiment::{self, RunReport, StageResult, stage_failure, wait_for_loss};
 use speedwell_runner::load::{build_job, wrap_measured};
-use speedwell_config::fleet::FleetFile;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};

@@ -8,14 +8,14 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
-use speedwell_machine::environment;
 use speedwell_fleet::{LockTicket, MachineIdentity, MachineLock};
+use speedwell_machine::environment;
+use speedwell_machine::process;
 use speedwell_model::Environment;
 use speedwell_model::assignment::{BackingService, RunAssignment};
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
-use speedwell_machine::process;
 use speedwell_runner::experiment::{
     LoadSender, RunReport, RunSite, RunningService, StageResult, run_target, stage_failure,
 };

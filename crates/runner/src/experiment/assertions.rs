@@ -3,9 +3,9 @@
 
 use super::{StageResult, stage_failure};
 use regex::Regex;
+use speedwell_machine::process::{ChildConversation, NextStep, OutputStream, WaitClock};
 use speedwell_model::assignment::{ProofSource, VariantProof};
 use speedwell_model::stage_report::RunStage;
-use speedwell_machine::process::{ChildConversation, NextStep, OutputStream, WaitClock};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

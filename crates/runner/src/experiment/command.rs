@@ -5,11 +5,11 @@ use super::assertions::{self, ProofSources};
 use super::profiling::RunProfiler;
 use super::{RunReport, StageResult, counters, metrics, stage_failure, target};
 use regex::Regex;
-use speedwell_model::assignment::{MetricSource, RunAssignment, TargetMetric};
-use speedwell_model::stage_report::{ReportedMetric, RunStage, StageFailure};
 use speedwell_machine::process::{
     self as process, CpuSet, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock,
 };
+use speedwell_model::assignment::{MetricSource, RunAssignment, TargetMetric};
+use speedwell_model::stage_report::{ReportedMetric, RunStage, StageFailure};
 use std::time::{Instant, SystemTime};
 
 /// Number of lines of stderr that are kept from a failed command.

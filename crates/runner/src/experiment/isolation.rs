@@ -9,8 +9,8 @@ use super::RunReport;
 use rustix::ioctl::{Opcode, Setter, ioctl};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-use speedwell_model::assignment::ProcessorShares;
 use speedwell_machine::process::CpuSet;
+use speedwell_model::assignment::ProcessorShares;
 use std::io;
 
 /// Enters a new network namespace and brings up its loopback device. A process without the

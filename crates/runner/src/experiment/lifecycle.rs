@@ -17,9 +17,9 @@ use crate::server::{
 };
 use crate::verify;
 use speedwell_load::load::ServerAddress;
+use speedwell_machine::process::{self, CpuSet, ProcessSpec, ServiceProcess, WaitClock, tree_of};
 use speedwell_model::assignment::{RunAssignment, ServerWork as Serving};
 use speedwell_model::stage_report::{RunStage, StageFailure};
-use speedwell_machine::process::{self, CpuSet, ProcessSpec, ServiceProcess, WaitClock, tree_of};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant, SystemTime};

@@ -10,14 +10,14 @@ use super::{RunReport, RunSite, StageResult, stage_failure, target};
 use crate::load::{
     LoadNotice, UNLIMITED, load_with_tool, load_with_tool_beside, run_load_with_server,
 };
-use speedwell_model::load::outcomes::ErrorClass;
+use speedwell_formats::load_session;
+use speedwell_machine::process::{self, CpuSet, ProcessSpec};
 use speedwell_model::assignment::{LoadWarmup, TargetProgram};
+use speedwell_model::load::outcomes::ErrorClass;
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use speedwell_model::stage_report::{RunStage, StageFailure};
 use speedwell_model::{Metric, MetricDirection, Session};
-use speedwell_machine::process::{self, CpuSet, ProcessSpec};
-use speedwell_formats::load_session;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

@@ -3,12 +3,12 @@
 
 use crate::profile::FinishedRecording;
 use speedwell_machine::environment::IntervalUsage;
-use speedwell_model::load::measurement::ThreadReport;
+use speedwell_machine::process::ProcessOutcome;
 use speedwell_model::Session;
+use speedwell_model::load::measurement::ThreadReport;
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_model::{Metric, MetricDirection, StackProfile};
-use speedwell_machine::process::ProcessOutcome;
 use std::net::SocketAddr;
 
 /// Everything a run yielded.

@@ -6,9 +6,9 @@
 
 use super::{RunReport, StageResult, stage_failure};
 use crate::profile::{ActiveRecording, FinishedRecording, ProfileRecorder, RecordingTool};
+use speedwell_machine::process::{ChildConversation, ProcessOutcome, ProcessSpec, ServiceProcess};
 use speedwell_model::assignment::{ProfilingOptions, ProfilingTool};
 use speedwell_model::stage_report::RunStage;
-use speedwell_machine::process::{ChildConversation, ProcessOutcome, ProcessSpec, ServiceProcess};
 use std::path::Path;
 use std::time::Duration;
 

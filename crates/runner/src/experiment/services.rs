@@ -8,9 +8,9 @@ use super::lifecycle::{find_listener, pick_port};
 use super::{RunReport, RunSite, StageResult, stage_failure, target};
 use crate::load::UNLIMITED;
 use crate::server::{ReadinessFailure, StartFailure, TAIL_LINES, wait_until_ready};
+use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
 use speedwell_model::assignment::{BackingService, PlaceholderValue, ScopedServices, fill_text};
 use speedwell_model::stage_report::{RunStage, StageFailure};
-use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -2,8 +2,8 @@
 //! environment variables.
 
 use rustix::process::Signal;
-use speedwell_model::assignment::{EnvVarChange, TargetProgram};
 use speedwell_machine::process::{ProcessSpec, ShutdownPolicy};
+use speedwell_model::assignment::{EnvVarChange, TargetProgram};
 use std::time::Duration;
 
 /// Builds the command. Replaces `{port}` in its arguments and environment variables with `port`.

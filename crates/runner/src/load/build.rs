@@ -15,8 +15,8 @@ use speedwell_load::pace::{
     ArrivalSpacing, ClosedPace, PacingModel, RateSchedule, RequestRate, ScheduleStage,
     StopCondition, ThinkTime,
 };
-use speedwell_model::load::spec::LoadSpec;
 use speedwell_machine::process::CpuSet;
+use speedwell_model::load::spec::LoadSpec;
 use std::time::Duration;
 
 /// A load that is ready to send.

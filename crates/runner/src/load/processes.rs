@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use speedwell_adapters::own_program;
 use speedwell_load::generator::{self, ProgressReport};
 use speedwell_load::load::LoadShare;
-use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
-use speedwell_model::load::spec::LoadSpec;
 use speedwell_machine::process::{
     self as process, ChannelKind, ChildConversation, NextStep, ProcessOutcome, ProcessSpec,
     RealTimeGuard, WORKER_COMMAND,
 };
+use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
+use speedwell_model::load::spec::LoadSpec;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::io::{BufRead, BufReader, Write};

@@ -10,9 +10,9 @@ use super::{
 use crate::server::{LoadServer, shell_server};
 use crate::verify;
 use speedwell_load::load::LoadShare;
+use speedwell_machine::process::{self, ProcessSpec};
 use speedwell_model::load::measurement::LoadMeasurement;
 use speedwell_model::load::spec::LoadSpec;
-use speedwell_machine::process::{self, ProcessSpec};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

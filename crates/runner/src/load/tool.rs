@@ -11,11 +11,11 @@ use anyhow::{Context, bail, ensure};
 use speedwell_load::http1::ConnectionOption;
 use speedwell_load::load::{LoadShare, RequestKind};
 use speedwell_load::pace::PacingModel;
-use speedwell_model::load::spec::{LoadClient, LoadSpec};
-use speedwell_model::{Case, Sample, Session};
 use speedwell_machine::process::{
     self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, resolve_program,
 };
+use speedwell_model::load::spec::{LoadClient, LoadSpec};
+use speedwell_model::{Case, Sample, Session};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

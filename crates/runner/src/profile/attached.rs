@@ -6,8 +6,8 @@
 use super::perf;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
-use speedwell_model::StackProfile;
 use speedwell_machine::process::{ProcessSpec, ScratchFolder, ServiceProcess, tree_of};
+use speedwell_model::StackProfile;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

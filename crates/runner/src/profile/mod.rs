@@ -13,11 +13,11 @@ mod runtime;
 use anyhow::{Context, Result, bail};
 pub use attached::{ActiveRecording, FinishedRecording};
 use runtime::{enable_symbols, is_node};
-use speedwell_model::StackProfile;
+use speedwell_formats::foreign::profile::FrameNames;
 use speedwell_machine::process::{
     self as process, ChildConversation, ProcessOutcome, ProcessSpec, ScratchFolder,
 };
-use speedwell_formats::foreign::profile::FrameNames;
+use speedwell_model::StackProfile;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -7,8 +7,8 @@
 //! disadvantage is that callers of functions compiled without frame pointers are missing.
 
 use anyhow::{Context, Result, bail};
-use speedwell_machine::process::{self, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder};
 use speedwell_formats::foreign::profile::{FrameNames, PerfScript, read_perf_script};
+use speedwell_machine::process::{self, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;

@@ -1,9 +1,9 @@
 //! Configures language runtimes so that a recording shows the functions of scripts.
 
 use anyhow::{Context, Result, bail};
-use speedwell_model::StackProfile;
-use speedwell_machine::process::{ProcessSpec, ScratchFolder};
 use speedwell_formats::foreign::profile::{FrameNames, read_profile};
+use speedwell_machine::process::{ProcessSpec, ScratchFolder};
+use speedwell_model::StackProfile;
 use std::path::Path;
 use std::time::Duration;
 

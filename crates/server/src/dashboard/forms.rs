@@ -17,9 +17,9 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
 use speedwell_model::{ChangeTriage, RecordedChange, check_note};
 use speedwell_report::html::{FormField, PageForm};
 use speedwell_report::{Document, ReportBlock};
-use speedwell_store::Store;
 use speedwell_server::http::ClientInfo;
 use speedwell_server::http::token::{AccessToken, PresentedToken, bearer_token};
+use speedwell_store::Store;
 use std::time::Instant;
 
 /// Applies a form and redirects to its result.

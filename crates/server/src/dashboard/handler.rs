@@ -327,10 +327,7 @@ pub(crate) fn render_bytes(
 }
 
 /// Returns all samples of the sessions behind a page.
-fn session_lines(
-    store: &speedwell_store::Store,
-    page: &PageContent,
-) -> Result<Vec<u8>, PageError> {
+fn session_lines(store: &speedwell_store::Store, page: &PageContent) -> Result<Vec<u8>, PageError> {
     if page.sessions.is_empty() {
         return Err(
             PageError::not_found("this page has no sessions to export as JSON Lines")

@@ -17,9 +17,9 @@ use crate::dashboard::site::SiteState;
 use axum::body::Body;
 use axum::http::{HeaderMap, Response};
 use serde_json::json;
-use speedwell_store::Store;
 use speedwell_server::http::ServerStopper;
 use speedwell_server::http::events::{EventHub, ServerEvent};
+use speedwell_store::Store;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -82,7 +82,8 @@ pub async fn stream_updates(
         Ok(Ok(rendering)) => rendering,
         Ok(Err(error)) => {
             let status = error.status;
-            return speedwell_server::http::HttpError::new(status, error.message).to_response(headers);
+            return speedwell_server::http::HttpError::new(status, error.message)
+                .to_response(headers);
         }
         Err(error) => return error.to_response(headers),
     };

@@ -12,7 +12,10 @@ fn is_protected(answer: &TestResponse) {
         ("referrer-policy", "no-referrer"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
-        ("content-security-policy", speedwell_server::http::CONTENT_SECURITY),
+        (
+            "content-security-policy",
+            speedwell_server::http::CONTENT_SECURITY,
+        ),
     ] {
         assert_eq!(answer.headers[name], value, "{answer:?}");
     }

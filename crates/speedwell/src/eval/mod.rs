@@ -10,9 +10,9 @@ mod watch;
 use super::options::{Concurrency, EvalArgs, SearchArgs};
 use super::{CommandStatus, gate, push, run as measuring, session_report};
 use anyhow::ensure;
+use speedwell_machine::process;
 use speedwell_measure::eval::{self, EvalRequest};
 use speedwell_measure::{self as measure, warn_if_busy};
-use speedwell_machine::process;
 use speedwell_report::ReportSubject;
 use speedwell_runner::SessionEnd;
 

@@ -3,8 +3,8 @@
 
 use speedwell_load::pace::StopCondition;
 use speedwell_machine::process::unix_time_ms;
-use speedwell_store::{LoadProgress, Store};
 use speedwell_runner::load::LoadSnapshot;
+use speedwell_store::{LoadProgress, Store};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;

@@ -17,13 +17,13 @@ use live::LiveView;
 use live_publisher::LivePublisher;
 use output::report_loads;
 use speedwell_analysis::{self as analysis};
+use speedwell_machine::process;
 use speedwell_measure::draw_seed;
 use speedwell_measure::load::{
     LoadEvent, LoadMode, LoadRequest, load_with_tools, machines, run_loads,
 };
 use speedwell_model::load::spec::LoadClient;
 use speedwell_model::{SessionState, parse_duration};
-use speedwell_machine::process;
 use speedwell_report::session::{StudyChoice, report_requested};
 use speedwell_report::{self as report, Uncertainty};
 use speedwell_runner as runner;

@@ -2,12 +2,12 @@
 
 use clap::{Args, ValueEnum};
 use speedwell_adapters::TrialMode;
+use speedwell_machine::process::CpuSet;
 use speedwell_measure::{PlanRequest, SamplingRequest};
 use speedwell_model::{
     ComparedClock, InstructionCounting, LayoutVariation, Metric, RejectRules, RunOrder,
     SampleLength, SessionPurpose, SteadyRule,
 };
-use speedwell_machine::process::CpuSet;
 use std::time::Duration;
 
 use super::{ComparisonArgs, parse};

@@ -2,9 +2,9 @@
 
 use anyhow::Context;
 use clap::Args;
-use speedwell_measure::fleet::FleetRequest;
 use speedwell_config::fleet::{FLEET_FILE_NAME, FleetFile};
 use speedwell_config::labels::MachineSelector;
+use speedwell_measure::fleet::FleetRequest;
 use std::path::PathBuf;
 
 /// Fleet options.

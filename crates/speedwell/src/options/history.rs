@@ -3,8 +3,8 @@
 use super::{MetricArgs, parse};
 use clap::Args;
 use regex::Regex;
-use speedwell_measure::history::HistoryRequest;
 use speedwell_config::project::ProjectFile;
+use speedwell_measure::history::HistoryRequest;
 
 /// Series selection.
 #[derive(Debug, Args)]

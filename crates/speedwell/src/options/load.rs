@@ -7,9 +7,9 @@ use super::{
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use speedwell_analysis::load::gate::LoadCondition;
+use speedwell_machine::process::CpuSet;
 use speedwell_measure::load::{LoadMode, LoadRequest};
 use speedwell_model::load::spec::{LoadClient, LoadSpec, RateStage, ThinkPause, parse_statuses};
-use speedwell_machine::process::CpuSet;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

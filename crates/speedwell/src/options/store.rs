@@ -5,8 +5,8 @@ use speedwell_analysis::AnalysisFindings;
 use speedwell_machine::environment;
 use speedwell_measure::SessionRequest;
 use speedwell_model::{CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, quote};
-use speedwell_server::clients::push::UploadTarget;
 use speedwell_report::mark_known;
+use speedwell_server::clients::push::UploadTarget;
 use speedwell_store::Store;
 use std::path::PathBuf;
 

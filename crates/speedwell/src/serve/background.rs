@@ -2,10 +2,10 @@
 //! page has to wait for them.
 
 use speedwell_measure::history::summarize_sessions;
-use speedwell_store::Store;
+use speedwell_server::dashboard::SiteState;
 use speedwell_server::http::ServerStopper;
 use speedwell_server::http::blocking::lower_priority;
-use speedwell_server::dashboard::SiteState;
+use speedwell_store::Store;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

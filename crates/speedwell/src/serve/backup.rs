@@ -5,8 +5,8 @@ use crate::options::DatabaseArgs;
 use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::Args;
-use speedwell_measure::history;
 use speedwell_machine::process::{ScratchFolder, unix_time_ms};
+use speedwell_measure::history;
 use speedwell_report::format_count;
 use speedwell_store::{
     BackupLines, RestoreSummary, Store, StoredProject, end_backup, write_backup_header,

@@ -7,16 +7,18 @@ use crate::{CommandStatus, operand, source};
 use anyhow::anyhow;
 use clap::{Args, FromArgMatches};
 use regex::Regex;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
-use speedwell_server::clients::forge::CommitState;
-use speedwell_adapters::plan::SessionPlan;
 use speedwell_measure::history::{HistoryRequest, load_history, summarize_sessions};
 use speedwell_measure::reference;
 use speedwell_report::mark_known;
 use speedwell_report::sources::LabelledSession;
+use speedwell_server::clients::forge::CommitState;
+use speedwell_server::dashboard::{
+    CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery,
+};
 use speedwell_store::{Store, StoreErrorKind};
-use speedwell_server::dashboard::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
 use std::path::Path;
 
 /// Functions that pages call.

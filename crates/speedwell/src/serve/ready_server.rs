@@ -10,13 +10,13 @@ use crate::{CommandStatus, status};
 use anyhow::{Context, anyhow, bail, ensure};
 use speedwell_machine::process;
 use speedwell_report::html::AssetPaths as AssetAddresses;
-use speedwell_store::Store;
+use speedwell_server::dashboard::{AccessRules, SiteState, api, asset_files, router};
 use speedwell_server::http::assets::AssetTable;
 use speedwell_server::http::{
     AllowedHosts, BoundAddress, HttpServer, ListenAddress, RequestLog, ServerLimits, ServerOptions,
     ServerStopper, TlsIdentity, TrustedProxy,
 };
-use speedwell_server::dashboard::{AccessRules, SiteState, api, asset_files, router};
+use speedwell_store::Store;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

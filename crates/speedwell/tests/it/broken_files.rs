@@ -5,8 +5,8 @@ use super::project::repository;
 use super::{arbitrary, invariants};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_model::Session;
 use speedwell_formats::{FORMATS, FileFormat, JsonContent, json_lines};
+use speedwell_model::Session;
 use std::collections::HashMap;
 
 /// Recorded files of every format, small ones first.

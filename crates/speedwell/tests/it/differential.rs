@@ -5,8 +5,8 @@ use crate::back_ends::StorePlace;
 use crate::dashboard::TestDashboard;
 use crate::project::TempProject;
 use speedwell_analysis as analysis;
-use speedwell_model::*;
 use speedwell_formats::json_lines;
+use speedwell_model::*;
 use speedwell_store::{PlacedRevision, SessionFilter, Store, StoredPoint};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -3,8 +3,8 @@
 
 use super::project::{CommandResult, TempProject, node};
 use serde_json::Value;
-use speedwell_model::{ProfileOutcome, ProfileTool, Session, StackProfile};
 use speedwell_formats::json_lines;
+use speedwell_model::{ProfileOutcome, ProfileTool, Session, StackProfile};
 use speedwell_runner::profile::ProfileRecorder;
 use std::os::unix::fs::symlink;
 use std::path::Path;

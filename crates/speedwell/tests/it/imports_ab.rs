@@ -11,7 +11,8 @@ fn text(name: &str) -> String {
 
 fn read(text: &str) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
-    let mut sessions = speedwell_formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
+    let mut sessions =
+        speedwell_formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
     (sessions.remove(0), warnings)
 }
 

@@ -2,8 +2,8 @@
 //! Otava. Each revision becomes one session.
 
 use super::project::{CommandResult, TempProject, repository};
-use speedwell_model::{MetricDirection, OriginSource, Session};
 use speedwell_formats::{InputFile, MetricDirections, asv, read, read_input};
+use speedwell_model::{MetricDirection, OriginSource, Session};
 use speedwell_store::{SessionFilter, Store};
 use std::path::{Path, PathBuf};
 

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::arbitrary;
-use speedwell_model::*;
 use speedwell_formats::json_lines;
+use speedwell_model::*;
 use speedwell_store::{SessionFilter, Store};
 use std::sync::Arc;
 

@@ -3,13 +3,13 @@
 use super::load_report::golden::{clean_load, troubled_load};
 use super::load_report::sample_loads::{MS, MadeLoad, S, US};
 use super::project::TempProject;
+use speedwell_formats::{JsonContent, load_session};
 use speedwell_model::load::latency::{HistogramLogRow, RequestOutcome, write_log};
 use speedwell_model::load::measurement::LoadLatency;
 use speedwell_model::load::run::{LoadRun, PaceFacts};
 use speedwell_model::{Case, Session, SessionState};
 use speedwell_report::load::report_loads;
 use speedwell_report::{Json, OutputOptions, RenderDocument};
-use speedwell_formats::{JsonContent, load_session};
 use speedwell_store::Store;
 use std::fmt::Write;
 
@@ -169,7 +169,12 @@ fn the_json_of_a_report_is_read_back_without_loss() {
     // On one line, as other programs write JSON, it is not a JSON line of ours.
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let line = serde_json::to_vec(&value).unwrap();
-    assert_eq!(speedwell_formats::read("x.json", &line).unwrap()[0].runs.len(), 2);
+    assert_eq!(
+        speedwell_formats::read("x.json", &line).unwrap()[0]
+            .runs
+            .len(),
+        2
+    );
 }
 
 #[test]
@@ -283,8 +288,8 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
     let load = troubled_load().run;
     let text = log(&load);
     let mut warnings = Vec::new();
-    let session =
-        &speedwell_formats::read_with_warnings("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
+    let session = &speedwell_formats::read_with_warnings("x.hlog", text.as_bytes(), &mut warnings)
+        .unwrap()[0];
     assert_eq!(warnings, Vec::<String>::new());
     let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(ids[0], "load");
@@ -347,8 +352,8 @@ fn lines_of_other_programs_are_cases_by_their_tags_and_added_up() {
         }
     }
     let mut warnings = Vec::new();
-    let session =
-        &speedwell_formats::read_with_warnings("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
+    let session = &speedwell_formats::read_with_warnings("x.hlog", text.as_bytes(), &mut warnings)
+        .unwrap()[0];
     assert_eq!(warnings, ["'x.hlog': its times are taken as nanoseconds"]);
     let cases: Vec<Case> = session.runs.iter().map(|run| (*run.case).clone()).collect();
     assert_eq!(

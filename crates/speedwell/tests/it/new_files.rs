@@ -2,8 +2,8 @@
 
 use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject, node, repository};
-use speedwell_model::assignment::{EnvVarChange, RunAssignment, TargetWork};
 use speedwell_config::experiment::{self, Experiment};
+use speedwell_model::assignment::{EnvVarChange, RunAssignment, TargetWork};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;

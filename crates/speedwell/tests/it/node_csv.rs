@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::golden;
-use speedwell_model::{FailureCause, ParameterValue, RunOrder, Session, SessionState};
 use speedwell_formats::node_csv::rows::{self, MeasuredRate};
 use speedwell_formats::node_csv::{CsvLayout, javascript, sessions};
+use speedwell_model::{FailureCause, ParameterValue, RunOrder, Session, SessionState};
 
 fn read(name: &str, text: &str) -> Session {
     let mut sessions = speedwell_formats::read(name, text.as_bytes()).unwrap();
@@ -161,7 +161,8 @@ fn both_spacings_of_compare_files_are_read() {
 fn chatter_of_scripts_does_not_become_data_but_a_warning() {
     let text = golden("run-csv.csv").replacen("\n", "\nnoise \"x\"\nlistening on 12346, ok\n", 3);
     let mut warnings = Vec::new();
-    let sessions = speedwell_formats::read_with_warnings("run.csv", text.as_bytes(), &mut warnings).unwrap();
+    let sessions =
+        speedwell_formats::read_with_warnings("run.csv", text.as_bytes(), &mut warnings).unwrap();
     assert_eq!(
         sessions[0].runs,
         read("run.csv", &golden("run-csv.csv")).runs
@@ -179,7 +180,8 @@ fn files_may_be_concatenated() {
     let text = golden("compare-1each.csv");
     let mut warnings = Vec::new();
     let twice =
-        speedwell_formats::read_with_warnings("two", text.repeat(2).as_bytes(), &mut warnings).unwrap();
+        speedwell_formats::read_with_warnings("two", text.repeat(2).as_bytes(), &mut warnings)
+            .unwrap();
     assert_eq!((twice[0].runs.len(), warnings.len()), (4, 0));
     assert_eq!(
         twice[0].runs[3].block, 1,

@@ -18,7 +18,8 @@ fn text(name: &str) -> String {
 
 fn read(text: &str) -> (Vec<Session>, Vec<String>) {
     let mut warnings = Vec::new();
-    let sessions = speedwell_formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
+    let sessions =
+        speedwell_formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
     (sessions, warnings)
 }
 
@@ -228,7 +229,9 @@ fn prose_with_tables_of_words_or_bare_numbers_is_of_no_known_kind() {
         "# Latency\n\nIt was 5 ms.\n",
         "### Requests\n\n| server | version |\n|---|---|\n| a | v1.2 |\n",
     ] {
-        let error = speedwell_formats::read("f", text.as_bytes()).unwrap_err().to_string();
+        let error = speedwell_formats::read("f", text.as_bytes())
+            .unwrap_err()
+            .to_string();
         assert!(
             error.starts_with("'f' has an unknown format"),
             "{text}: {error}"

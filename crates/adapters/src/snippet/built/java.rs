@@ -8,8 +8,8 @@ use crate::compile::{
     CompileFailure, GeneratedBuild, hash_folders, locate_program, program_version, unpack_harness,
 };
 use crate::sources;
-use speedwell_model::{Snippet, Variant};
 use speedwell_machine::process::ProcessSpec;
+use speedwell_model::{Snippet, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -7,8 +7,8 @@
 
 use crate::compile::{self, CompileFailure, variable_words};
 use crate::layout::{LinkRecord, RunLayout};
-use speedwell_model::{FailureCause, Snippet, SnippetLanguage, Variant};
 use speedwell_machine::process::ProcessSpec;
+use speedwell_model::{FailureCause, Snippet, SnippetLanguage, Variant};
 use std::path::{Path, PathBuf};
 
 mod c;

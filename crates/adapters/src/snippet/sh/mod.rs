@@ -6,8 +6,8 @@
 //! shell would then have times of zero and below, which cannot be compared. Start at
 //! [`serve_protocol`].
 
-use speedwell_model::FailureCause;
 use speedwell_machine::process::{ProcessEnd, ProcessStopwatch};
+use speedwell_model::FailureCause;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

@@ -10,8 +10,8 @@ use crate::snippet::sh::workers::{
     WorkerReport, WorkerSlot,
 };
 use crate::snippet::sh::{ShellCommand, ShellCost};
-use speedwell_model::Metric;
 use speedwell_machine::process::ProcessStopwatch;
+use speedwell_model::Metric;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

@@ -6,14 +6,14 @@ use crate::RunResult;
 use crate::run_outcome::invalid_cause;
 use anyhow::{Context as _, Result, ensure};
 use regex::Regex;
-use speedwell_model::{Case, FailureCause, Metric, MetricDirection};
+use speedwell_config::adapter::{GoodDirection, ResultFormat, SuiteAdapter};
 use speedwell_formats::foreign::suites::{
     ReportedResult, catch2, configured, criterion, divan, go_bench, google_benchmark, jmh, libtest,
     pytest_benchmark, vitest,
 };
 use speedwell_formats::foreign::{diagnosis, require_utf8};
 use speedwell_formats::pyperf;
-use speedwell_config::adapter::{GoodDirection, ResultFormat, SuiteAdapter};
+use speedwell_model::{Case, FailureCause, Metric, MetricDirection};
 
 /// A case listed by its framework.
 #[derive(Debug, Clone, PartialEq)]

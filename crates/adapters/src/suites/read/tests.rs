@@ -4,8 +4,8 @@
 
 use super::extract_observation;
 use crate::RunResult;
-use speedwell_model::{Case, FailureCause};
 use speedwell_config::adapter::{AdapterKeys, ResultFormat, SuiteAdapter};
+use speedwell_model::{Case, FailureCause};
 use std::path::Path;
 
 /// Recorded framework output, and what is measured in it.

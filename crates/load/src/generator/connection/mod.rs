@@ -15,8 +15,8 @@ use super::poll::SocketEvent;
 use super::protocol::ProtocolState;
 use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
 use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
-use speedwell_model::load::latency::ConnectionLag;
 use crate::load::LoadConfig;
+use speedwell_model::load::latency::ConnectionLag;
 use speedwell_model::load::measurement::LoadLatency;
 use speedwell_model::load::outcomes::ErrorClass;
 

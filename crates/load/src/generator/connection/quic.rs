@@ -5,9 +5,9 @@ use crate::generator::core::WorkerCore;
 use crate::generator::protocol::ProtocolState;
 use crate::generator::quic::{connect_error_class, connection_loss};
 use crate::generator::started_request::ConnectionLoss;
+use crate::http3::{EventKind, H3Event};
 use crate::load::ServerAddress;
 use speedwell_model::load::outcomes::ErrorClass;
-use crate::http3::{EventKind, H3Event};
 
 impl LoadConnection {
     /// Starts connecting.

@@ -10,11 +10,11 @@
 use super::link::LinkWatch;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use speedwell_machine::environment;
 use speedwell_fleet::{MachineIdentity, clock};
 use speedwell_load::load::ServerAddress;
-use speedwell_model::load::measurement::LoadMeasurement;
+use speedwell_machine::environment;
 use speedwell_machine::process;
+use speedwell_model::load::measurement::LoadMeasurement;
 use speedwell_runner::load::{
     CombinedResult, GeneratorShare, LoadJob, LoadSnapshot, StartSignal, WorkerAssignment,
     run_workers, send_load,

@@ -11,8 +11,8 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use speedwell_analysis as analysis;
-use speedwell_model::{Session, SessionPoints};
 use speedwell_formats::json_lines;
+use speedwell_model::{Session, SessionPoints};
 use speedwell_store::{SessionDigest, Store, UploadStatus, count_lines};
 
 type SessionResult = Result<Response<Body>, ApiError>;

@@ -64,10 +64,7 @@ impl PostgresConnection {
     }
 
     /// Waits up to `timeout` for a change; without notifications, for one poll interval.
-    pub(in crate::database) fn wait_for_change(
-        &self,
-        timeout: Duration,
-    ) -> Result<(), Error> {
+    pub(in crate::database) fn wait_for_change(&self, timeout: Duration) -> Result<(), Error> {
         let Some(schema) = self.listens_to.borrow().clone() else {
             std::thread::sleep(timeout.min(POLL_INTERVAL));
             return Ok(());
