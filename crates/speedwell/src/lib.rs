@@ -7,23 +7,22 @@
 
 mod arguments;
 mod as_tool;
-mod backfill;
-mod bisect;
+mod calibration;
 mod comment;
 mod compare;
 mod completions;
-mod confirm;
 mod doctor;
 mod eval;
 mod experiment;
+mod features;
 mod fleet;
 mod gate;
 mod history;
 mod import;
-mod iterations;
 mod large_sessions;
 mod load;
 mod man;
+mod measurement;
 mod mistaken_sources;
 mod new;
 mod operand;
@@ -32,11 +31,12 @@ mod output_files;
 mod profiles;
 mod progress;
 mod pull_comment;
-mod push;
+mod reference;
 mod rehearsal;
 mod report;
 mod results_file;
 mod results_folder;
+mod resume;
 mod run;
 mod serve;
 mod session_report;
@@ -45,11 +45,11 @@ mod source;
 mod status;
 mod status_line;
 mod trial;
-mod tune;
-mod warmup;
 mod worker;
 
 pub use status::CommandStatus;
+
+use features::{backfill, bisect, confirm, iterations, push, tune, warmup};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use speedwell_adapters::{self as adapters, snippet};

@@ -4,12 +4,12 @@
 //! This module handles the options. `measure::plan_series` plans the runs, `analysis::warmup`
 //! classifies the processes, and `session_report.rs` reports the results. Start at [`run`].
 
-use super::eval::snippets;
-use super::options::{
+use crate::eval::snippets;
+use crate::options::{
     ComparisonArgs, ExecutionArgs, MeasureTask, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs,
     StudyArgs, VariantArgs, language, parse,
 };
-use super::{CommandStatus, run as measuring};
+use crate::{CommandStatus, run as measuring};
 use anyhow::ensure;
 use clap::Args;
 use speedwell_machine::process;

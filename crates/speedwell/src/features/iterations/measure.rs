@@ -5,15 +5,15 @@
 //! in several runs, which show how much they vary. `analysis::iterations` decides when samples are
 //! long enough and which number of iterations to try next. Start at [`search_iterations`].
 
-use super::session::check_processors;
-use super::{
-    EventListener, MeasureRequest, PreparedPlan, SessionRequest, emit_warning, execute_session,
-    warn_if_busy,
-};
+use crate::measurement::execute_session;
 use anyhow::{bail, ensure};
 use indexmap::IndexMap;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::iterations::{CaseSamples, IterationLevel, IterationSearch};
+use speedwell_measure::{
+    EventListener, MeasureRequest, PreparedPlan, SessionRequest, check_processors, emit_warning,
+    warn_if_busy,
+};
 use speedwell_model::{Case, Session, SessionEvent, StepFailure};
 use speedwell_runner::SessionEnd;
 use speedwell_store::Store;

@@ -4,11 +4,11 @@
 //! a session that has measured them. `analysis::confirm` decides how many runs a confirmation
 //! takes. Start at [`prepare_change`].
 
-use super::{MeasureRequest, PreparedPlan, RevisionRequest, revisions};
 use anyhow::{Context, Result, bail, ensure};
 use regex::Regex;
 use speedwell_adapters::BenchmarkJob;
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_measure::{MeasureRequest, PreparedPlan, RevisionRequest, revisions};
 use speedwell_model::{Machine, RecordedChange, SeriesKey, SessionPurpose, Variant};
 use speedwell_store::{Store, StoredSeries};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Resolves words like `@latest` or `@base` to stored sessions, with the help of git.
 
-use crate::history::branch_tip;
+use crate::history::project::branch_tip;
 use anyhow::Context;
 use speedwell_machine::environment::{GitRepository, ci_target_branch};
 use speedwell_model::short_revision;

@@ -5,10 +5,8 @@
 //! stop. What the search knows is derived from the stored session, so a search that was killed can
 //! be resumed. Start at [`plan_bisection`], then [`start_bisection`].
 
-use super::{EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest};
-use crate::confirm::{SuspectChange, keep_cases};
-use crate::session::check_processors;
-use crate::{emit_warning, instructions, reference, revisions, session_header, warn_if_busy};
+use crate::features::confirm::measure::{SuspectChange, keep_cases};
+use crate::reference;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::fingerprint_benchmarks;
 use speedwell_adapters::plan::SessionPlan;
@@ -18,6 +16,10 @@ use speedwell_analysis::bisect::{
 use speedwell_machine::environment::{GitRepository, revision_line};
 use speedwell_machine::process::{
     adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested, resolve_program,
+};
+use speedwell_measure::{
+    EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, check_processors,
+    emit_warning, instructions, revisions, session_header, warn_if_busy,
 };
 use speedwell_model::{
     BisectionRange, FailureCause, LineRevision, Run, RunCount, SamplingOptions, Session,

@@ -5,10 +5,11 @@
 //! decides how many iterations make one point of a series, and how many points a process records.
 //! `analysis::warmup` decides when a series is steady. Start at [`plan_series`].
 
-use super::{EventListener, PreparedPlan, SessionRequest, execute_session};
+use crate::measurement::execute_session;
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
 use speedwell_machine::process::InterruptedEarly;
+use speedwell_measure::{EventListener, PreparedPlan, SessionRequest};
 use speedwell_model::{
     Metric, Run, RunOrder, SampleDivision, SampleLength, SessionDesign, SessionEvent, SteadyRule,
     StoppingDesign, quote,

@@ -5,10 +5,10 @@
 //! `speedwell_server::clients::push` performs the upload. Start at [`run`]; measuring commands end with
 //! [`push_pending`].
 
-use super::import::ImportSummary;
-use super::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse};
-use super::results_file::{self, FileWarnings};
-use super::{CommandStatus, large_sessions, results_folder, status};
+use crate::import::ImportSummary;
+use crate::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse};
+use crate::results_file::{self, FileWarnings};
+use crate::{CommandStatus, large_sessions, results_folder, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_formats::{MetricDirections, json_lines};

@@ -2,12 +2,12 @@
 //!
 //! This module handles the options; `measure::backfill` measures the revisions. Start at [`run`].
 
-use super::options::{
+use crate::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,
     StoreArgs, VariantArgs, instruction_counting, parse,
 };
-use super::progress::ProgressDisplay;
-use super::{CommandStatus, status};
+use crate::progress::ProgressDisplay;
+use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::Args;
 use speedwell_machine::process::CpuSet;

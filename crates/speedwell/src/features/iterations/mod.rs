@@ -3,9 +3,9 @@
 //! This module handles the options and prepares the answer for the report;
 //! `measure::search_iterations` performs the search. Start at [`run`].
 
-use super::options::{ExecutionArgs, OutputArgs, SelectionArgs, VariantArgs, parse};
-use super::progress::ProgressDisplay;
-use super::{CommandStatus, status};
+use crate::options::{ExecutionArgs, OutputArgs, SelectionArgs, VariantArgs, parse};
+use crate::progress::ProgressDisplay;
+use crate::{CommandStatus, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_analysis::iterations::{IterationSearch, IterationSteps, RequiredSteadiness};

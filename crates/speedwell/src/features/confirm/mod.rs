@@ -2,8 +2,8 @@
 //!
 //! This module handles the options and records the outcome in the store. Start at [`run`].
 
-use super::options::{FailOn, MeasureTask, RunArgs};
-use super::{CommandStatus, run as measuring, status};
+use crate::options::{FailOn, MeasureTask, RunArgs};
+use crate::{CommandStatus, run as measuring, status};
 use anyhow::{anyhow, ensure};
 use clap::Args;
 use speedwell_analysis::confirm::{ConfirmationResult, read_confirmations};

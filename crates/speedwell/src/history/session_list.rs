@@ -3,7 +3,7 @@
 //! This module decides what `--since` means. With a day, it selects the sessions measured since
 //! that day; with a revision, the sessions that measured later commits. Start at [`build_filter`].
 
-use crate::history::current_name;
+use super::project::current_name;
 use crate::reference;
 use anyhow::{Result, ensure};
 use regex::Regex;

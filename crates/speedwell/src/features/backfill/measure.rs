@@ -5,14 +5,18 @@
 //! fine and does not depend on the measured values. The module `revisions` decides how a revision
 //! is built. Start at [`backfill_line`].
 
-use super::{EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest};
-use crate::{history, measure_session, revisions, session_header};
+use crate::history::project;
+use crate::measurement::measure_session;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis as analysis;
 use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::{
     adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested,
+};
+use speedwell_measure::{
+    EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, revisions,
+    session_header,
 };
 use speedwell_model::{
     FailureCause, Metric, OriginRequest, Revision, SessionEvent, SessionObserver, SessionPurpose,

@@ -3,12 +3,12 @@
 //! This module handles the options. `analysis::bisect` chooses the revisions, and `measure::bisect`
 //! measures them. Start at [`run`].
 
-use super::options::{
+use crate::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
     VariantArgs, instruction_counting, parse,
 };
-use super::progress::ProgressDisplay;
-use super::{CommandStatus, status};
+use crate::progress::ProgressDisplay;
+use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::Args;
 use speedwell_analysis::bisect::{self as analysis, BisectFindings, EndsComparison};

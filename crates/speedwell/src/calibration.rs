@@ -3,9 +3,10 @@
 //! This module decides how many runs a calibration takes; the analysis decides what counts as a
 //! false alarm. Start at [`plan_calibration`].
 
-use super::{EventListener, MeasureRequest, PreparedPlan, load_interrupted_plan};
+use crate::resume::load_interrupted_plan;
 use anyhow::ensure;
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_measure::{EventListener, MeasureRequest, PreparedPlan};
 use speedwell_model::{RunCount, StoppingDesign, Variant};
 use speedwell_store::Store;
 use std::time::Duration;

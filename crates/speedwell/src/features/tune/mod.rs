@@ -4,8 +4,8 @@
 //! This module decides when to change settings, and reports the changes; `environment::tune` knows
 //! the settings. Start at [`run`].
 
-use super::options::{OutputArgs, parse};
-use super::{CommandStatus, status};
+use crate::options::{OutputArgs, parse};
+use crate::{CommandStatus, status};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use speedwell_machine::environment::tune::{
