@@ -101,7 +101,7 @@ fn a_side_that_is_disturbed_more_often_keeps_its_runs() {
     let change = &found["changes"][0];
     let notes = change["notes"].as_str().unwrap();
     assert!(
-        notes.contains("'new' is disturbed more often (100 against 0 %)"),
+        notes.contains("'new' was disturbed more often (in 100 % of its runs, against 0 %)"),
         "{notes}"
     );
     assert_eq!(

@@ -163,7 +163,7 @@ fn what_a_side_lacks_is_said() {
 fn a_copy_of_the_same_file_is_no_comparison() {
     let file = go_output(12, "5 B/op");
     let same = compare(&file, &file, &WORSE).expect_status(2);
-    same.expect_stdout(&["are the same results"]);
+    same.expect_stdout(&["contain the same results"]);
     compare(&file, &file, &[]).expect_status(0);
 }
 

@@ -268,11 +268,11 @@ fn requests_of_ab_that_failed_are_warned_of() {
         ),
         (
             "ab/ab_length_fail.out",
-            "32 of 40 requests failed only by body length",
+            "32 of 40 requests failed only because of their body length",
         ),
         (
             "ab/ab_pasted_22.txt",
-            "32 of 40 requests failed only by body length",
+            "32 of 40 requests failed only because of their body length",
         ),
         (
             "ab/ab_refused_r.out",
