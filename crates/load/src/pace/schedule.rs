@@ -430,7 +430,8 @@ impl Iterator for ThreadSchedule<'_> {
     }
 }
 
-/// Size of part `thread` when `total` items are distributed evenly over `threads`.
+/// Number of items that thread number `thread` gets when `total` items are distributed evenly over
+/// `threads` threads.
 pub fn thread_part(total: u64, thread: u32, threads: u32) -> u64 {
     let threads = u64::from(threads.max(1));
     total / threads + u64::from(u64::from(thread) < total % threads)
