@@ -26,7 +26,7 @@ const TRIAL_SAMPLES: SampleDivision = SampleDivision {
 
 const HINT: &str = "hint: leave out --metric instructions";
 
-/// Fills in the version of the tool that counts, and the number of iterations of each case.
+/// Fills in the version of the counting tool, and the number of iterations of each case.
 ///
 /// # Errors
 /// Fails if valgrind is missing, or the work cannot be counted.

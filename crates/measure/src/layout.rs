@@ -51,7 +51,7 @@ pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
     );
     ensure!(
         plan.design.order != RunOrder::Paired || !plan.design.shares_builds(),
-        "'--order paired' needs separate builds for every pair, but there are {} runs of {} \
+        "'--order paired' needs separate builds for every pair, but {} runs share {} \
          builds\nhint: --builds {0}",
         plan.design.max_runs(),
         layout.builds,
@@ -60,7 +60,7 @@ pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
 }
 
 fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> {
-    const HINT: &str = "hint: --layout env,stack varies what can be varied from outside";
+    const HINT: &str = "hint: --layout env,stack varies the layout without another build";
     let (name, links) = (&job.source.name, layout.builds > 0 || layout.align);
     match job.source.kind {
         SourceKind::Load | SourceKind::Experiment => bail!(

@@ -223,7 +223,7 @@ fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Warns about anything that would distort the results before time is spent on measuring.
+/// Before time is spent on measuring, warns about anything that would distort the results.
 fn warn_before(
     plans: &PreparedPlan,
     request: &SessionRequest,
@@ -369,8 +369,8 @@ fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
 }
 
 /// Captures machine and programs once, before measuring. The versions of the baseline's program are
-/// known, because this program has already listed the cases of the benchmark files; other programs
-/// are asked for their versions.
+/// known, because it has already listed the cases of the benchmark files; other programs are asked
+/// for their versions.
 fn capture_environment(
     plan: &SessionPlan,
     suite: &DiscoveredBenchmarks,

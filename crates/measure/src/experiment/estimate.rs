@@ -7,7 +7,7 @@ use speedwell_model::{Case, RunOrder, SampleLength, Variant, as_milliseconds};
 use speedwell_suite::experiment::{Experiment, repeated_variant};
 use std::time::Duration;
 
-/// Estimated total of all runs.
+/// Estimated time and requests of all runs together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExperimentEstimate {
     /// Time of the runs, as far as it is known. Excludes the time of `requests`.
@@ -62,7 +62,7 @@ fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Opt
 /// Estimates how long the loads of all runs take, without a trial; `None` if there are no loads.
 ///
 /// # Errors
-/// Fails if the definition was stored by another version, whose grammar differs.
+/// Fails if the definition was stored by a version of this program with a different grammar.
 pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEstimate>> {
     let untimed = vec![Some(0); plan.jobs.len() * plan.variants.len()];
     estimate_from_trial(plan, &untimed)
@@ -73,7 +73,7 @@ pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEst
 /// all variants of a job, then the next job.
 ///
 /// # Errors
-/// Fails if the definition was stored by another version, whose grammar differs.
+/// Fails if the definition was stored by a version of this program with a different grammar.
 pub fn estimate_from_trial(
     plan: &SessionPlan,
     lived_ns: &[Option<u64>],

@@ -216,7 +216,7 @@ impl BundleSender<'_> {
 }
 
 fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Result<ProbeReport> {
-    let role = Part::open(engine, (machine, program), "a part", &WorkerRequest::Probe);
+    let role = Part::open(engine, (machine, program), "probe", &WorkerRequest::Probe);
     let event = role.and_then(|role| role.next_event().map(|event| (role, event)));
     match event {
         Ok((_, WorkerEvent::Hello(greeting))) => Ok(*greeting),
