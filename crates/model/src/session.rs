@@ -216,7 +216,7 @@ pub struct SessionDesign {
     /// Smallest change that matters, as a fraction, if the user set one before measuring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// The definition file, if the session is an experiment; reports need it to interpret the figures.
+    /// The definition file, if the session is an experiment; reports need it to interpret the results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<DefinitionFile>,
     /// The definition files of the measured benchmarks.
