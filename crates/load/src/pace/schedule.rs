@@ -29,7 +29,8 @@ pub struct RateSchedule {
     spacing: ArrivalSpacing,
 }
 
-/// Start of a stage: its index, its time, and the units of the integral that precede it.
+/// Start of a stage: the index of the stage, the time at which it begins, and the units of the
+/// integral accumulated before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct StagePosition {
     pub stage: usize,
