@@ -126,7 +126,7 @@ pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
         format!("{runs} runs")
     };
     Some(format!(
-        "{runs} of every build would have been most informative in this time: a build took \
+        "in the same time, {runs} of every build would have been most informative: a build took \
          {build_s:.2} s, a run {run_s:.2} s"
     ))
 }

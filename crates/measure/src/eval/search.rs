@@ -34,7 +34,7 @@ const VISIT_SAMPLES: SampleDivision = SampleDivision {
 /// Plans a search in which every snippet has its own process.
 ///
 /// # Errors
-/// Fails if other options contradict a search.
+/// Fails if other options conflict with a search.
 pub fn plan_search(
     request: EvalRequest,
     listener: &mut EventListener<'_>,

@@ -68,9 +68,9 @@ pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEst
     estimate_from_trial(plan, &untimed)
 }
 
-/// Estimates all runs from a trial; `None` if the estimate is empty or the plan is not an
-/// experiment. `lived_ns` are the lifetimes of the trial runs in the order of `runner::try_all`:
-/// all variants of a job, then the next job.
+/// Estimates the time and requests of all runs from a trial; `None` if the estimate is empty or the
+/// plan is not an experiment. `lived_ns` are the lifetimes of the trial runs in the order of
+/// `runner::try_all`: all variants of a job, then the next job.
 ///
 /// # Errors
 /// Fails if the definition was stored by a version of this program with a different grammar.
@@ -85,8 +85,8 @@ pub fn estimate_from_trial(
     Ok(Some(estimate).filter(|estimate| *estimate != ExperimentEstimate::default()))
 }
 
-/// Estimates all runs. `lived_ns` has one entry for each job and variant: the time that a run takes
-/// in addition to its load, or `None` if the run does not count.
+/// Estimates the time and requests of all runs. `lived_ns` has one entry for each job and variant:
+/// the time that a run takes in addition to its load, or `None` if the run does not count.
 fn estimate_runs(
     plan: &SessionPlan,
     experiment: &Experiment,

@@ -236,7 +236,7 @@ fn machine_address(file: &FleetFile, name: &str, reached_at: Option<IpAddr>) -> 
     };
     configured.or(default).with_context(|| {
         format!(
-            "the address at which others reach it is unknown\nhint: add address = \"10.0.0.5\" \
+            "the address at which other machines reach it is unknown\nhint: add address = \"10.0.0.5\" \
              below name = \"{name}\" in the fleet file"
         )
     })
