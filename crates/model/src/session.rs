@@ -189,11 +189,11 @@ pub enum StoppingDesign {
         /// Runs per variant.
         runs: u32,
     },
-    /// At the first interim look at which the sequential test decides.
+    /// At the first interim analysis at which the sequential test reaches a decision.
     Sequential {
         /// Runs per variant at which the test may stop, ascending.
         looks: Vec<u32>,
-        /// Error rate over all looks together.
+        /// Error rate over all interim analyses together.
         alpha: f64,
         /// Largest change that counts as "no change", as a fraction (0.02 is 2 %).
         delta: f64,
@@ -402,7 +402,7 @@ pub struct DefinitionFile {
 pub enum RunCount {
     /// Exactly this many.
     Fixed(u32),
-    /// As many as the sequential design needs, up to the number at its last look.
+    /// As many as the sequential design needs, up to the number at its last interim analysis.
     Sequential,
 }
 
