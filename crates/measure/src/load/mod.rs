@@ -22,7 +22,7 @@ use speedwell_results::formats::load_session;
 use speedwell_runner::load::{TargetUrl, load_with_tool};
 use std::path::Path;
 
-/// The loads that were carried out.
+/// The loads that were sent.
 #[derive(Debug)]
 pub struct LoadResults {
     /// The loads, in order.
@@ -31,7 +31,7 @@ pub struct LoadResults {
     pub ended: anyhow::Result<()>,
 }
 
-/// Carries out the requested loads, until they are complete or the user interrupts.
+/// Sends the requested loads, until they are complete or the user interrupts.
 pub fn run_loads(request: &LoadRequest, emit: &mut dyn FnMut(LoadEvent<'_>)) -> LoadResults {
     let mut runs = Vec::new();
     let generators = request.generators.as_ref();

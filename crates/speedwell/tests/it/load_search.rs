@@ -221,7 +221,7 @@ fn options_that_contradict_a_search_are_refused() {
         ("--squeeze -c 3", "cannot be used with"),
         (
             "-c max --threads 4 --concurrency-limit 2",
-            "less than the 4",
+            "need at least 4",
         ),
     ];
     for (words, why) in refused {
