@@ -177,7 +177,7 @@ fn a_calibration_says_how_many_runs_each_rule_would_reject() {
         "2",
     ];
     project.run(&words).expect_status(0).expect_stdout(&[
-        "Share of these runs that --reject would discard:",
+        "Fraction of these runs that --reject would discard:",
         "involuntary>50/s 38 %",
     ]);
     let refused = project.run(&[&words[..], &["--reject", RULE]].concat());

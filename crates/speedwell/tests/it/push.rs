@@ -584,7 +584,7 @@ fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
     assert!(
         unknown
             .stderr
-            .contains("this machine does not know its issuer; --ca FILE"),
+            .contains("this machine does not trust its issuer; add the issuer with --ca FILE"),
         "{unknown:?}"
     );
     push(&["--ca", "key.pem"])
