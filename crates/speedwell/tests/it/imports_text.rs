@@ -200,7 +200,7 @@ fn oddities_of_go_output_are_told() {
     );
     let all = warnings.join("\n");
     for words in [
-        "cpu is 'A' and 'B'",
+        "cpu is first 'A', then 'B'",
         "1 non-finite value was left out",
         "the first is 'BenchmarkD-2 10 7'",
     ] {
