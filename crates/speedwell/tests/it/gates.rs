@@ -191,7 +191,10 @@ fn a_load_refuses_a_percentile_that_its_requests_cannot_show() {
         "p99.99>1s",
     ];
     let refused = project.run(&words).expect_status(2);
-    refused.expect_stderr(&["cannot be judged with 5 requests", "hint: -n 10000 or more"]);
+    refused.expect_stderr(&[
+        "cannot be evaluated: 5 requests are too few",
+        "hint: use -n 10000 or more",
+    ]);
 }
 
 #[test]

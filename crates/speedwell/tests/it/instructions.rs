@@ -159,7 +159,7 @@ fn what_cannot_be_counted_is_refused_with_the_reason() {
     }
     let lost = project.run(&["eval", "c", "1", "--estimate-cycles"]);
     lost.expect_status(2)
-        .expect_stderr(&["hint: --metric instructions"]);
+        .expect_stderr(&["hint: add --metric instructions"]);
 }
 
 #[test]
