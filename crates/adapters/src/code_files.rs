@@ -1,4 +1,4 @@
-//! Finds the files whose content determines a run: the benchmark file, the program that performs
+//! Finds the files whose content determines a run: the benchmark file, the program that executes
 //! it, and the modules of the project that either of them loads.
 //!
 //! Modules are found in the text of scripts without executing them, so computed names are not
@@ -17,8 +17,8 @@ use std::sync::LazyLock;
 /// Maximum size of a file that is searched for modules. Larger files are data or generated code.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
-/// Maximum number of files per benchmark. If a project has more files, a change usually affects
-/// some of the files that were found, too.
+/// Maximum number of files per benchmark. If a project has more files, a change usually affects at
+/// least some of the files that were found.
 const MAX_FILES: usize = 2_000;
 
 /// Extensions of scripts that are searched for modules.
@@ -39,8 +39,8 @@ static PYTHON_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(pattern).ok()
 });
 
-/// Returns the files whose content determines a run of the job under the variant, performed by
-/// `program`.
+/// Returns the files whose content determines a run in which `program` executes the job under the
+/// variant.
 pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<PathBuf> {
     let job = job.under(variant);
     let source = &job.source;

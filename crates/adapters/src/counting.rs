@@ -29,7 +29,9 @@ pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
         SourceKind::Python | SourceKind::Snippet(Python) => {
             Err("the counts would include its interpreter and its harness, which reads the clock")
         }
-        SourceKind::Snippet(Go) => Err("its runtime does not run under valgrind (3.19 crashes)"),
+        SourceKind::Snippet(Go) => {
+            Err("its runtime does not run under valgrind (valgrind 3.19 crashes)")
+        }
         SourceKind::Snippet(Java | Erlang | Elixir | Node)
         | SourceKind::Node
         | SourceKind::NodeCore => {

@@ -1,4 +1,5 @@
-//! Caches descriptions of files, so that an unchanged file is not described again.
+//! Caches descriptions of benchmark files, which list the cases and parameters of a file, so that
+//! an unchanged file is not queried again.
 //!
 //! A description depends not only on the file, but also on the program that executes the file, on
 //! the request, on other files that are read, and on environment variables. The describing process
@@ -176,7 +177,7 @@ impl CacheSlot {
                 .collect(),
             lines,
         };
-        // If the entry cannot be stored, the file is simply described again next time.
+        // If the entry cannot be stored, the file is simply queried again next time.
         let _ = self.write_entry(&entry);
     }
 

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time a process may take to end after its last event.
+/// Time that a process may take to exit after its last event.
 const EXIT_GRACE: Duration = Duration::from_secs(6);
 
 /// Converts the events to the result of the job's case. Also returns what is wrong with the result,

@@ -138,7 +138,7 @@ impl LanguageHarness for FakeHarness {
     }
 }
 
-/// Converts a word to a rate, multiplied by the factor.
+/// Converts a value of the file to a rate, multiplied by the factor.
 fn parse_rate(word: &str, factor: f64) -> ReportedRate {
     let series_rate = parse_levels(word).and_then(|levels| Some(1e9 / levels.last()?.0));
     let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
@@ -197,7 +197,7 @@ fn parse_prefixed(word: &str, prefix: &str) -> Option<i32> {
     word.strip_prefix(prefix)?.parse().ok()
 }
 
-/// Returns the failure that a word represents.
+/// Returns the failure that a value of the file stands for, if any.
 fn parse_cause(word: &str, setting: &RunContext<'_>) -> Option<FailureCause> {
     match word {
         "silent" => Some(FailureCause::Silent),
@@ -257,7 +257,7 @@ fn add_metric(text: &str, result: &mut RunResult) {
     result.add_value(Metric::new(name, "", MetricDirection::Lower), value);
 }
 
-/// Finds the word for this run.
+/// Finds the value for this run in the file.
 fn run_word(job: &BenchmarkJob, setting: &RunContext<'_>) -> Option<String> {
     let word = find_word(&setting.variant.name, setting.ordinal, job)?;
     let attempts: Vec<&str> = word.split('|').collect();
@@ -272,7 +272,7 @@ fn build_factor(job: &BenchmarkJob, setting: &RunContext<'_>) -> f64 {
     word.and_then(|word| word.parse().ok()).unwrap_or(1.0)
 }
 
-/// Returns the word with this number in the line `name` below the job's case.
+/// Returns the value with this index in the line `name` below the job's case.
 fn find_word(name: &str, number: u32, job: &BenchmarkJob) -> Option<String> {
     let text = std::fs::read_to_string(&job.source.file).ok()?;
     let mut lines = text.lines().skip_while(|line| {

@@ -1,5 +1,5 @@
-//! Defines what to describe or perform, as plain data that a plan can store and a later session can
-//! resume.
+//! Defines the input for describing a benchmark file (asking it for its cases) and for performing
+//! a case: plain data that a plan can store and a later session can resume.
 
 use crate::experiment::SharedServicePool;
 use crate::layout::RunLayout;
@@ -278,8 +278,8 @@ pub struct BenchmarkJob {
     pub flags: Vec<String>,
     /// `name=value` for every parameter, in recorded order.
     pub arguments: Vec<String>,
-    /// Names of the case under the variants that do not use its own name. Programs whose parts are
-    /// compared with each other use different names.
+    /// Variants under which the case has another name, with that name. If a comparison pairs
+    /// benchmarks of different names, each program needs its own name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<(String, String)>,
     /// How the framework identifies the case, if the case belongs to a framework.
@@ -404,7 +404,7 @@ pub struct BenchmarkDescription {
     pub loaded: Vec<PathBuf>,
 }
 
-/// Context for running one slot.
+/// Context of one run. A slot is a planned run.
 #[derive(Debug, Clone)]
 pub struct RunContext<'a> {
     /// The variant.

@@ -60,8 +60,8 @@ pub struct LinkedBuild {
 }
 
 impl RunLayout {
-    /// Derives the layout of a slot from the session's seed alone. `variant` is the index of the
-    /// slot's variant.
+    /// Derives the layout of a slot (planned run) from the session's seed alone. `variant` is the
+    /// index of the slot's variant.
     pub fn new(
         variation: LayoutVariation,
         seed: u64,

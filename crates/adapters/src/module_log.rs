@@ -1,8 +1,8 @@
 //! Records which files of the user's checkout Python and Node.js processes load as modules.
 //!
-//! Environment variables make the interpreter execute one of two scripts before its program, and
-//! the script records the files. Any process can be observed like this. Measured runs are not
-//! observed. Start at [`ModuleLog::new`].
+//! Environment variables make the interpreter execute one of our two scripts before the program
+//! itself, and that script records the files. This works for any process. It is never done in
+//! measured runs. Start at [`ModuleLog::new`].
 
 use crate::sources::MODULES;
 use anyhow::Result;
@@ -34,7 +34,8 @@ impl ModuleLog {
         })
     }
 
-    /// Returns the variant with the variables that make its processes record loaded modules.
+    /// Returns a copy of the variant, with environment variables that make its processes record
+    /// loaded modules.
     pub fn observed(&self, variant: &Variant) -> Variant {
         let mut observed = variant.clone();
         let script = self
@@ -145,8 +146,8 @@ mod tests {
         if is_missing("python3") {
             return;
         }
-        // The script loads `k` late, starts a child process, for which the module is already
-        // compiled, and checks that the user's own `sitecustomize` is still executed.
+        // The script loads `k` late, and then starts a child process, which finds the module
+        // already compiled. It also checks that the user's own `sitecustomize` is still executed.
         let script = "import sys, subprocess, sitecustomize\n\
             assert sitecustomize.NAME == 'mine', sitecustomize\n\
             def late():\n    import importlib\n    return importlib.import_module('k' + '')\n\

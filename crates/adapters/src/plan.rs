@@ -36,15 +36,15 @@ impl BlockShuffle {
     /// Returns the indexes of `variants` variants, each `repeats` times, in random order.
     pub fn shuffle_block(&mut self, variants: usize, repeats: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..repeats).flat_map(|_| 0..variants).collect();
-        // Fisher-Yates, written out: a resumed session must reproduce its planned order even if a
-        // library changes its own shuffle.
+        // The Fisher-Yates shuffle is written out here, because a resumed session must reproduce
+        // its planned order even if a library changes its own shuffle.
         for last in (1..order.len()).rev() {
             order.swap(last, self.draw_below(last as u64 + 1) as usize);
         }
         order
     }
 
-    /// Draws a uniform number below `bound` (rejection, Lemire 2019).
+    /// Draws a uniform number below `bound` with the rejection method of Lemire (2019).
     fn draw_below(&mut self, bound: u64) -> u64 {
         loop {
             let product = u128::from(self.0.next_u64()) * u128::from(bound);
@@ -62,9 +62,9 @@ pub struct SessionPlan {
     pub jobs: Vec<BenchmarkJob>,
     /// Variants in the given order.
     pub variants: Vec<Variant>,
-    /// Order, seed and interim looks.
+    /// Order, seed and interim analyses.
     pub design: SessionDesign,
-    /// Length and number of samples and runs, and time limits.
+    /// Length and number of samples, number of runs, and time limits.
     pub sampling: SamplingOptions,
     /// Processors that measured processes may use.
     pub pin: Option<CpuSet>,
@@ -164,8 +164,9 @@ impl SessionPlan {
     }
 
     /// Returns all slots in execution order: block by block, and within a block case by case, so
-    /// that every case is spread over the whole session and its variants stay close in time. Slots
-    /// of a part keep the numbers and order that they have in the whole plan.
+    /// that every case is spread over the whole session and its variants stay close in time. If
+    /// this plan is a part of a larger plan, its slots keep the numbers and order that they have
+    /// there.
     pub fn slots(&self) -> Vec<PlanSlot> {
         let mut slots = Vec::new();
         let strata = match &self.part {
@@ -285,7 +286,7 @@ impl SessionPlan {
     ///
     /// If runs share builds, consecutive runs cycle through all builds, so that changes over time
     /// affect all builds alike. If, in addition, measuring may end early, the builds of one block
-    /// get all their runs before the builds of the next block, so that each interim look sees
+    /// get all their runs before the builds of the next block, so that each interim analysis sees
     /// complete builds.
     fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
         let design = &self.design;

@@ -1,10 +1,11 @@
 //! Lists and performs the cases of prebuilt programs that use our C++ header.
 //!
-//! A program is started only if a note in its file says that it speaks the protocol: foreign
-//! programs are never executed to identify them. The System V ABI defines the layout of notes
-//! (chapter 5, "Program Header", "Note Section"). A program header of type `PT_NOTE` points to
-//! entries. Each entry consists of name size, description size, type, name and description, and
-//! each of these is padded to four bytes. Only files in native byte order are read.
+//! A program is started only if a note in its ELF file says that it speaks the protocol, because
+//! unknown programs are never executed just to identify them. The System V ABI defines the layout
+//! of notes (chapter 5, "Program Header", "Note Section"). A program header of type `PT_NOTE`
+//! points to entries. Each entry consists of name size, description size, type, name and
+//! description, and each of these is padded to four bytes. Only files in native byte order are
+//! read.
 
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
@@ -71,7 +72,8 @@ impl LanguageHarness for ProgramHarness {
     }
 }
 
-/// Performs one case with the program of the command `plain`, under the variant's environment.
+/// Performs one case with the program that the command `plain` starts, in the variant's
+/// environment.
 pub(super) fn perform_case(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
@@ -87,7 +89,7 @@ pub(super) fn perform_case(
     protocol::perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
 }
 
-/// Builds a command that starts `program` by hand.
+/// Builds the command with which a user would start `program`.
 pub(super) fn plain_command(program: &Path, source: &BenchmarkSource) -> ProcessSpec {
     let mut spec = ProcessSpec::new(program);
     spec.directory = Some(source.directory.clone());
@@ -138,7 +140,7 @@ fn find_note(path: &Path, owner: &str) -> std::io::Result<bool> {
     let mut file = File::open(path)?;
     let mut header = [0u8; 64];
     file.read_exact(&mut header)?;
-    // Magic number, then class 2: 64 bits.
+    // The magic number, followed by class 2, which stands for 64 bits.
     if header[..5] != *b"\x7fELF\x02" {
         return Ok(false);
     }

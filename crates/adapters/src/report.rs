@@ -128,7 +128,7 @@ fn correct_rate(value: f64, rate: &ReportedRate, result: &mut RunResult) -> f64 
     };
     result.notes.push(format!(
         "The test double reported a count of {value} requests; the rate is this count divided by \
-         its {seconds} s."
+         the measured time of {seconds} s."
     ));
     result.add_value(
         Metric::new(REPORTED_METRIC, "", MetricDirection::Higher),

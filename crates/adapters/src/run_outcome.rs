@@ -214,7 +214,7 @@ fn exit_notes(outcome: &ProcessOutcome) -> Vec<String> {
     remarks
 }
 
-/// Explains why a program could not be started, including its name.
+/// Explains why a program could not be started. The explanation contains the program's name.
 pub(super) fn start_reason(spec: &ProcessSpec, error: &std::io::Error) -> String {
     format!("'{}': {error}", spec.program.display())
 }

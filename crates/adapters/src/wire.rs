@@ -96,7 +96,8 @@ impl ProtocolMessage {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Parses a line. Returns `None` if it is not a message: it has no verb, or is not UTF-8.
+    /// Parses a line. Returns `None` if it is not a message, because it has no verb or is not
+    /// UTF-8.
     pub fn parse(line: &[u8]) -> Option<ProtocolMessage> {
         let mut words = std::str::from_utf8(line).ok()?.split('\t');
         let verb = words.next().filter(|verb| is_verb(verb))?.to_owned();

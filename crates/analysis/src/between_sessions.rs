@@ -66,7 +66,7 @@ pub fn compare_sources(
     for candidate in candidates {
         let is_same = same_results(baseline, candidate);
         let message = format!(
-            "'{}' and '{}' are the same results",
+            "'{}' and '{}' contain the same results",
             baseline.label, candidate.label
         );
         if is_same {
@@ -118,7 +118,7 @@ fn select_source<'a>(
             return None;
         }
         None if variant.is_some() || grid.variants.len() > 1 => warnings.push(format!(
-            "'{label}' has no variant '{variant_name}'; '{}' is compared.",
+            "'{label}' has no variant '{variant_name}'; '{}' is compared instead.",
             grid.variants[0]
         )),
         Some(_) if variant.is_none() && grid.variants.len() > 1 => warnings.push(format!(
@@ -293,7 +293,10 @@ fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Op
     let [old, new] = [a, b].map(|p| p.version.as_deref().unwrap_or("unknown version"));
     let path = a.path.display();
     Some(if a.version == b.version {
-        format!("'{path}' was another build of {old} in '{}'.", other.label)
+        format!(
+            "'{path}' was a different build of {old} in '{}'.",
+            other.label
+        )
     } else {
         format!(
             "'{path}' was {old} in '{}', {new} in '{}'.",

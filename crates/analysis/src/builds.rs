@@ -1,5 +1,5 @@
-//! Treats the builds of one source as units of independence when runs share builds, and measures
-//! how much builds differ.
+//! Treats each build of a source as one independent unit if several runs share a build, and
+//! measures how much the builds differ.
 //!
 //! Runs of one build share its memory layout, so together they give one value. Other modules decide
 //! how that value is tested. Start at [`IndependentUnit::paired_values`] and [`layout_spreads`].

@@ -121,8 +121,8 @@ fn describe_case(
     }
 }
 
-/// Smallest change that the sequential design can find at its last look. It is extrapolated from
-/// the standard error of all runs.
+/// Smallest change that the sequential design can find in its last analysis. It is extrapolated
+/// from the standard error of all runs.
 fn detectable_change(pair: &PairedRuns, policy: &JudgingPolicy) -> Option<f64> {
     let max_runs = AnalysisSettings::DEFAULT_LOOKS.into_iter().max()? as usize;
     let limit = policy.single_limit();

@@ -242,9 +242,9 @@ fn note_values(outcome: &SequentialOutcome, policy: &JudgingPolicy) -> Option<St
     if data.constant_value().is_some() {
         Some("All values of both sides are identical.".into())
     } else if outcome.change.is_none() && data.is_from_zero() {
-        Some("A change from zero has no percentage.".into())
+        Some("The baseline's median is zero, so the change has no percentage.".into())
     } else if !data.is_never_negative() && outcome.change.is_none() {
-        Some("Values below zero have no logarithm, so no change can be given.".into())
+        Some("Some values are below zero and have no logarithm, so no change can be given.".into())
     } else if policy.method == StatisticalMethod::Welch
         && !varies(&data.baseline)
         && !varies(&data.candidate)

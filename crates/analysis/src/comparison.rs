@@ -79,8 +79,8 @@ impl JudgedComparison {
         let mut warnings = Vec::new();
         if self.one_after_the_other > 0 {
             warnings.push(format!(
-                "'{old}' and '{new}' were measured one after the other: a drift of the machine looks \
-                 like a change."
+                "'{old}' and '{new}' were measured one after the other, so a drift of the machine \
+                 would look like a change."
             ));
         }
         if comparison.typical().is_some() && self.left_out > 0 {
@@ -434,8 +434,8 @@ const UNLIKE: f64 = 0.05;
 /// the runs of such a case do not scatter.
 const LEAST_ERROR: f64 = 1e-9;
 
-/// Whether there are enough cases, and their changes differ by no more than the standard errors of
-/// the cases explain.
+/// Whether there are enough cases, and their changes differ no more than the cases' standard errors
+/// can explain.
 ///
 /// Uses Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared if
 /// all cases have the same change (Biometrics 10, 1954).
@@ -487,11 +487,11 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
     log_ratio.is_finite().then_some(log_ratio)
 }
 
-/// Metric, baseline and case. Rows with the same key share a level, because their baseline is the
-/// same series.
+/// Metric, baseline and case. Rows with the same key have the same baseline runs, so they form one
+/// level: the baseline has the same location in all of them.
 type RowLevelKey = (String, String, String);
 
-/// Fills in the location of each side. Candidates with the same baseline share a level, so that the
+/// Fills in the location of each side. Rows with the same baseline form a level, in which the
 /// baseline has a single figure per case. If no side of a level varies, every side keeps its exact
 /// value, because computing it from a ratio would turn 9304 bytes into 9303.999999999998.
 fn fill_locations(comparisons: &mut [CandidateComparison]) {
@@ -553,8 +553,8 @@ fn pooled_runs(comparisons: &[CandidateComparison], row_indices: &[[usize; 2]]) 
     pooled
 }
 
-/// Returns the average that suits a method: the mean if it estimates a ratio of means, else the
-/// median.
+/// Returns the average that suits a method: the mean if the method estimates a ratio of means, else
+/// the median.
 fn centre(method: StatisticalMethod) -> fn(&[f64]) -> f64 {
     match method {
         StatisticalMethod::Rank

@@ -1,8 +1,8 @@
 //! Decides whether a suspected change is confirmed when both sides are measured again.
 //!
-//! Defines the looks, the error rate and what counts as confirmed. The earlier runs that raised the
-//! suspicion are excluded, so the ratio is not overstated. Start at [`evaluate_confirmation`];
-//! [`read_confirmations`] reads a session.
+//! Defines when the runs are analyzed, the error rate, and what counts as confirmed. The earlier
+//! runs that raised the suspicion are excluded, so the ratio is not overstated. Start at
+//! [`evaluate_confirmation`]; [`read_confirmations`] reads a session.
 
 use crate::evidence::FROM_ZERO_RATIO;
 use crate::findings::{AnalysisFindings, CandidateComparison, CaseComparison};
@@ -37,7 +37,8 @@ pub enum ConfirmationResult {
 }
 
 impl ConfirmationResult {
-    /// The relative change, with an interval that is valid although there were several looks.
+    /// The relative change, with an interval that is valid although the runs were analyzed several
+    /// times.
     pub fn change(&self) -> IntervalEstimate {
         match self {
             ConfirmationResult::Confirmed(change) | ConfirmationResult::Refuted(change) => *change,
@@ -45,9 +46,9 @@ impl ConfirmationResult {
     }
 }
 
-/// Evaluates these runs. Returns `None` between looks, and at looks that leave the question open.
-/// `delta` is the smallest change that matters, as a fraction. `is_more` says whether the
-/// candidate's values were larger when the change was suspected.
+/// Evaluates these runs. Returns `None` if no analysis is due after this number of runs, or if the
+/// analysis leaves the question open. `delta` is the smallest change that matters, as a fraction.
+/// `is_more` says whether the candidate's values were larger when the change was suspected.
 ///
 /// # Errors
 /// Returns an error if a value has no logarithm or no block has both sides.
@@ -96,8 +97,8 @@ pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEsti
     }
 }
 
-/// Tells, by the names of a case and a metric, whether the candidate's values were larger when the
-/// change was suspected; `None` if no direction was suspected.
+/// Given the names of a case and a metric, tells whether the candidate's values were larger when
+/// the change was suspected; `None` if no direction was suspected.
 pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
 /// Reads the confirmations of a session: each comparison of a case with its result. If no direction

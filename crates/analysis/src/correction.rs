@@ -166,8 +166,9 @@ fn explain_open_verdict(
         .change
         .is_some_and(|change| change.low > 0.0 || change.high < 0.0);
     let is_within = comparison.verdict == Verdict::Same && policy.threshold > 0.0 && excludes_zero;
-    is_within
-        .then(|| "There is a change (the interval excludes zero), but within the threshold.".into())
+    is_within.then(|| {
+        "There is a change (the interval excludes zero), but it lies within the threshold.".into()
+    })
 }
 
 /// Approximate number of additional runs per side after which an unclear case is decided: either as

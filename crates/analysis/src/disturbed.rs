@@ -101,8 +101,8 @@ impl DisturbanceExposure {
         let [(name, more), (_, less)] = sides;
         is_unequal.then(|| {
             format!(
-                "'{name}' is disturbed more often ({:.0} against {:.0} %), possibly by itself, so \
-                 no run is rejected.",
+                "'{name}' was disturbed more often (in {:.0} % of its runs, against {:.0} %), \
+                 possibly by its own work, so no run is rejected.",
                 100.0 * more,
                 100.0 * less
             )

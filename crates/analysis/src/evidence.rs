@@ -139,7 +139,7 @@ fn rank_ratio(
     })
 }
 
-/// Exact test that matches the order in which runs were measured.
+/// Exact test for runs that were measured in blocks or in pairs.
 enum RankTest {
     Blocks(StratifiedRank),
     Pairs(SignedRank),

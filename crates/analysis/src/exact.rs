@@ -86,7 +86,7 @@ impl ExactCounts {
     /// Note for the reader.
     pub fn to_note(self, runs: usize) -> Option<String> {
         match self {
-            ExactCounts::Exact(_) => Some(format!("Exact, {runs} of {runs} runs.")),
+            ExactCounts::Exact(_) => Some(format!("Exact: {runs} of {runs} runs agree.")),
             ExactCounts::Vary(share) => Some(format!(
                 "Instructions vary by {} %: the code path depends on environment, addresses or time.",
                 round_percent(100.0 * share)
@@ -200,7 +200,7 @@ mod tests {
             counts.exact_verdict(COUNT_DELTA, MetricDirection::Higher),
             Some(Verdict::Better)
         );
-        assert_eq!(counts.to_note(2).unwrap(), "Exact, 2 of 2 runs.");
+        assert_eq!(counts.to_note(2).unwrap(), "Exact: 2 of 2 runs agree.");
         let same = ExactCounts::from_runs(&runs(&[1000.0; 2]), &runs(&[1000.5; 2]));
         assert_eq!(
             same.exact_verdict(COUNT_DELTA, MetricDirection::Lower),

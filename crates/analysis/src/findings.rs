@@ -33,8 +33,8 @@ pub struct AnalysisFindings {
     pub ended_after: Option<usize>,
     /// Whether so many runs were rejected as disturbed that the rest may be a biased selection.
     pub is_too_busy: bool,
-    /// Reasons why a gate cannot judge, as parts of a sentence. Each one names what a session or a
-    /// side lacks.
+    /// Reasons why a gate cannot be evaluated, as parts of a sentence. Each one names what is
+    /// missing from a session or a side.
     pub gate_obstacles: Vec<String>,
     /// Variants of the sources that were left out, as parts of a sentence.
     pub excluded: Vec<String>,
@@ -120,7 +120,7 @@ pub struct CandidateComparison {
     /// Geometric mean of the changes of all rows, as a fraction, with its interval.
     pub overall: Option<IntervalEstimate>,
     /// Whether `overall` describes a typical case: there are five cases or more, and their changes
-    /// differ by no more than their intervals explain.
+    /// differ no more than their intervals can explain.
     pub is_typical: bool,
     /// Ids of cases that only the baseline has.
     pub only_baseline: Vec<String>,
@@ -220,7 +220,7 @@ impl CandidateComparison {
         self.overall.filter(|_| self.is_typical)
     }
 
-    /// The smallest and the largest change, of two or more cases.
+    /// The smallest and the largest change; `None` if there are fewer than two changes.
     pub fn range(&self) -> Option<[IntervalEstimate; 2]> {
         let judged = self.rows.iter().filter(|row| row.withheld.is_none());
         let mut changes: Vec<IntervalEstimate> = judged.filter_map(|row| row.change).collect();

@@ -1,4 +1,4 @@
-//! Defines the history of a project for reports: its series along one line of revisions. Finds
+//! Defines the history of a project for reports: its series over the revisions of one branch. Finds
 //! changes that several series have in common.
 
 use crate::environment_facts::FactDifference;
@@ -6,11 +6,10 @@ use crate::trend::{MAX_BORDER_SHIFT, SearchedTrend, SeriesLevel, TrendPoint, ver
 use speedwell_model::{ChangeState, Machine, RecordedChange, RevisionMarker, SeriesKey, Verdict};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The measured history of a project along a line of revisions.
+/// The measured history of a project on one branch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProjectHistory {
-    /// Branch of the line. A leading `/` means that the order of revisions did not come from a
-    /// repository.
+    /// The branch. A leading `/` means that the order of revisions did not come from a repository.
     pub line: String,
     /// Smallest change that matters, as a fraction (0.02 is 2 %).
     pub threshold: f64,
@@ -20,13 +19,13 @@ pub struct ProjectHistory {
     pub machines: BTreeMap<u32, Machine>,
     /// Release names and annotations, by revision id.
     pub labels: HashMap<String, Vec<String>>,
-    /// Revisions of the line that have labels. Empty unless the whole trend is shown.
+    /// Revisions of the branch that have labels. Empty unless the whole trend is shown.
     pub landmarks: Vec<RevisionMarker>,
-    /// The parent branch, if it differs from the branch of the line and is shown.
+    /// The parent branch, if it differs from `line` and is shown.
     pub target: Option<String>,
-    /// Number of points whose revision is unknown or not on the line.
+    /// Number of points whose revision is unknown or not on the branch.
     pub unplaced_points: usize,
-    /// Notes about the line, as whole sentences.
+    /// Notes about the branch, as whole sentences.
     pub notes: Vec<String>,
 }
 
@@ -85,8 +84,8 @@ impl ProjectHistory {
     }
 
     /// Revisions at which at least three quarters of the cases changed in the same direction, in
-    /// line order. Changes that were measured again are ignored, because the second measurement
-    /// already confirmed or refuted them.
+    /// the order of the branch. Changes that were measured again are ignored, because the second
+    /// measurement already confirmed or refuted them.
     pub fn common_changes(&self) -> Vec<CommonChange<'_>> {
         let mut by_kind: BTreeMap<(&str, &str, bool), Vec<&SeriesTrend>> = BTreeMap::new();
         for series in self
@@ -345,8 +344,8 @@ impl SearchedTrend {
         ])
     }
 
-    /// Number of revisions of the line that may have introduced a change: all after the point
-    /// before the change, up to and including the point after it.
+    /// Number of revisions that may have introduced a change: all after the point before the
+    /// change, up to and including the point after it.
     pub fn revisions_between(&self, change: &RecordedChange) -> Option<u32> {
         Some(
             self.revision_position(&change.after)?

@@ -1,7 +1,7 @@
 //! Draws conclusions about a case measured on several machines.
 //!
-//! Makes three statements, in this order: what holds on these machines (from the test of all
-//! blocks, decided elsewhere), whether the change is the same on all of them, and what to expect on
+//! Makes three statements, in this order: what holds on these machines (decided elsewhere, by the
+//! test of all blocks), whether the change is the same on all of them, and what to expect on
 //! similar machines. Runs are compared only within their machine, and machines of different classes
 //! are not pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several
 //! machines", lists the error rates.
@@ -42,7 +42,7 @@ pub struct AcrossMachines {
     pub p_equal: Option<f64>,
     /// Whether the verdict was withdrawn because it depends on the machine.
     pub depends: bool,
-    /// What to expect on other machines, for each class with enough of them.
+    /// What to expect on other machines, for each class of which enough machines were measured.
     pub populations: Vec<MachinePopulation>,
 }
 
@@ -124,7 +124,7 @@ pub(super) fn add_machine_results(
         for (row, mut machines) in comparison.rows.iter_mut().zip(effects) {
             if let [only] = &mut machines[..] {
                 // If there is one machine, its change is the row's change, which may be based on
-                // several looks.
+                // several interim analyses.
                 only.change = row.change;
             }
             let results = conclude_across(machines, row.verdict, policy);

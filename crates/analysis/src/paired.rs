@@ -89,7 +89,7 @@ struct CompleteBlock {
     candidate: Vec<f64>,
 }
 
-/// Data compared at one look.
+/// Data compared in one analysis.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ComparedData {
     /// Values of the baseline.
@@ -261,7 +261,7 @@ impl PairedRuns {
         }
     }
 
-    /// Block by whose end both sides have their first run; `None` if one side has no run.
+    /// First block after which both sides have at least one run; `None` if one side has no run.
     pub fn begins_in_block(&self) -> Option<u32> {
         let first = |side: &[RunValue]| side.iter().map(|run| run.block).min();
         Some(first(&self.baseline)?.max(first(&self.candidate)?))

@@ -37,7 +37,9 @@ pub fn pairs_hint(
     let estimate = runs_for_verdicts(&analyze_session(session, &by_processor_time), &unclear)
         .filter(|pairs| *pairs < as_they_are)
         .map_or_else(String::new, |pairs| {
-            format!(": by the processor time of these runs, {pairs} pairs or fewer would suffice")
+            format!(
+                "; judging by the processor time of these runs, {pairs} pairs or fewer would suffice"
+            )
         });
     Some(format!(
         "--order paired compares processor time while both sides share a processor{estimate}"

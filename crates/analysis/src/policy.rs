@@ -1,10 +1,10 @@
 //! Defines the user settings of an analysis, and the policy by which all cases of one comparison
 //! are judged.
 //!
-//! Derives the test, the error rate, the looks and the limits of "same" from the session's design
-//! and the user's [`AnalysisSettings`]. Where the user gives no setting, the design decides. The
-//! stated error rate holds only for choices that the design fixed before measuring. Does not look
-//! at the measured data.
+//! Derives the test, the error rate, the looks (interim analyses) and the limits of "same" from the
+//! session's design and the user's [`AnalysisSettings`]. Where the user gives no setting, the
+//! design decides. The stated error rate holds only for choices that the design fixed before
+//! measuring. Does not look at the measured data.
 
 use crate::builds::IndependentUnit;
 use crate::exact;

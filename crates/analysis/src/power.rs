@@ -185,7 +185,7 @@ pub fn explain_out_of_reach(
             };
             let digits = (1.0 - smallest.log10().floor()).max(0.0) as usize;
             format!(
-                "{} a side cannot show {changes} among {tests} comparisons: the smallest p value, \
+                "{} a side cannot show {changes} among {tests} comparisons: the smallest possible p value, \
                  {smallest:.digits$}, times {tests} is above {} %",
                 unit.format_count(runs),
                 to_percent(policy.alpha)

@@ -132,8 +132,8 @@ pub struct ExtraCost {
     pub candidate: u64,
     /// Which side costs more.
     pub direction: CostDirection,
-    /// Functions by their part of the difference, largest first. Of functions with equal parts,
-    /// callers come before callees. Empty if both sides cost the same.
+    /// Functions, sorted by their part of the difference, largest first. Of functions with equal
+    /// parts, callers come before callees. Empty if both sides cost the same.
     pub rows: Vec<CostRow>,
     /// Function through which most of the difference enters.
     pub entry: Option<CostEntry>,
@@ -155,11 +155,11 @@ pub enum CostDirection {
 pub struct CostRow {
     /// Name of the function.
     pub frame: String,
-    /// Fraction of the difference that this function has; 1 is the whole difference.
+    /// Fraction of the difference that lies in this function; 1 is the whole difference.
     pub share: f64,
-    /// Fraction of the baseline's cost that this function has.
+    /// Fraction of the baseline's cost that lies in this function.
     pub baseline: f64,
-    /// Fraction of the candidate's cost that this function has.
+    /// Fraction of the candidate's cost that lies in this function.
     pub candidate: f64,
     /// Whether only the costlier side has the function, apart from sampling noise.
     pub is_new: bool,
@@ -281,7 +281,7 @@ pub struct CostEntry {
     /// Row of the function. A new function brings the cost with it; for any other function, the
     /// cost grew in the function itself or below it.
     pub row: CostRow,
-    /// Direct and indirect callees by their part of the difference, largest first.
+    /// Direct and indirect callees, sorted by their part of the difference, largest first.
     pub below: Vec<CostRow>,
 }
 

@@ -87,7 +87,8 @@ struct MemberProgress {
     is_decided: bool,
 }
 
-/// An event of one member: it joins the family or takes a look.
+/// An event of one comparison: it joins the family of comparisons that are corrected together, or
+/// it takes a look.
 struct MemberEvent<'a> {
     block: u32,
     member: ReplayMember<'a>,

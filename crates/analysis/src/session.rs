@@ -67,9 +67,9 @@ pub fn analyze_in_parts<E>(
     Ok(collector.into_findings())
 }
 
-/// Whether the findings on a session can be computed case by case, keeping few figures of each
-/// case. Experiments, loads, snippets, bisections and imported files need the whole session. Does
-/// not look at runs.
+/// Whether the findings on a session can be computed case by case, keeping only a few figures for
+/// each case. Experiments, loads, snippets, bisections and imported files need the whole session.
+/// Does not look at runs.
 pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c Case>) -> bool {
     let design = &header.design;
     let is_ordinary = design.experiment.is_none()
@@ -311,7 +311,7 @@ pub fn check_metrics<'m>(
         (Some(similar), _) => bail!("unknown metric '{unknown}'\nhint: did you mean '{similar}'?"),
         (None, [only]) => bail!("unknown metric '{unknown}'\nhint: the only metric is '{only}'"),
         (None, _) => bail!(
-            "unknown metric '{unknown}'\nhint: known metrics are {}",
+            "unknown metric '{unknown}'\nhint: the available metrics are {}",
             quote_list(names.iter().map(String::as_str))
         ),
     }
@@ -340,7 +340,8 @@ pub(super) fn requested_metrics<'s>(
     (metrics, unknown)
 }
 
-/// Reports metrics that do not exist, as warnings and as obstacles of a gate.
+/// Reports requested metrics that do not exist, both as warnings and as reasons why a gate cannot
+/// be evaluated.
 pub(super) fn report_unknown_metrics(
     session: &Session,
     unknown: &[String],
@@ -381,7 +382,7 @@ fn baseline_index(
     index.or((!variants.is_empty()).then_some(0))
 }
 
-/// Warns if the requested baseline does not exist, so that another variant takes its place.
+/// Warns if the requested baseline does not exist and another variant is used instead.
 fn warn_other_baseline(
     session: &Session,
     variants: &[Arc<str>],

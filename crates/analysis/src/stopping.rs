@@ -131,9 +131,9 @@ impl StopRule {
     /// Returns, for each case, whether it needs no more runs. `cases` holds all finished runs of
     /// all variants of each case.
     ///
-    /// Call this after each block with the cases that are not settled yet; it is cheap except at a
-    /// look. Results of other cases are remembered, because all cases of a session are corrected
-    /// together.
+    /// Call this after each block with the cases that are not settled yet; it is cheap unless an
+    /// interim analysis is due. Results of other cases are remembered, because all cases of a
+    /// session are corrected together.
     pub fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
         let metrics: Vec<Vec<String>> = cases
             .iter()

@@ -134,8 +134,12 @@ fn unknown_parameter(name: &str, keys: &[StudyKey]) -> anyhow::Error {
         anyhow::anyhow!("no parameter '{name}': the cases have no parameters")
     } else {
         anyhow::anyhow!(
-            "no parameter '{name}'; there {} {}",
-            if parameters.len() == 1 { "is" } else { "are" },
+            "no parameter '{name}'; {} {}",
+            if parameters.len() == 1 {
+                "the only one is"
+            } else {
+                "choose one of"
+            },
             quote_list(parameters.iter().map(String::as_str))
         )
     }
@@ -144,7 +148,7 @@ fn unknown_parameter(name: &str, keys: &[StudyKey]) -> anyhow::Error {
 /// Warning about cases that lack a parameter.
 fn warn_without(cases: usize, name: &str) -> String {
     format!(
-        "{} left out for lack of '{name}'.",
+        "{} left out for lack of the parameter '{name}'.",
         format_count(cases, "case is", "cases are")
     )
 }
@@ -472,14 +476,18 @@ pub fn warn_smallest_p(steps: impl Iterator<Item = (usize, usize)>) -> Option<St
     let (smallest, a, b) = steps
         .map(|(a, b)| (smallest_p(a, b), a, b))
         .max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let runs = format!("{} against {}", format_count(a, "run", "runs"), b);
+    let runs = format!(
+        "{} at one point and {} at the next",
+        format_count(a, "run", "runs"),
+        b
+    );
     if smallest >= POINTLESS_P {
         Some(format!(
-            "With {runs} no step can reach a p value below {smallest:.2}: take more runs."
+            "With {runs}, no step can reach a p value below {smallest:.2}: take more runs."
         ))
     } else if smallest >= TIGHT_P {
         Some(format!(
-            "With {runs} the smallest p value of a step is {smallest:.3}."
+            "With {runs}, the smallest possible p value of a step is {smallest:.3}."
         ))
     } else {
         None

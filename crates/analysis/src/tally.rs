@@ -1,7 +1,7 @@
 //! Counts runs and collects their notes over a whole session, so that no run needs to stay in
 //! memory.
 //!
-//! Decides which threats to a session deserve a warning. Start at [`SessionTally::add_part`], then
+//! Decides which problems of a session deserve a warning. Start at [`SessionTally::add_part`], then
 //! [`SessionTally::warnings`].
 
 use crate::disturbed::warn_too_busy;

@@ -1,4 +1,5 @@
-//! Computes the trend of a series along a line of revisions: its levels, and where they change.
+//! Computes the trend of a series over the revisions of a branch: its levels, and where they
+//! change.
 //!
 //! Decides which points are searched, and which points measured the same work. If a change was
 //! already found by an earlier search, it keeps its number. The detector is in
@@ -21,14 +22,14 @@ use std::sync::Arc;
 /// Confidence level of a level's band.
 const CONFIDENCE: f64 = 0.95;
 
-/// A change keeps its number if its place on the line moves by at most this many positions.
+/// A change keeps its number if it moves by at most this many positions.
 pub(crate) const MAX_BORDER_SHIFT: u32 = 3;
 
 /// A change counts as visible if the search would suspect it within this many points after the
 /// change.
 const VISIBLE_AFTER_POINTS: usize = 20;
 
-/// A point of a series, at its place on the line of revisions.
+/// A point of a series, with its position among the revisions of the branch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrendPoint {
     /// Session number.
@@ -37,7 +38,7 @@ pub struct TrendPoint {
     pub at_unix_ms: i64,
     /// Revision measured.
     pub revision: Arc<Revision>,
-    /// Position of the revision on the line.
+    /// Position of the revision on the branch.
     pub position: u32,
     /// Number that identifies the machine.
     pub machine: u32,
@@ -80,12 +81,13 @@ pub enum TrendSearch {
     Impossible(TooManyNonPositive),
 }
 
-/// A series along a line of revisions, with the results of the search for changes.
+/// A series over the revisions of a branch, with the results of the search for changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchedTrend {
-    /// Points, in line order.
+    /// Points, in the order of their positions.
     pub points: Vec<TrendPoint>,
-    /// Levels, in line order within each version of the benchmark; the newest version comes last.
+    /// Levels, in the order of their positions within each version of the benchmark; the newest
+    /// version comes last.
     pub levels: Vec<SeriesLevel>,
     /// Changes, the newest last.
     pub changes: Vec<RecordedChange>,
@@ -93,8 +95,8 @@ pub struct SearchedTrend {
     pub search: TrendSearch,
     /// Smallest change, as a ratio above 1, that would be suspected within about 20 points.
     pub smallest_visible: Option<f64>,
-    /// Standard deviation between sessions, in logarithms of their values. Only variation that the
-    /// spread of runs within a session does not explain counts.
+    /// Standard deviation between sessions, in logarithms of their values. Variation that the
+    /// spread of runs within a session can explain is not included.
     pub between_sessions: Option<f64>,
     /// Median over all sessions of the standard deviation that the spread of runs causes in the
     /// logarithm of a session's value.
@@ -111,7 +113,7 @@ pub struct SearchedTrend {
 }
 
 /// Searches a series for changes. Points may come in any order. `recorded_changes` holds the
-/// changes that earlier searches found and numbered. With `same_work`, a change of the benchmark
+/// changes that earlier searches found and numbered. With `same_work`, a change to the benchmark
 /// itself does not start a new trend.
 pub fn search_trend(
     points: Vec<TrendPoint>,
@@ -208,7 +210,7 @@ fn within_sessions(points: &[TrendPoint]) -> Option<f64> {
 }
 
 impl SearchedTrend {
-    /// Position of a revision on the line, if it has a point.
+    /// Position of a revision on the branch, if it has a point.
     pub fn revision_position(&self, revision: &str) -> Option<u32> {
         let point = self
             .points

@@ -81,8 +81,8 @@ pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> 
     })
 }
 
-/// Warns that the calibration of a machine counted too many or too few false alarms. `None` if the
-/// machine is calibrated.
+/// Warns that the calibration of a machine counted too many or too few false alarms. `None` if
+/// their number is in the expected range.
 pub fn warn_uncalibrated(machine: &Environment, calibration: &NoiseCalibration) -> Option<String> {
     let effect = if calibration.false_alarms > calibration.expected_high {
         "differences are found where there are none"

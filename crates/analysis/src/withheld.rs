@@ -124,7 +124,7 @@ impl fmt::Display for WithheldReason {
                 } else {
                     "one side loads"
                 };
-                write!(f, "{sides} {} of the checkout", files.join(", "))
+                write!(f, "{sides} {} from the checkout", files.join(", "))
             }
             WithheldReason::HasNotEnded(number) => {
                 write!(f, "@{number} has not ended: no verdict yet")
@@ -255,9 +255,9 @@ mod tests {
         };
         assert_eq!(
             reasons(&session),
-            ["both sides load lib/k.js of the checkout"; 2]
+            ["both sides load lib/k.js from the checkout"; 2]
         );
-        // Here only one side loads files of the checkout, in one of its runs of one benchmark.
+        // Here only one side loads files from the checkout, in one of its runs of one benchmark.
         let mut session = story(["one", "one"]);
         let strays = ["lib/a.js", "lib/b.js"].map(str::to_owned);
         let mut runs = session.runs.iter_mut();
@@ -265,7 +265,7 @@ mod tests {
         run.unwrap().notes.push(Run::stray_note(&strays));
         assert_eq!(
             reasons(&session),
-            ["one side loads lib/a.js, lib/b.js of the checkout"]
+            ["one side loads lib/a.js, lib/b.js from the checkout"]
         );
     }
 }

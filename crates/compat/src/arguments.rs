@@ -8,8 +8,9 @@
 //! The functions do not know what options mean. They reject unknown options, although the original
 //! scripts of Node.js silently swallow the argument after an unknown option.
 //!
-//! A crate such as lexopt would suit only ab. The messages of erlperf name whole clusters, and it
-//! has the option `-pa`. In the R and Node.js scripts, one dash means the same as two.
+//! A crate such as lexopt would suit only ab. The messages of erlperf name whole clusters of
+//! letters, and erlperf has the option `-pa`. In the R and Node.js scripts, one dash means the same
+//! as two.
 
 /// Command line split into options and other arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -34,7 +34,7 @@ type RatesByCase = IndexMap<String, CaseSamples>;
 /// Fails if measuring is impossible, or a stream is closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     if arguments.is_empty() {
-        // The original prints its usage on standard output.
+        // `calibrate-n.js` itself prints its usage on standard output.
         console.stdout.write_all(USAGE.as_bytes())?;
         return Ok(console::EXIT_REJECTED);
     }

@@ -228,7 +228,7 @@ fn regression_messages(table: &CompareTable, limit_percent: Option<f64>) -> Vec<
         .map(|row| {
             let slowdown_percent = -row.row.improvement_percent;
             format!(
-                "'{}' is {slowdown_percent:.2} % slower, more than {limit} %",
+                "'{}' is {slowdown_percent:.2} % slower, which exceeds the limit of {limit} %",
                 row.name
             )
         })

@@ -6,8 +6,8 @@
 //! states an accuracy: half the width of the confidence interval of the difference, divided by the
 //! mean of the reference. The accuracy ignores the uncertainty of this mean. Therefore, it does not
 //! describe a confidence interval of the ratio, whereas `analysis` computes such an interval. The
-//! original table stops at the first case whose values do not vary. Here, such a case has no p
-//! value, and the table continues. Start at [`run`].
+//! table of the script itself stops at the first case whose values do not vary. Here, such a case
+//! has no p value, and the table continues. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::console::DropInConsole;
@@ -90,7 +90,7 @@ pub struct CompareTable {
 pub struct NamedRow {
     /// File name, a space, configuration.
     pub name: String,
-    /// Figures of the comparison.
+    /// Result of the comparison.
     pub row: WelchRow,
     /// Index of its case in [`CompareRates`].
     index: usize,
@@ -143,7 +143,7 @@ impl CompareTable {
         (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
-    /// Formats the table, and the note below it, as the original does.
+    /// Formats the table, and the note below it, as `compare.R` does.
     pub fn format_table(&self) -> String {
         let names: Vec<String> = self.rows.iter().map(|row| row.name.clone()).collect();
         let column = |name: &str, cell: &dyn Fn(&WelchRow) -> String| {
@@ -217,8 +217,8 @@ const BAR_SCRIPT: RScript = RScript {
     options: &[],
 };
 
-/// Runs `bar.R`: reads standard input and draws the chart; returns the exit status. Without
-/// `--plot`, it draws nothing, as the original does.
+/// Runs `bar.R`: reads standard input and draws the chart; returns the exit status. Like the
+/// original script, it draws nothing without `--plot`.
 ///
 /// # Errors
 /// Fails if the input does not come from `compare.js`, or the chart cannot be written.
@@ -276,7 +276,8 @@ pub enum WelchOutcome {
     Done {
         /// Two-sided p value.
         p: f64,
-        /// Half width of the interval of the difference at each of [`RISKS`], in percent.
+        /// Half the width of the confidence interval of the difference, for each of [`RISKS`], in
+        /// percent.
         accuracy_percent: [f64; 3],
     },
 }

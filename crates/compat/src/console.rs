@@ -1,7 +1,7 @@
 //! Defines the streams and the environment of a drop-in, which is our replacement for another tool.
 //! Callers pass them in, so that tests can replace them.
 //!
-//! Decides how a drop-in talks to its user. Results go to standard output, as the original prints
+//! Decides how a drop-in talks to its user. Results go to standard output, as that tool prints
 //! them. Everything else goes to standard error; each message starts with the tool's name and
 //! contains no terminal control sequences. Knows nothing about any particular tool.
 

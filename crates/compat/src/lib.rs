@@ -1,10 +1,10 @@
 //! Contains the drop-ins, each of which replaces another tool and emulates its command line and its
 //! output.
 //!
-//! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
-//! same bytes, with four exceptions: unknown options are errors, failures are reported, `--help`
-//! works, and a table does not stop at a case whose values do not vary. The drop-ins for
-//! `compare.py`, ab, erlperf, hyperfine and benchstat deviate further
+//! Decides which tool names exist. Every drop-in accepts the same command lines as the tool that it
+//! replaces and writes the same bytes, with four exceptions: unknown options are errors, failures
+//! are reported, `--help` works, and a table does not stop at a case whose values do not vary. The
+//! drop-ins for `compare.py`, ab, erlperf, hyperfine and benchstat deviate further
 //! (`docs/reference/compare-py.md`, `ab.md` and so on). To add a drop-in, add a file next to this
 //! one and a line in `TOOLS`. Start at [`run_tool`].
 
@@ -33,7 +33,7 @@ use anyhow::Result;
 /// Runs a tool with arguments; returns the exit status.
 type RunTool = fn(&[String], &mut DropInConsole<'_>) -> Result<i32>;
 
-/// Emulated tools by the names of their originals.
+/// The emulated tools, each under the name of the original tool.
 const TOOLS: &[(&str, RunTool)] = &[
     ("run.js", run_js::run),
     ("compare.js", compare_js::run),
@@ -61,7 +61,7 @@ pub fn run_tool(tool: &str, arguments: &[String], console: &mut DropInConsole<'_
         None => {
             let names: Vec<&str> = tool_names().collect();
             Err(anyhow::anyhow!(
-                "unknown tool; known tools are {}",
+                "unknown tool; supported tools are {}",
                 names.join(", ")
             ))
         }

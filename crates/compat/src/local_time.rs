@@ -37,7 +37,7 @@ mod tests {
         match printed {
             Ok(printed) => Some(String::from_utf8(printed.stdout).unwrap().trim().to_owned()),
             Err(_) => {
-                eprintln!("skipped: there is no program date");
+                eprintln!("skipped: 'date' is not installed");
                 None
             }
         }

@@ -96,8 +96,8 @@ impl RunPrinter<'_> {
         Ok(self.driver.out.flush()?)
     }
 
-    /// Writes the headings of all scripts up to `script`. As in the original, scripts without
-    /// results have headings, too.
+    /// Writes the headings of all scripts up to `script`. As in `run.js` itself, scripts without
+    /// results also have headings.
     fn enter_script(&mut self, script: &str) -> Result<()> {
         if self.current.as_deref() == Some(script) {
             return Ok(());

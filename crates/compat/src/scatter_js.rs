@@ -1,10 +1,10 @@
 //! Emulates `scatter.js`: runs one script many times and prints rows for `scatter.R`.
 //!
-//! Parses the options of `scatter.js`, and writes its output. With `--analyze`, an option that the
-//! original lacks, it prints an analysis instead of the rows. The analysis shows the pooled
-//! parameters with the part of the variance that each explains, a table of means and medians, the
-//! steps along the x axis, and a chart of the means. This file decides the text and the order of
-//! the analysis; `scatter_r.rs` computes the figures. Start at [`run`].
+//! Parses the options of `scatter.js`, and writes its output. With the additional option
+//! `--analyze`, it prints an analysis instead of the rows. The analysis shows the pooled parameters
+//! with the fraction of the variance that each explains, a table of means and medians, the steps
+//! along the x axis, and a chart of the means. This file decides the text and the order of the
+//! analysis; `scatter_r.rs` computes the figures. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::band_chart::{ChartBand, band_chart};
@@ -130,8 +130,8 @@ impl ScatterPrinter<'_> {
     }
 
     /// Returns the parameter values of a run in the order of the columns. The first run determines
-    /// the columns. Returns `None` if the run has other parameters. In the original, their values
-    /// appear under wrong names.
+    /// the columns. Returns `None` if the run has other parameters: `scatter.js` would print their
+    /// values under the wrong names.
     fn in_columns(&mut self, run: &Run) -> Result<Option<Vec<(String, ParameterValue)>>> {
         let values = &run.case.values;
         let Some(parameters) = &self.parameters else {
@@ -202,7 +202,7 @@ impl SessionObserver for ScatterPrinter<'_> {
     }
 }
 
-/// Text of an undefined figure.
+/// Text that is shown instead of an undefined number.
 const MISSING_TEXT: &str = "NA";
 
 /// Formats the whole analysis.

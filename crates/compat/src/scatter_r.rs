@@ -160,7 +160,7 @@ impl ScatterStudy {
         }
     }
 
-    /// Formats the original's output: the pooled parameters and the table.
+    /// Formats the output of `scatter.R`: the pooled parameters and the table.
     pub fn format_study(&self) -> String {
         let pooled = self.table.aggregated.iter();
         let mut text: String = pooled

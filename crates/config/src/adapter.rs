@@ -389,7 +389,7 @@ fn check_placeholders(part: &FilePart) -> Result<()> {
         "version",
     ] {
         let Some(node) = part.get(key) else { continue };
-        // A version given as a string is a pattern, in which braces are no placeholders.
+        // A version given as a string is a pattern, in which braces are not placeholders.
         if key == "version" && node.as_text().is_some() {
             continue;
         }

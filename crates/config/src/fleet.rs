@@ -158,7 +158,7 @@ impl FleetFile {
                 let hint = "[[machine]]\nname = \"lab-1\"";
                 return Err(top.error_at_key(
                     "engine",
-                    format!("this engine requires the names of its machines\nhint: {hint}"),
+                    format!("this engine needs machines, but the file lists none\nhint: {hint}"),
                 ));
             }
         }
@@ -333,7 +333,7 @@ mod tests {
         for (text, expected) in [
             ("", "has no key 'engine'"),
             ("engine = \"ray\"", "'ray'"),
-            ("engine = \"ssh\"", "requires the names of its machines"),
+            ("engine = \"ssh\"", "but the file lists none"),
             (
                 "engine = \"ssh\"\npartition = \"x\"",
                 "line 2: the key 'partition' requires engine",

@@ -159,14 +159,14 @@ checked! {
 }
 
 checked! {
-    /// A share: `"3%"` or `0.03`.
+    /// A fraction: `"3%"` or `0.03`.
     #[derive(Copy)]
     pub struct ShareValue(f64) from PlainValue as {
         "type": ["number", "string"], "exclusiveMinimum": 0, "exclusiveMaximum": 1
     },
     |value| {
         let share = value.as_number().filter(|share| *share > 0.0 && *share < 1.0);
-        share.ok_or("must be a share between 0 and 1 such as \"3%\"".to_owned())
+        share.ok_or("must be a fraction between 0 and 1, such as 0.03 or \"3%\"".to_owned())
     }
 }
 

@@ -65,7 +65,7 @@ pub enum BundleSource {
     },
 }
 
-/// A list of files with the local source of each content.
+/// A list of files, and where on this machine the content of each file comes from.
 #[derive(Debug, Clone, Default)]
 pub struct FileBundle {
     entries: Vec<BundleEntry>,
@@ -166,7 +166,7 @@ impl FileBundle {
         let folder = fs::canonicalize(folder).with_context(error_context)?;
         ensure!(
             real_path.starts_with(&folder),
-            "'{}' is a link to '{}', which is not sent with it",
+            "'{}' is a link to '{}', which is outside the folder that is sent",
             from.display(),
             real_path.display()
         );
@@ -312,8 +312,8 @@ fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
         .collect();
     bail!(
         "the benchmark folders hold {} MiB, but at most {} MiB are sent to a machine; the largest \
-         files:\n{}\nhint: exclude them with git's ignore files; a 'speedwell.toml' in a folder \
-         makes it the project that is sent",
+         files:\n{}\nhint: exclude them with git's ignore files, or put a 'speedwell.toml' into \
+         the benchmark folder: only the folder that contains it is sent",
         total >> 20,
         MAX_BENCHMARK_BYTES >> 20,
         largest.join("\n")
@@ -497,7 +497,7 @@ mod tests {
         let bundle = gather_folder(folder.path()).unwrap();
         let told = bundle.skipped_files().join("\n");
         for part in [
-            "outer.js' is a link to '/etc/passwd', which is not sent with it",
+            "outer.js' is a link to '/etc/passwd', which is outside the folder that is sent",
             "cannot send '",
             "dangling.js'",
             "a/socket' is a socket, not a regular file",

@@ -1,5 +1,5 @@
 //! Checks whether a machine is fit to measure: reports its identity, clock offset, sources of noise
-//! and speed probe. Start at [`check_machine`]; [`serve_check`] is the remote side.
+//! and speed probe. Start at [`check_machine`]; [`serve_check`] runs on the checked machine.
 
 use crate::clock::{self, ClockOffset};
 use crate::{FleetEngine, FleetMachine, MachineIdentity};
@@ -86,14 +86,15 @@ pub fn check_machine(
             Err(error.context(format!("the program exited: {status}")))
         }
         Err(_) => bail!(
-            "the program does not run there: {last_line}\nhint: set binary = \"/path\" in the machine's \
-             table to one that does"
+            "the program does not run there: {last_line}\nhint: in the machine's table in the \
+             fleet file, set binary = \"/path\" to a program that runs on the machine"
         ),
         result => result,
     }
 }
 
-/// Remote side of [`check_machine`]: answers clock queries, then sends the result of `check`.
+/// Runs on the machine that [`check_machine`] checks: answers clock queries, then sends the result
+/// of `check`.
 ///
 /// # Errors
 /// Fails if the connection breaks.

@@ -59,8 +59,8 @@ pub fn estimate_offset(exchanges: &[ClockExchange]) -> Option<ClockOffset> {
     })
 }
 
-/// Queries the clock at the other end of a connection. There, [`serve_clock`] replies to each line
-/// `time` with the result of [`now_ns`].
+/// Queries the clock of a remote machine. There, [`serve_clock`] replies to each line `time` with
+/// the result of [`now_ns`].
 ///
 /// # Errors
 /// Fails if the connection ends or the answer is not a timestamp.

@@ -323,7 +323,7 @@ fn read_message<T: serde::de::DeserializeOwned>(reader: &mut dyn BufRead) -> any
         .read_until(b'\n', &mut line)
         .context("connection lost")?;
     ensure!(line.ends_with(b"\n"), "connection lost");
-    serde_json::from_slice(&line).context("the other end sent an unexpected message")
+    serde_json::from_slice(&line).context("the remote program sent an unexpected message")
 }
 
 /// Lays out a bundle in a folder that this machine can access directly, such as a shared folder.

@@ -27,9 +27,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 pub struct JobId(pub String);
 
 impl JobId {
-    /// Returns a new ID for a worker that ends with this process. The ID contains the name of this
-    /// process, so that IDs recorded by an earlier coordinator of the session match none of our
-    /// workers.
+    /// Returns a new ID for a worker that does not outlive this process. The ID contains the name
+    /// of this process, so that IDs recorded by an earlier coordinator of the session match none of
+    /// our workers.
     pub(crate) fn next_held() -> JobId {
         static STARTED_WORKERS: AtomicU32 = AtomicU32::new(0);
         let number = STARTED_WORKERS.fetch_add(1, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Steps of the integer work, which take about 50 ms on a Xeon.
 const INTEGER_STEPS: u32 = 18_000_000;
-/// Words of the memory ring: 32 MiB, more than most processors cache per core.
+/// Words of the memory ring: 32 MiB, which exceeds the cache per core of most processors.
 const RING_WORDS: usize = 4 << 20;
 /// Steps of the walk through the ring; each step depends on the previous one. Together, the steps
 /// take about 50 ms on a Xeon.

@@ -20,10 +20,10 @@ use std::collections::BTreeSet;
 /// Beginning of the assignment around the JSON.
 const ASSIGNMENT: &[u8] = b"window.BENCHMARK_DATA";
 
-/// Tools with figures that are better if they are higher.
+/// Tools whose values are better the higher they are.
 const HIGHER_IS_BETTER_TOOLS: [&str; 3] = ["benchmarkjs", "pytest", "customBiggerIsBetter"];
 
-/// Tools with figures that are better if they are lower.
+/// Tools whose values are better the lower they are.
 const LOWER_IS_BETTER_TOOLS: [&str; 7] = [
     "cargo",
     "benchmarkluau",
@@ -45,7 +45,7 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
         || (bytes.starts_with(b"{") && file.has_key(1, "lastUpdate") && file.has_key(1, "entries"))
 }
 
-/// Reads a whole file, as one session per entry of each suite. Adds messages for the user to
+/// Reads a whole file. Each entry of each suite becomes a session. Adds messages for the user to
 /// `warnings`.
 ///
 /// # Errors
@@ -73,7 +73,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// State of reading a file.
 struct EntriesReader<'a> {
     directions: &'a MetricDirections,
-    /// Key of the point to which each entry belongs, in file order.
+    /// For each entry, in file order, the key of the point to which it belongs.
     keys: Vec<PointKey>,
     /// Results of all entries.
     listed: Vec<ListedResult<DirectedFigure>>,
@@ -242,9 +242,9 @@ impl EntryInterpretation {
         })
     }
 
-    /// Returns the direction of a metric. The user's choice has precedence. Without it, the unit
-    /// decides if the tool prints both times and rates or is unknown; otherwise, or if the unit
-    /// implies no direction, the tool decides.
+    /// Returns the direction of a metric. The user's choice has precedence. Without it, if the tool
+    /// prints both times and rates or is unknown, the unit decides; in all other cases, or if the
+    /// unit implies no direction, the tool decides.
     ///
     /// # Errors
     /// Fails if none of these states a direction.

@@ -474,7 +474,7 @@ struct AsvReader<'a> {
 }
 
 impl AsvReader<'_> {
-    /// Adds the results of a benchmark. If they belong to another version than the one in
+    /// Adds the results of a benchmark. If they belong to a version other than the one in
     /// `benchmarks.json`, adds nothing and returns false.
     fn add_results(&mut self, row: &AsvRow<'_>, imported: &mut SessionBuilder) -> bool {
         let benchmark = self.metadata.benchmarks.get(row.name);

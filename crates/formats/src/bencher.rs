@@ -42,7 +42,8 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     let mut remarks = Vec::new();
     if reports.unnamed > 0 {
         remarks.push(format!(
-            "reports without a commit ({}) get revisions 'version 0' and so on, as bencher numbers them",
+            "number of reports without a commit: {}; their revisions are named after bencher's version numbers, such as \
+             'version 0'",
             reports.unnamed
         ));
     }

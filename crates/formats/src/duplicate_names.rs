@@ -2,9 +2,9 @@
 //!
 //! The other facts that the file states about such results (a prepare command, `extra`, a label)
 //! become parameters. Results that nothing distinguishes are dropped with a warning: merging them
-//! would invent a benchmark that does not exist, and a running number would mean something else in
-//! the next file. The readers have already grouped the repetitions of each benchmark, so such a
-//! group is one result here. Start at [`distinguish_results`].
+//! would invent a benchmark that does not exist, and a sequence number would refer to another
+//! result in the next file. The readers have already grouped the repetitions of each benchmark, so
+//! such a group is one result here. Start at [`distinguish_results`].
 
 use crate::foreign::suites::typed_value;
 use anyhow::{Result, bail};

@@ -216,7 +216,7 @@ impl<'a> GoOutputParser<'a> {
         };
         if let Some(earlier) = earlier.filter(|earlier| earlier != value) {
             self.remarks.push(format!(
-                "it was measured under different conditions: {key} is '{earlier}' and '{value}'"
+                "its benchmarks were measured under different conditions: {key} is first '{earlier}', then '{value}'"
             ));
         }
     }

@@ -47,7 +47,9 @@ impl MetricDirections {
             "less" => MetricDirection::Lower,
             "more" => MetricDirection::Higher,
             other => {
-                bail!("unknown direction '{other}'\nhint: --set {name}=less, or --set {name}=more")
+                bail!(
+                    "unknown direction '{other}'\nhint: use --set {name}=less or --set {name}=more"
+                )
             }
         };
         match metric {

@@ -140,8 +140,9 @@ fn into_recording(line: ProfileLine<'_>) -> ProfileRecording {
     }
 }
 
-/// Returns the parameters in reported order, made valid for JSON: a number that is not finite
-/// becomes text with the same canonical form, so the id of the case does not change.
+/// Returns the parameters in the order in which the benchmark reported them. A number that is not
+/// finite becomes text with the same canonical form, because JSON cannot express it. The id of the
+/// case stays the same.
 pub(crate) fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
     let is_not_finite =
         |value: &ParameterValue| value.as_number().is_some_and(|number| !number.is_finite());
@@ -482,7 +483,7 @@ struct HeaderLine {
 pub(crate) struct RunLine<'a> {
     #[serde(borrow)]
     pub benchmark: Cow<'a, str>,
-    /// Name and value of every parameter, in reported order.
+    /// Name and value of every parameter, in the order in which the benchmark reported them.
     #[serde(default)]
     pub parameters: Cow<'a, [(String, ParameterValue)]>,
     #[serde(borrow)]
@@ -551,8 +552,8 @@ pub(crate) struct SampleLine<'a> {
     pub iterations: Option<JsonNumber>,
 }
 
-/// A number that may be infinite or NaN: JSON cannot express those, so they are written as the
-/// strings that JavaScript prints.
+/// A number that may be infinite or NaN. JSON cannot express such numbers, so they are written as
+/// the strings that JavaScript prints.
 #[derive(Clone, Copy)]
 pub(crate) struct JsonNumber(pub f64);
 

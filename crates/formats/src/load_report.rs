@@ -1,7 +1,7 @@
 //! Converts the report of a load test, whichever HTTP tool wrote it, into a run.
 //!
 //! Decides the names of cases and metrics, so that reports of different tools can be compared.
-//! Knows nothing about file formats; the validity of the figures is judged in `analysis/validity/`.
+//! Knows nothing about file formats; `analysis/validity/` checks whether the figures are plausible.
 //! Start at [`LoadReport`].
 
 use super::session_builder::{ImportedProcess, SessionBuilder, value_sample};

@@ -3,7 +3,7 @@
 //!
 //! Decides the case and variant names of a load, and which of its figures become metrics.
 //! `load_report` uses the same names, so that a load can be compared with reports of other tools.
-//! All other facts about a load stay with its run. Start at [`load_session`].
+//! All other facts about a load are stored in its run. Start at [`load_session`].
 //!
 //! If several addresses were measured in a single round, they are separate cases, because one run
 //! of each says nothing about a difference. If there were several rounds, the addresses are

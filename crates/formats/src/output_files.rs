@@ -134,7 +134,7 @@ pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
             .find(|earlier| earlier.writes(&output.path) || output.writes(&earlier.path));
         if let Some(earlier) = earlier {
             bail!(
-                "'{}' and '{}' would be written to the same file\nhint: name two files",
+                "'{}' and '{}' would be written to the same file\nhint: choose a different file for one of them",
                 earlier.option,
                 output.option
             );
@@ -246,7 +246,7 @@ mod tests {
         assert!(same("a.json", "sub/../a.json"), "another spelling");
         assert!(
             same("new.json", "sub/link.json"),
-            "a link to what is not there yet"
+            "a link to a file that does not exist yet"
         );
         assert!(!same("new.json", "other.json"));
         assert_eq!(FileIdentity::of(Path::new("/dev/null")), None);

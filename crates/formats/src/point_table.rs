@@ -86,8 +86,8 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     remarks.extend(left_out.into_warning(has_no_values)?);
     remarks.extend(match missing_cells {
         0 => None,
-        1 => Some("1 cell without a number gives no point".to_owned()),
-        count => Some(format!("{count} cells without a number give no point")),
+        1 => Some("1 cell without a number was left out".to_owned()),
+        count => Some(format!("{count} cells without a number were left out")),
     });
     warnings.extend(
         remarks
@@ -228,7 +228,7 @@ impl TableColumns {
             let name = column.name.escape_debug().to_string();
             let Some(style) = NumberStyle::detect_in_cells(cells()) else {
                 remarks.push(format!(
-                    "the column '{name}' was left out: its commas may separate thousands or decimals"
+                    "the column '{name}' was left out: its commas may be thousands separators or decimal points"
                 ));
                 continue;
             };
@@ -363,8 +363,8 @@ impl TableReader {
             row.line
         );
         let key = PointKey {
-            // A row that names no benchmark belongs to the benchmark of the file. The name of that
-            // benchmark distinguishes such points from points of other files.
+            // A row that names no benchmark belongs to the benchmark that is named after the file.
+            // That name distinguishes the point of the row from points of other files.
             suite: optional_cell(columns.benchmark)
                 .map_or(self.benchmark.clone(), |_| String::new()),
             key: started.to_string(),
@@ -627,7 +627,7 @@ mod tests {
             warnings,
             [
                 "'out/join.csv': the column 'note' contains no numbers and was left out",
-                "'out/join.csv': 1 cell without a number gives no point"
+                "'out/join.csv': 1 cell without a number was left out"
             ]
         );
     }
@@ -724,7 +724,7 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "'out/join.csv': the column 'ops' was left out: its commas may separate thousands or decimals"
+                "'out/join.csv': the column 'ops' was left out: its commas may be thousands separators or decimal points"
             ]
         );
     }

@@ -1,4 +1,4 @@
-//! Collects results of many revisions from one file: each point in time becomes its own session.
+//! Collects the results of many revisions from one file. Each point in time becomes a session.
 //!
 //! Decides which results form a session, and derives the session's id from facts in the file, so
 //! that reading the file again yields the same sessions. Knows nothing about file formats. Start at
@@ -16,7 +16,7 @@ const MAX_SUBJECT_CHARS: usize = 200;
 /// Facts that identify the session of a result.
 #[derive(Debug, Clone, Default)]
 pub struct PointKey {
-    /// Suite, or the name that the file gives to things that are measured together.
+    /// Name of the suite, or the name that the file gives to benchmarks that are measured together.
     pub suite: String,
     /// A time or the name of a report. It distinguishes results of the same revision, machine and
     /// environment.
@@ -45,7 +45,7 @@ impl PointKey {
             &self.environment_name,
             &self.key,
         ];
-        // JSON is injective: different facts give different strings.
+        // Different facts have different JSON texts, and therefore different ids.
         let text = serde_json::json!(facts).to_string();
         Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
     }

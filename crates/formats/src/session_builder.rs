@@ -171,7 +171,7 @@ impl SessionBuilder {
                 let is_finite = |number: f64| number.is_finite();
                 ensure!(
                     is_finite(sample.value) && sample.iterations.is_none_or(is_finite),
-                    "a value of '{}' of '{}' is too large",
+                    "a value of the metric '{}' of '{}' is too large",
                     sample.metric,
                     run.case.id()
                 );

@@ -1,7 +1,7 @@
 //! Generates HTTP load: sends requests when they are due, and records the outcome and timing of
 //! each.
 //!
-//! The crate knows nothing about benchmarks, sessions and reports. Start at [`load`], which
+//! The crate knows nothing about benchmarks, sessions or reports. Start at [`load`], which
 //! describes a load, and [`generator::run`], which runs it and returns a
 //! [`LoadMeasurement`](speedwell_model::load::measurement::LoadMeasurement). Only `generator` opens
 //! connections and reads a clock. The modules that it uses work on bytes and numbers: [`pace`]

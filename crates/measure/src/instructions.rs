@@ -26,10 +26,10 @@ const TRIAL_SAMPLES: SampleDivision = SampleDivision {
 
 const HINT: &str = "hint: leave out --metric instructions";
 
-/// Fills in the version of the tool that counts, and the number of iterations of each case.
+/// Fills in the version of the counting tool, and the number of iterations of each case.
 ///
 /// # Errors
-/// Fails if valgrind is missing, or the work cannot be counted.
+/// Fails if valgrind is missing, or if it cannot count the instructions of the work.
 pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
     check_plan(plan)?;
     let tool = valgrind_version()?;

@@ -51,7 +51,7 @@ pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
     );
     ensure!(
         plan.design.order != RunOrder::Paired || !plan.design.shares_builds(),
-        "'--order paired' needs separate builds for every pair, but there are {} runs of {} \
+        "'--order paired' needs separate builds for every pair, but {} runs share {} \
          builds\nhint: --builds {0}",
         plan.design.max_runs(),
         layout.builds,
@@ -60,7 +60,7 @@ pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
 }
 
 fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> {
-    const HINT: &str = "hint: --layout env,stack varies what can be varied from outside";
+    const HINT: &str = "hint: --layout env,stack varies the layout without another build";
     let (name, links) = (&job.source.name, layout.builds > 0 || layout.align);
     match job.source.kind {
         SourceKind::Load | SourceKind::Experiment => bail!(
@@ -126,7 +126,7 @@ pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
         format!("{runs} runs")
     };
     Some(format!(
-        "{runs} of every build would have been most informative in this time: a build took \
+        "in the same time, {runs} of every build would have been most informative: a build took \
          {build_s:.2} s, a run {run_s:.2} s"
     ))
 }

@@ -148,8 +148,8 @@ fn missing_packages(source: &BenchmarkSource, worktree: &VariantWorktree) -> Opt
     ))
 }
 
-/// Returns a warning if variants load files from the checkout, so that their results do not belong
-/// to their revisions.
+/// Returns a warning if variants load files from the checkout. The results of such variants do not
+/// belong to their revisions.
 fn strays_warning(variants: &[Variant]) -> Option<String> {
     let affected: Vec<&Variant> = variants
         .iter()
@@ -163,7 +163,7 @@ fn strays_warning(variants: &[Variant]) -> Option<String> {
     let verb = if names.len() == 1 { "loads" } else { "load" };
     Some(format!(
         "{} {verb} {files} from the checkout instead of its revision, so there is no verdict: a \
-         path in the benchmark, a variable or an installed package points there.",
+         path in the benchmark, a variable or an installed package points to the checkout.",
         names.join(" and ")
     ))
 }

@@ -1,9 +1,9 @@
 //! Checks whether a plan can be measured in pairs of runs that share one processor.
 //!
-//! Pairs are compared by processor time. This time says nothing about work that waits, and little
-//! about work that uses several processors. A trial before the first stored run shows whether the
-//! work waits. The trial runs only the baseline, so that it favors no side. Start at
-//! [`check_paired`].
+//! Pairs are compared by processor time. This time says nothing about work that waits (sleeps or
+//! waits for I/O), and little about work that uses several processors. A trial before the first
+//! stored run shows whether the work waits. The trial runs only the baseline, so that it favors no
+//! side. Start at [`check_paired`].
 
 use anyhow::{bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
@@ -25,7 +25,7 @@ const MIN_BUSY_SHARE: f64 = 0.5;
 /// Maximum number of trials. Work that waits does so in every trial.
 const MAX_TRIALS: usize = 3;
 
-/// Interval between checks whether the process wants a processor.
+/// Interval between checks of whether the process is running or waiting for a processor.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 
 const HINT: &str = "hint: --order blocks";
@@ -36,8 +36,8 @@ pub fn suggest_pairs(plan: &SessionPlan) -> Option<&'static str> {
     let is_timed = plan.design.counting.is_none() && !is_series;
     let may_help = plan.design.order == RunOrder::Blocks && is_timed && check_kinds(plan).is_ok();
     may_help.then_some(
-        "hint: --order paired compares the processor time of both sides while they share a processor, which needs far \
-         fewer runs if the work does not wait",
+        "hint: --order paired runs both sides on one processor and compares their processor time; this needs far fewer \
+         runs, but suits only work that does not sleep or wait for I/O",
     )
 }
 
@@ -88,7 +88,7 @@ pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
     )
 }
 
-/// Rejects work that waits; `consequence` completes the message.
+/// Rejects work that waits. `consequence` completes the message by saying why waiting is a problem.
 ///
 /// # Errors
 /// Fails if a case did not use the processor enough.
@@ -104,8 +104,8 @@ pub fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result
     };
     let (name, percent) = (first.run.case.id(), 100.0 * first.busy);
     bail!(
-        "'{name}'{others} waits: it was runnable for {percent:.0} % of a trial run, and \
-         {consequence}"
+        "'{name}'{others} spent too much time sleeping or waiting for I/O: it was runnable for only {percent:.0} % of \
+         a trial run, but {consequence}"
     )
 }
 

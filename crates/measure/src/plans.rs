@@ -49,8 +49,9 @@ impl PreparedPlan {
         ))
     }
 
-    /// Creates a plan that compares programs with each other. If a pattern selects part of each
-    /// program, the part of each benchmark name that matches the pattern is replaced by `word`.
+    /// Creates a plan that compares programs with each other. If a pattern selects which benchmarks
+    /// of each program are compared, `word` replaces the text of each benchmark name that matches
+    /// the pattern.
     ///
     /// # Errors
     /// Fails if a program cannot be queried, or the programs have no benchmark in common.
@@ -65,8 +66,8 @@ impl PreparedPlan {
         let mut suite = discover::common_benchmarks(sides, word, selection)?;
         let mut variants: Vec<Variant> = sides.iter().map(|side| side.variant.clone()).collect();
         if word.is_none() {
-            // Without a pattern, both sides should do the same work. Parts that a pattern selects
-            // are different benchmarks on purpose.
+            // Without a pattern, both sides should do the same work. Benchmarks that a pattern
+            // selects are different on purpose.
             for (variant, side) in variants.iter_mut().zip(sides) {
                 variant.work = side.fingerprint_work(&suite.jobs);
             }

@@ -29,7 +29,7 @@ const RUNS_OF_ONE_VARIANT: u32 = 6;
 /// the smallest p-value that they can give, 2/2^8, is above the limit of the first look.
 const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 
-/// Minimum number of runs per side to decide a comparison: the first default look.
+/// Minimum number of runs per side to decide a comparison: the number at the first default look.
 const MIN_TEST_RUNS: u32 = AnalysisSettings::DEFAULT_LOOKS[0];
 
 /// Runs per side if counts of instructions differ from run to run; otherwise two are enough.
@@ -173,7 +173,7 @@ pub struct SessionRequest {
     pub machine: Option<String>,
     /// The server project to push the session to when it ends.
     pub push: Option<String>,
-    /// Whether the order of runs is given, as in a calibration, so that no advice about it is
+    /// Whether the order of runs is given, as in a calibration. If so, no advice about the order is
     /// shown.
     pub has_given_order: bool,
     /// Whether to stop at the first failure.
@@ -392,7 +392,8 @@ impl SamplingRequest {
         }
     }
 
-    /// Returns the looks within the bounds on runs. The last look is at the maximum number of runs.
+    /// Returns the numbers of runs after which to look at the results, within the bounds on runs.
+    /// The last look is at the maximum number of runs.
     fn bounded_looks(&self, default_looks: &[u32]) -> Vec<u32> {
         let min_runs = self.min_runs.unwrap_or(0);
         let last = default_looks.last().copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Measures benchmark scripts in the same way as the benchmark drivers of Node.js: it measures one
+//! Measures benchmark scripts in the same way as the benchmark drivers of Node.js: measures one
 //! file after the other and reports every result immediately.
 //!
 //! This module decides how a [`ScriptsRequest`] becomes plans. It does not print results. Start at

@@ -37,7 +37,7 @@ pub struct MeasuredSession {
     pub ended: anyhow::Result<SessionEnd>,
     /// Number of runs in the plan. Fewer are executed if a case is settled early.
     pub planned: usize,
-    /// Advice on how a later session could learn more in the same time.
+    /// Advice on how a later session could give more precise results in the same time.
     pub advice: Option<String>,
 }
 
@@ -223,7 +223,7 @@ fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Warns about anything that would distort the results before time is spent on measuring.
+/// Before time is spent on measuring, warns about anything that would distort the results.
 fn warn_before(
     plans: &PreparedPlan,
     request: &SessionRequest,
@@ -247,8 +247,8 @@ fn warn_before(
         // Instruction counts do not depend on how busy the machine is.
         return Ok(());
     }
-    // Suggest pairs only if the user may choose the order of the runs. The order is fixed for
-    // example in a confirmation.
+    // Suggest pairs only if the user may choose the order of the runs. In a confirmation, for
+    // example, the order is fixed.
     let may_be_paired =
         plans.plan.design.purpose == SessionPurpose::Measured && !request.has_given_order;
     let advice = pairs::suggest_pairs(&plans.plan).filter(|_| may_be_paired);
@@ -369,8 +369,8 @@ fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
 }
 
 /// Captures machine and programs once, before measuring. The versions of the baseline's program are
-/// known, because this program has already listed the cases of the benchmark files; other programs
-/// are asked for their versions.
+/// known, because it has already listed the cases of the benchmark files; other programs are asked
+/// for their versions.
 fn capture_environment(
     plan: &SessionPlan,
     suite: &DiscoveredBenchmarks,

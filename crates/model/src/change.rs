@@ -45,7 +45,7 @@ pub struct RecordedChange {
     pub before: String,
     /// The first measured revision of the new level.
     pub after: String,
-    /// Whether the series drifts rather than steps, so that no single revision can be named.
+    /// Whether the series drifts rather than steps. No single revision can then be named.
     pub is_drift: bool,
     /// Evidence as a standard normal deviate.
     pub evidence: f64,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// One of the twelve kernel figures recorded with every run.
+/// One of the twelve kernel counters recorded with every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DisturbanceFigure {
     /// Fraction of the machine's processor time that the hypervisor gave to other guests.

@@ -35,7 +35,8 @@ pub struct SessionMachine {
     /// Its labels in the fleet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// Processor model, number of processors, memory and architecture. Machines of the same class form a population.
+    /// Processor model, number of processors, memory and architecture. The analysis treats machines of the same class
+    /// as a sample of one population.
     pub class: String,
     /// Its environment.
     pub environment: Environment,

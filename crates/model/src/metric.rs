@@ -62,7 +62,7 @@ impl Metric {
     /// time.
     pub const REFERENCE_TIME: &'static str = "reference_time";
 
-    /// Metrics that runs with counted instructions report in addition, on request.
+    /// Metrics that runs report in addition to instruction counts, on request.
     pub const TIMES: [&'static str; 3] = [Metric::TIME, Metric::TIME_MEDIAN, Metric::CPU_TIME];
 
     /// Whether the metric is a count of instructions, or is computed from such counts.

@@ -1,5 +1,5 @@
-//! Defines the history of measurements. Every session has one [`HistoryPoint`] per [`SeriesKey`]. The points lie on the
-//! line of revisions of a branch.
+//! Defines the history of measurements. Every session has one [`HistoryPoint`] per [`SeriesKey`]. The points belong to
+//! revisions in the history of a branch.
 
 use crate::{Machine, Metric, SessionPurpose, SessionState};
 use serde::{Deserialize, Serialize};
@@ -103,10 +103,10 @@ pub struct Revision {
     pub subject: Option<String>,
 }
 
-/// A revision's position on the line of its branch. There may be no point at this position.
+/// A revision's position in the history of its branch. There may be no point at this position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionMarker {
-    /// Index of the revision on the line.
+    /// Index of the revision in this history, oldest first.
     pub position: u32,
     /// Commit time in milliseconds since the Unix epoch.
     pub committed_unix_ms: Option<i64>,

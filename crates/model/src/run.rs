@@ -117,7 +117,7 @@ pub struct KernelStats {
     pub temperature_c: Option<f64>,
 }
 
-/// One observed value of a metric: N iterations in time T, or another figure that was reported with them.
+/// One observed value of a metric: N iterations in time T, or another value that was reported with them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Name of its [`crate::Metric`].

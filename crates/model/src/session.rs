@@ -189,11 +189,11 @@ pub enum StoppingDesign {
         /// Runs per variant.
         runs: u32,
     },
-    /// At the first interim look at which the sequential test decides.
+    /// At the first interim analysis at which the sequential test reaches a decision.
     Sequential {
         /// Runs per variant at which the test may stop, ascending.
         looks: Vec<u32>,
-        /// Error rate over all looks together.
+        /// Error rate over all interim analyses together.
         alpha: f64,
         /// Largest change that counts as "no change", as a fraction (0.02 is 2 %).
         delta: f64,
@@ -216,7 +216,7 @@ pub struct SessionDesign {
     /// Smallest change that matters, as a fraction, if the user set one before measuring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// The definition file, if the session is an experiment; reports need it to interpret the figures.
+    /// The definition file, if the session is an experiment; reports need it to interpret the results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<DefinitionFile>,
     /// The definition files of the measured benchmarks.
@@ -402,7 +402,7 @@ pub struct DefinitionFile {
 pub enum RunCount {
     /// Exactly this many.
     Fixed(u32),
-    /// As many as the sequential design needs, up to the number at its last look.
+    /// As many as the sequential design needs, up to the number at its last interim analysis.
     Sequential,
 }
 

@@ -147,8 +147,8 @@ fn value_at_rank(sorted: &[CountedValue], rank: u64) -> Option<f64> {
 }
 
 /// Rounds the width to 1, 2 or 5 times a power of ten, so that the edges of the bins are round
-/// values. Leaves the width on a logarithmic axis unchanged, because there no width gives round
-/// edges.
+/// values. Leaves the width on a logarithmic axis unchanged, because no width gives round edges
+/// there.
 fn round_width(width: f64, projection: ScaleProjection) -> f64 {
     if projection != ScaleProjection::Linear {
         return width;

@@ -89,8 +89,8 @@ impl BoxMark<'_> {
     fn draw_points(&self, svg: &mut SvgWriter, banded: &BandPlot, half_px: f64) {
         let radius = self.point_radius(half_px);
         let opacity = if self.sorted.len() > 200 { 0.45 } else { 0.65 };
-        // The tooltips of points do not name the category: repeated for every point, it would make
-        // up most of the file.
+        // The tooltips of points do not name the category, because its name, repeated for every
+        // point, would make up most of the file.
         let name = match self.name.trim() {
             "" => String::new(),
             name => format!("{name}: "),
@@ -216,7 +216,7 @@ impl TukeyStats {
             median
         } else {
             format!(
-                "compared {}\n{median} of all runs",
+                "compared estimate {}\n{median} of all runs",
                 format_figure(self.center)
             )
         }

@@ -99,7 +99,7 @@ impl SheetContent for FlameChart {
         let kinds = self.kinds.iter().enumerate();
         let legend = if self.has_changes() {
             vec![
-                key("costs more (all of it: outlined)", MORE_COLOR),
+                key("costs more (outlined: only on this side)", MORE_COLOR),
                 key("costs less", LESS_COLOR),
             ]
         } else {

@@ -1,5 +1,5 @@
 //! Draws a forest plot: every row shows one estimate with its interval, against a common reference
-//! line. A column at the right lists the figures, so that the chart can also be read as a table.
+//! line. A column at the right lists the numbers, so that the chart can also be read as a table.
 
 use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::category_labels::{CategoryLabels, LABEL_PX, wanted_height};

@@ -183,7 +183,8 @@ impl GridChart {
         let first = shown.next()?;
         let differs = shown.any(|other| other != first);
         differs.then(|| {
-            "each panel has its own axis: the levels of the panels are too far apart".to_owned()
+            "each panel has its own axis, because the values of the panels are too far apart"
+                .to_owned()
         })
     }
 

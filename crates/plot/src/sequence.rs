@@ -1,5 +1,5 @@
-//! Draws a panel with the values of a process in order. Spikes are hollow points, there is a line
-//! at every level, and the steady part is shaded.
+//! Draws a panel with the values of a process in order. Spikes are drawn as hollow points, each
+//! level is drawn as a line, and the steady part is shaded.
 
 use crate::ChartAxis;
 use crate::axes::PointPlane;

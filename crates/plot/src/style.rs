@@ -1,7 +1,7 @@
 //! Determines the style of a series from its index: color, marker, dash and hatching.
 //!
 //! There are seven colors (`color.rs`) and seven markers. After every seven series, markers are
-//! shifted by one against colors, so that 49 series have different combinations.
+//! shifted by one relative to the colors, so that 49 series have different combinations.
 
 use crate::color::{
     FULL_LINE, NEUTRAL, PALE_LINE, PAPER, RgbColor, SERIES_COLORS, blend_with_white, tint_color,

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
 // The embedded font: widths and outlines of its glyphs. Kerning is deliberately ignored: it would
-// change the width of a line by only a hundredth, and without kerning the measured width and the
+// change the width of a line by only about 1 %, and without kerning the measured width and the
 // painted outline agree exactly.
 
 static FONT_FILE: &[u8] = include_bytes!("../assets/Inter-Regular-subset.otf");

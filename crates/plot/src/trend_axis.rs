@@ -166,7 +166,7 @@ const DAY_MS: f64 = 86.4e6;
 /// meaningless.
 const MAX_DATE_MS: f64 = 8.64e15;
 
-/// A step from one date to the next, finest first.
+/// A step from one date to the next. The finest kind of step comes first.
 #[derive(Clone, Copy)]
 enum DateStep {
     Minutes(f64),

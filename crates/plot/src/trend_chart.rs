@@ -231,7 +231,7 @@ impl TrendChart {
                 MAX_SINGLE_POINTS,
             ));
             notes.push(format!(
-                "{} points: each mark is the median of up to {size}, its bar their range",
+                "{} points: each mark is the median of up to {size}, and its bar shows their range",
                 format_figure(inside.len() as f64)
             ));
         }

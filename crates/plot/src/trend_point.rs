@@ -52,7 +52,7 @@ pub enum TrendDetail {
     /// A tooltip, and the same data as attributes for programs.
     #[default]
     Full,
-    /// A tooltip without data common to all points: for pages that link to the figures.
+    /// A tooltip that leaves out the data common to all points, for pages that link to the numbers.
     Tooltips,
     /// No details: for a second drawing of the same trend.
     Nothing,

@@ -255,7 +255,7 @@ pub(crate) struct ValueStrip<'a> {
     pub values: Vec<f64>,
 }
 
-/// Draws a row for each of `strips`. `quantity` is what the values are called in tooltips.
+/// Draws a row for each of `strips`. `quantity` is the name of the values in tooltips.
 pub(crate) fn draw_strips(
     svg: &mut SvgWriter,
     sheet: PixelRect,

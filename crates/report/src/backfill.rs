@@ -1,5 +1,5 @@
-//! Builds the report of `backfill`, which says which revisions of a line now have data in the
-//! history. Start at [`report_backfill`].
+//! Builds the report of `backfill`, which says for which revisions the history now has data. Start
+//! at [`report_backfill`].
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
@@ -47,8 +47,8 @@ impl BackfillOutcome {
     }
 }
 
-/// Builds the report: how many of the `total` revisions on the line have data, and the outcome of
-/// each examined revision.
+/// Builds the report: how many of the `total` revisions in the requested range have data, and the
+/// outcome of each examined revision.
 pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     let mut document = Document::new("backfill");
     let count = |is_wanted: &dyn Fn(BackfillOutcome) -> bool| {

@@ -325,8 +325,8 @@ fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
         return None;
     };
     Some(ReportBlock::Note(format!(
-        "{} as a whole: {}, {}. To confirm a change, its revision and the one before it are \
-         measured again.",
+        "{} as a whole: {}, {}. To confirm a change, the revision that made it and the one \
+         before are measured again.",
         found.bisection.range,
         change_text(found, found.ends(), &change),
         direction_word(found, &change)

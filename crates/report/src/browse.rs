@@ -347,7 +347,7 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
     document.push_heading(2, "What changed");
     if changes.is_empty() {
         document.push(ReportBlock::Paragraph(
-            "No recorded change that could affect the figures.".into(),
+            "No recorded change could have affected the results.".into(),
         ));
         return document;
     }
@@ -382,8 +382,8 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
         ));
         document.push(ReportBlock::Paragraph(
             "A calibration compares a program with itself many times. It shows how often this \
-             machine finds a difference where there is none; the rate should match the \
-             confidence level."
+             machine finds a difference where there is none; at 95 % confidence, about 5 % \
+             of the comparisons should find one."
                 .into(),
         ));
         document.push(ReportBlock::Command {

@@ -9,8 +9,9 @@ use speedwell_analysis::{self as analysis, AnalysisFindings, WithheldReason};
 use speedwell_model::{Session, SessionState};
 use speedwell_store::Store;
 
-/// Warns of comparisons on a machine whose false-alarm rate is off, and of changes that merely
-/// rebuilding the same source could have caused. Withholds the verdicts of running sessions.
+/// Warns of comparisons on a machine whose rate of false alarms is not the expected one, and of
+/// changes that merely rebuilding the same source could have caused. Withholds the verdicts of
+/// running sessions.
 pub fn mark_known<'s>(
     findings: &mut AnalysisFindings,
     sessions: impl IntoIterator<Item = &'s Session>,

@@ -193,8 +193,8 @@ pub fn report_tuned_calibration(
     output.add_detail(&mut document, |_, document| {
         document.push(ReportBlock::Note(
             "spread: the median difference between two runs of the same thing in one block. The \
-             interval resamples blocks. Before and after were measured in sequence, so they \
-             also differ by other work that started or ended in between."
+             interval is computed by resampling blocks. Before and after were measured in \
+             sequence, so they also differ by other work that started or ended in between."
                 .into(),
         ));
         let alarms = [("before", before), ("after", after)];
@@ -417,7 +417,7 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     if let Some(rate) = &found.rate {
         notes.push(format!(
             "false alarms: differences found at the {} level, in {} of the comparisons, [{}, {}]. \
-             With {} runs a side, the test itself would give {}.",
+             With {} runs a side, the test alone would cause them in {}.",
             format_setting(found.alpha),
             format_share(rate.value),
             format_share(rate.low),
@@ -437,14 +437,14 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
             .map(|(rule, part)| format!("{rule} {}", format_share(*part)))
             .collect();
         notes.push(format!(
-            "Share of these runs that --reject would discard: {}.",
+            "Fraction of these runs that --reject would discard: {}.",
             rules.join(", ")
         ));
     }
     if found.cases.iter().any(|case| case.is_dependent) {
         notes.push(
-            "autocorrelation with *: runs depend on earlier ones (beyond 2 / sqrt(runs)); the \
-             randomised blocks protect the test."
+            "autocorrelation with *: it exceeds 2 / sqrt(runs), so runs depend on earlier ones; \
+             the randomised blocks protect the test."
                 .into(),
         );
     }

@@ -15,7 +15,7 @@ pub struct Document {
     pub report: &'static str,
     /// Its parts, in reading order.
     pub blocks: Vec<ReportBlock>,
-    /// Named machine-readable figures that belong to no table.
+    /// Named machine-readable values that belong to no table.
     pub data: Data,
 }
 
@@ -36,7 +36,7 @@ pub enum ReportBlock {
     Headline(String),
     /// Running text.
     Paragraph(String),
-    /// Figures.
+    /// A table.
     Table(ReportTable),
     /// Names with their values, for people. Programs get the same facts as data.
     Facts(Vec<Fact>),
@@ -44,9 +44,9 @@ pub enum ReportBlock {
     Chart(Box<ReportChart>),
     /// Individual cases, for formats that can hold thousands of pictures.
     Gallery(CaseGallery),
-    /// An explanation of the figures above, which experts may skip.
+    /// An explanation of the results above, which experts may skip.
     Note(String),
-    /// A threat to the validity of the figures.
+    /// A threat to the validity of the results.
     Warning(String),
     /// Parallel sentences.
     List(Vec<String>),
@@ -200,7 +200,7 @@ impl Document {
         self.data.extend(other.data);
     }
 
-    /// Adds machine-readable figures.
+    /// Adds machine-readable values.
     pub fn attach_data(&mut self, name: &'static str, value: Value) {
         self.data.push((name, value));
     }

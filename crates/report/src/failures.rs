@@ -29,8 +29,8 @@ fn failure_data(failure: &StepFailure) -> Value {
     serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
 }
 
-/// Failures reported together. They differ only in the slot, or they belong to different cases that
-/// failed with the same message.
+/// Failures reported together. They have the same step, variant and cause, and they either belong
+/// to one case or have the same end of stderr.
 struct FailureGroup<'a> {
     first: &'a StepFailure,
     times: usize,

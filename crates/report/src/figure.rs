@@ -1,12 +1,12 @@
-//! Formats figures for people: `1.23 M/s`, `+8.2 %`, `[+6.9, +9.6]`, `p < 0.001`. This module
-//! decides how many digits the data support. It also formats counted nouns, durations and
+//! Formats numbers for people to read: `1.23 M/s`, `+8.2 %`, `[+6.9, +9.6]`, `p < 0.001`. This
+//! module decides how many digits the data support. It also formats counted nouns, durations and
 //! timestamps.
 //!
 //! Digits follow the rule of the Particle Data Group (Review of Particle Physics, introduction,
 //! section "Rounding"): the first three digits of the uncertainty decide how many digits it keeps.
 //! It keeps two digits if they are 100 to 354, and one if they are 355 to 949. If they are 950 to
-//! 999, the uncertainty is rounded up to 1000 and keeps two digits. The figure is rounded at the
-//! same decimal place. `unit.rs` chooses the units.
+//! 999, the uncertainty is rounded up to 1000 and keeps two digits. The number itself is
+//! rounded at the same decimal place. `unit.rs` chooses the units.
 
 use crate::unit::{FigureScale, UnitChoice, UnitDimension, dimension_of, in_base_units};
 use jiff::Timestamp;
@@ -147,9 +147,9 @@ const PLAIN_CHANGE: f64 = 10.0;
 
 /// The last decimal place of a percentage that the interval of a change supports; at most three.
 /// Whole percents are always kept: the verdict depends on which side of a threshold of a few
-/// percent a bound is, and readers could not tell this from a bound rounded to tens. A bound next
-/// to zero keeps its first digit for the same reason: `[-8, 0]` would contradict a verdict that
-/// there is a change.
+/// percent a bound is, and a bound that is rounded to tens would not show this. A bound next to
+/// zero keeps its first digit for the same reason: `[-8, 0]` would contradict a verdict that there
+/// is a change.
 fn percent_place(change: &IntervalEstimate) -> i32 {
     if has_no_width(change) {
         return i32::from(change.value.abs() < PLAIN_CHANGE);
@@ -386,7 +386,8 @@ pub fn better_direction(better: MetricDirection) -> &'static str {
     }
 }
 
-/// Adjectives for a good and a bad candidate: only speeds are fast or slow.
+/// Adjectives for a good and a bad candidate: "faster" and "slower" for times and rates, "better"
+/// and "worse" for everything else.
 pub fn quality_words(metric: &Metric) -> (&'static str, &'static str) {
     match dimension_of(&metric.unit) {
         _ if metric.better == MetricDirection::Unknown => ("different", "different"),
@@ -454,7 +455,7 @@ pub fn format_moment(unix_ms: i64) -> String {
 }
 
 /// Parses a time such as `2026-03-01` or `2026-03-01T12:30` (UTC) into milliseconds since the Unix
-/// epoch. A day means its start, or its end with `is_end`.
+/// epoch. A day without a time means the start of the day or, with `is_end`, its end.
 pub fn parse_time(text: &str, is_end: bool) -> Option<i64> {
     let time: jiff::civil::DateTime = text.trim().parse().ok()?;
     let begin = time

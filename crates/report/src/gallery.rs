@@ -45,7 +45,7 @@ pub fn findings_gallery(
     }))
 }
 
-/// The input for a gallery of trends along a line of revisions.
+/// The input for a gallery of trends over revisions.
 pub struct TrendGallery<'a> {
     /// The history that contains the series.
     pub history: &'a ProjectHistory,

@@ -48,7 +48,7 @@ pub fn export_otava(history: &ProjectHistory) -> ExportedHistory {
 }
 
 /// Exports `window.BENCHMARK_DATA`, which contains every session with a point that was searched for
-/// changes. Metrics where less is better and metrics where more is better are two suites, because
+/// changes. Metrics where less is better and metrics where more is better form two suites, because
 /// an entry of the format has a single direction.
 pub fn export_data_js(history: &ProjectHistory) -> String {
     let mut entries = serde_json::Map::new();

@@ -62,8 +62,8 @@ pub fn report_iterations(
     output.add_detail(&mut document, |_, document| {
         document.push(ReportBlock::Note(
             "CV: standard deviation of the runs divided by their mean, averaged over the cases; \
-             greatest CV: of the case that varies most; shortest sample: of the quickest case. \
-             Where no number is enough, the steadiest is shown."
+             max CV: the CV of the case that varies most; shortest sample: duration of a sample of \
+             the quickest case. Where no number is enough, the steadiest number is shown."
                 .into(),
         ));
     });

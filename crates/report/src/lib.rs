@@ -1,8 +1,8 @@
 //! Turns findings into documents, and writes documents.
 //!
-//! A report is a function from figures to a [`Document`]; a format renders any document
+//! A report is a function from findings to a [`Document`]; a format renders any document
 //! (`format/`), so that reports and formats are independent. This is the only layer that formats
-//! numbers: units are in `unit.rs`, digits and figures in `figure.rs`, tables in `table.rs`. Start
+//! numbers: units are in `unit.rs`, the number of digits in `figure.rs`, tables in `table.rs`. Start
 //! with [`report_findings`], then `comparison/` and `format/text/`.
 
 mod backfill;
@@ -154,7 +154,7 @@ pub fn report_findings(
         ..=MAX_DRAWN_RUNS => document.extend(gallery::findings_gallery(findings, output)),
         runs => ensure!(
             !output.wants_page(),
-            "a page draws every run of a report, and {runs} are more than a browser can hold (at most {MAX_DRAWN_RUNS})\n\
+            "an HTML page draws every run, but a browser can hold only {MAX_DRAWN_RUNS} runs, not {runs}\n\
              hint: leave cases out (@latest::REGEX, --filter), or write Markdown: -o report.md"
         ),
     }
@@ -200,13 +200,13 @@ pub enum ReportSubject {
     SnippetSearch,
     /// Series recorded from the first iteration.
     Warmup,
-    /// A line of revisions.
+    /// Revisions that are searched for the one that introduced a change.
     Bisection,
     /// Suspected changes measured again.
     Confirmation,
-    /// Series along a line of revisions.
+    /// Series over revisions.
     Trend,
-    /// Changes along a line of revisions.
+    /// Changes over revisions.
     Changes,
     /// HTTP loads.
     Loads,
@@ -244,11 +244,13 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
     let is_course = matches!(measured, ReportSubject::Trend | ReportSubject::Changes);
     match output.chart {
         Some(kind) if is_course && kind != ChartKind::Trend => {
-            bail!("results over revisions can only be drawn as a trend")
+            bail!(
+                "this chart cannot show results over revisions: the only supported chart is trend"
+            )
         }
         Some(ChartKind::Trend) if !is_course => return Err(charts::not_a_trend()),
         Some(_) if has_own_charts(measured) => {
-            bail!("this report has its own charts\nhint: leave out --chart")
+            bail!("--chart cannot choose the charts of this report\nhint: leave out --chart")
         }
         _ => {}
     }

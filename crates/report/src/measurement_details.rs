@@ -1,5 +1,5 @@
-//! Reports how and on which machine the figures were measured. Readers need these facts to judge or
-//! reproduce the figures. Every report about sessions contains the facts as reference material.
+//! Reports how and on which machine the results were measured. Readers need these facts to judge or
+//! reproduce the results. Every report about sessions contains the facts as reference material.
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
@@ -15,8 +15,8 @@ use speedwell_model::{
 };
 
 /// Describes how the sessions behind `findings` were measured. If there are several sessions, each
-/// is called by the name with which the user referred to it. Programs find the same details in the
-/// list `sources`.
+/// is labelled with the name by which the user referred to it. Programs find the same details in
+/// the list `sources`.
 pub fn report_measurement_details(
     sources: &[(Option<&str>, &Session)],
     findings: &AnalysisFindings,

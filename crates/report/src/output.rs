@@ -25,7 +25,7 @@ pub struct OutputOptions {
     pub color: bool,
     /// Columns of the terminal; `None` gives tables their natural width.
     pub width: Option<usize>,
-    /// The chart to draw; by default, all that suit the findings.
+    /// The kind of chart to draw; by default, every kind that suits the findings.
     pub chart: Option<ChartKind>,
     /// Whether to draw flame graphs in addition to the charts.
     pub flames: bool,
@@ -190,7 +190,10 @@ pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     }
     keys.sort_unstable();
     keys.dedup();
-    bail!("unknown sort column '{key}' (known: {})", keys.join(" "))
+    bail!(
+        "unknown sort column '{key}': supported columns are {}",
+        keys.join(" ")
+    )
 }
 
 #[cfg(test)]
@@ -232,7 +235,7 @@ mod tests {
         let error = print_document(&document, &output, &mut Vec::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown sort column 'p' (known: change q)"
+            "unknown sort column 'p': supported columns are change q"
         );
     }
 

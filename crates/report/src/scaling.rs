@@ -100,7 +100,8 @@ pub fn is_too_noisy(scaling: &ScalingFindings) -> bool {
     scaling.answer.noise.spread > MAX_NOISE
 }
 
-/// Warns if visits differ too much to trust the answer. `visits` is what the report calls visits.
+/// Warns if visits differ too much to trust the answer. `visits` is the word for them in the
+/// report.
 pub fn noise_warning(label: &str, scaling: &ScalingFindings, visits: &str) -> Option<String> {
     is_too_noisy(scaling).then(|| {
         format!(
@@ -225,7 +226,9 @@ fn extrapolation_note(scaling: &ScalingFindings, peak: f64) -> &'static str {
 fn refusal_text(error: &UslError) -> String {
     match error {
         UslError::TooFewLevels { levels } => {
-            format!("{levels} levels are too few for its three parameters (it needs {MIN_LEVELS})")
+            format!(
+                "{levels} levels are too few for its three parameters; it needs at least {MIN_LEVELS}"
+            )
         }
         UslError::NotPositive => "throughput was 0 at one of the levels".to_owned(),
         UslError::NoFit => "no curve of this form fits the levels".to_owned(),

@@ -185,8 +185,8 @@ fn report_snippet_session(
 }
 
 /// Reports a session whose runs were HTTP loads, `loads`. A search for a level or a rate gets the
-/// report of a search. Loads that were sent once get their own report, because it says more than a
-/// table of medians that are over one value each. Repeated loads are reported like any other runs,
+/// report of a search. Loads that were sent once get their own report, because a table of
+/// medians, each of a single value, would say less. Repeated loads are reported like any other runs,
 /// and their details follow.
 ///
 /// # Errors

@@ -22,13 +22,13 @@ const FIGURES_NOTE: &str = "median, p5: time per iteration and worker, in the me
     by median.";
 
 /// The sentence that follows [`FIGURES_NOTE`] if commands were run by a shell.
-const SHELL_NOTE: &str = " shell: time of a shell that does nothing, which is part of all times, \
-    user and system included; own cpu: user and system time less the shell's, where that is more \
-    than noise.";
+const SHELL_NOTE: &str = " shell: time of a shell that does nothing; all other times include it, and so \
+    do user and system; own cpu: user and system time minus the shell's, shown where it is \
+    more than noise.";
 
 /// The note below a search.
 const SEARCH_NOTE: &str = "The answer is the lowest concurrency whose throughput is statistically \
-    indistinguishable from the highest. ± and [ ] are 95 % intervals from the visits of all levels \
+    indistinguishable from the highest. ± and [ ] are 95 % intervals from the visits to all levels \
     together, all in one process.";
 
 /// Reports snippets that were measured individually or compared. `compared` is the document of the

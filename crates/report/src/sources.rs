@@ -215,7 +215,7 @@ fn compare_variants(
 ) -> anyhow::Result<AnalysisFindings> {
     if session.variants.len() < 2 {
         bail!(
-            "only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
+            "there is only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
             session.variants.first().map_or("none", |v| v.name.as_str())
         );
     }

@@ -1,4 +1,4 @@
-//! Holds tables of figures, for both people and programs.
+//! Holds tables of numbers and words, for both people and programs.
 //!
 //! A cell has text, rounded to what the data support, and a value with every digit. A column has an
 //! audience: people see `+8.2 % [+6.9, +9.6]` in two columns where programs get `change`,
@@ -57,7 +57,7 @@ pub enum ColumnKind {
     Identifier,
     /// Words, left-aligned.
     Words,
-    /// Figures, right-aligned.
+    /// Numbers, right-aligned.
     Figure,
     /// Drawings that share one axis over the whole column, for formats that can place them. Other
     /// columns state the same in words.
@@ -127,9 +127,9 @@ pub enum TextEmphasis {
 /// A cell of a table.
 #[derive(Debug, Clone, Default)]
 pub struct ReportCell {
-    /// The figure for people: rounded, with its unit.
+    /// The text for people. A number is rounded and has its unit.
     pub text: String,
-    /// The figure for programs, with every digit; `None` means "not known".
+    /// The value for programs. A number has every digit. `None` means "not known".
     pub value: Option<Datum>,
     /// The emphasis of the text.
     pub emphasis: TextEmphasis,
@@ -142,7 +142,7 @@ pub struct ReportCell {
 pub struct RareCellData {
     /// The text for a narrow page; `None` if there is nothing shorter.
     pub short: Option<String>,
-    /// Figures of runs for programs, instead of a value; possibly millions of them.
+    /// One number per run, for programs, instead of a value. There may be millions of runs.
     pub runs: Option<RunList>,
     /// The drawing of the cell.
     pub drawn: Option<ForestRow>,
@@ -150,7 +150,7 @@ pub struct RareCellData {
     pub link: Option<String>,
 }
 
-/// Figures of runs in execution order, converted to a list of numbers only when written.
+/// One number per run, in execution order, converted to a list only when written.
 #[derive(Debug, Clone)]
 pub enum RunList {
     /// The value of each run.
@@ -199,8 +199,8 @@ impl ReportCell {
         }
     }
 
-    /// Creates a cell with a figure for programs, if there is one. Infinities and NaN, which JSON
-    /// lacks, become "not known".
+    /// Creates a cell with a number for programs, if there is one. Infinities and NaN, which JSON
+    /// cannot represent, become "not known".
     pub fn figure(figure: Option<f64>) -> ReportCell {
         ReportCell {
             value: figure.and_then(json_number).map(Datum::from),
@@ -262,7 +262,7 @@ impl ReportCell {
         self.rare.as_ref()?.short.as_deref()
     }
 
-    /// The figures of runs for programs, instead of a value.
+    /// The list with one number per run, which programs get instead of a value.
     pub fn runs(&self) -> Option<&RunList> {
         self.rare.as_ref()?.runs.as_ref()
     }
@@ -500,7 +500,7 @@ impl<T> ColumnSet<T> {
         self.add_known(key, move |item| Some(value(item).into()));
     }
 
-    /// Adds figures of runs, for programs only.
+    /// Adds a list with one number per run, for programs only.
     pub fn add_runs(&mut self, key: &'static str, runs: impl Fn(&T) -> RunList + 'static) {
         self.add_column(ReportColumn::machine(key), move |item| {
             let mut cell = ReportCell::default();

@@ -1,4 +1,4 @@
-//! Builds the report of `history trend`: series along a line of revisions.
+//! Builds the report of `history trend`: series over revisions.
 //!
 //! This module decides on wording and columns. Start at [`report_trend`].
 
@@ -28,7 +28,7 @@ pub fn report_trend(
     let mut document = Document::new("trend");
     if history.series.is_empty() {
         document.push(ReportBlock::Headline(
-            "no series has a point on this line".into(),
+            "no series has a point on this branch".into(),
         ));
     }
     document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
@@ -159,7 +159,7 @@ fn spread_note(between: f64, within: f64) -> String {
     } else if within > between {
         "more runs in a session help"
     } else {
-        "both count"
+        "both matter equally"
     };
     format!(
         "Spread between sessions {}, within a session {}: {advice}.",

@@ -1,5 +1,5 @@
-//! Chooses the units in which figures are shown, from the units in which they are stored and the
-//! unit that the user requested.
+//! Chooses the units in which numbers are shown. The choice depends on the units in which the
+//! numbers are stored, and on the unit that the user requested.
 //!
 //! A metric's unit is free text (`1/s`, `ns`, `B`). Figures in known units are scaled to stay
 //! short; all others are shown unchanged. `figure.rs` decides on the number of digits.
@@ -83,7 +83,7 @@ pub struct UnitChoice(&'static ShownUnit);
 
 /// An unknown unit in `--unit`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown unit '{0}' (known: {known})", known = known_units())]
+#[error("unknown unit '{0}': supported units are {known}", known = known_units())]
 pub struct UnknownUnit(pub String);
 
 fn known_units() -> String {
@@ -319,7 +319,7 @@ mod tests {
     fn an_unknown_choice_names_the_known_ones() {
         let message = "parsecs".parse::<UnitChoice>().unwrap_err().to_string();
         assert!(
-            message.starts_with("unknown unit 'parsecs' (known: /s k/s"),
+            message.starts_with("unknown unit 'parsecs': supported units are /s k/s"),
             "{message}"
         );
     }

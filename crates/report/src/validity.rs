@@ -1,4 +1,4 @@
-//! Reports findings about figures that cannot be right, each with an explanation and a remedy.
+//! Reports measured values that cannot be right, with an explanation and a remedy for each.
 //!
 //! This module decides only how findings are presented; `analysis/validity/` computes them. Start
 //! at [`report_validity`].

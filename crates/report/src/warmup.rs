@@ -234,8 +234,8 @@ fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     }
 }
 
-/// Says how busy the machine was, and whether the time of the reference loop changed together with
-/// a level. Such a change means that the machine changed.
+/// Says how busy the machine was, and in how many processes the reference loop became slower or
+/// faster at the same moment as the measured code. The cause of such a change is the machine.
 fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
     let mut parts = Vec::new();
     if let Some([minute, ..]) = machine.load {
@@ -250,7 +250,9 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
         .count();
     parts.push(match (with_reference, changed) {
         (0, _) => "no reference loop".to_owned(),
-        (_, 0) => "the reference loop never changed when a level did".to_owned(),
+        (_, 0) => {
+            "the reference loop never changed its speed together with the measured code".to_owned()
+        }
         (total, changed) => format!(
             "the machine changed in {changed} of {}",
             format_count(total, "process", "processes")
@@ -273,8 +275,8 @@ fn warmup_note(found: &WarmupFindings) -> String {
     format!(
         "steady: median time of an iteration after the last change of level; to steady: time until \
          the first steady point has ended; total: time of all points; all are medians of {clock} \
-         over the processes; {point}. Levels within {} of each other count as one, and the \
-         last must cover {} of the points.",
+         over the processes; {point}. A level is a series of points with similar times. Levels \
+         within {} of each other count as one, and the last must cover {} of the points.",
         format_setting(found.rule.delta),
         format_setting(found.rule.min_share)
     )

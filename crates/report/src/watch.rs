@@ -1,8 +1,8 @@
 //! Formats the lines that show the state of a running measurement: throughput, gauges that the
 //! language runtime reports, and activity of the machine.
 //!
-//! Text repeats its header from time to time, CSV has one header, and JSON has one object per line.
-//! Start at [`WatchLines::format_line`].
+//! Text output repeats its header from time to time, CSV output has a single header, and JSON
+//! output has one object per line. Start at [`WatchLines::format_line`].
 
 use super::format::ReportFormat;
 use super::unit::FigureScale;
@@ -18,7 +18,7 @@ const LINES_PER_HEADER: usize = 30;
 /// Minimum width of a column in text output.
 const MIN_COLUMN_WIDTH: usize = 8;
 
-/// The figures at one moment.
+/// The values of one line.
 #[derive(Debug, Clone, Default)]
 pub struct WatchLine {
     /// Iterations per second and the number of workers of each snippet, in snippet order.

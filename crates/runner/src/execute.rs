@@ -1,5 +1,5 @@
-//! Executes the slots of a plan in order. After each block, decides which cases are settled, that
-//! is, need no more runs.
+//! Executes the slots of a plan (its planned runs) in order. After each block, decides which cases
+//! are settled, that is, need no more runs.
 //!
 //! Knows nothing about the store and the terminal: all results are reported as [`SessionEvent`]s.
 //! Start at [`execute`].
@@ -152,7 +152,7 @@ pub fn execute(
 const MAX_CONSECUTIVE_FAILURES: u32 = 2;
 
 /// If one variant of a snippet is abandoned, the other variants still run until each of them has
-/// this number of runs. With fewer runs, there would be no interval for them.
+/// this number of runs. Fewer runs do not suffice for a confidence interval.
 const MIN_RUNS_ALONE: usize = 6;
 
 /// Maximum number of retries of a disturbed run. After the last retry, the block of the run is
@@ -556,8 +556,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
-            // Kernel figures are recorded only for a run with a process of its own, so only such a
-            // run can be disturbed.
+            // Kernel counters are recorded only for a run with a process of its own, so only such a
+            // run can be rejected as disturbed.
             kernel_stats: (attempt.usage).map(|_| attempt.kernel_stats.unwrap_or(kernel_stats)),
             rejected_by: None,
             machine: target_machine(self.plan),
@@ -629,7 +629,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         }
     }
 
-    /// Finishes the cases that are settled. Called when a block of every case is complete.
+    /// Finishes the cases that are settled. Called when every case has completed its current block.
     pub fn settle_cases(&mut self, later: &[PlanSlot]) -> anyhow::Result<()> {
         for job in self.settled_jobs() {
             self.finish_case(job, later)?;

@@ -263,8 +263,9 @@ fn check_not_in_use(addresses: &[ServerAddress]) -> anyhow::Result<()> {
     for address in addresses {
         if let Some(names) = describe_listeners(address) {
             bail!(
-                "'{}' is already in use by {names}: its responses would be mistaken for those of \
-                 the server that --serve starts\nhint: stop it, or leave out --serve to load it",
+                "'{}' is already in use by {names}: its responses would be mistaken for responses of \
+                 the server that --serve starts\nhint: stop that process, or leave out --serve to \
+                 load it",
                 format_server_address(address)
             );
         }

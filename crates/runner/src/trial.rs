@@ -1,4 +1,4 @@
-//! Runs every case once, possibly several at a time, to see whether it works, not how fast it is.
+//! Runs every case once, possibly several cases at a time, to see only whether each of them works.
 
 use super::execute::SessionEnd;
 use speedwell_adapters::plan::SessionPlan;

@@ -80,7 +80,7 @@ fn follow_redirect(job: &LoadJob, location: &str) -> anyhow::Result<LoadJob> {
         .find(|name| SECRET_HEADERS.contains(&name.to_ascii_lowercase().as_str()));
     if let (true, Some(name)) = (changes_host, secret_name) {
         bail!(
-            "'{}' redirects to another host, '{url}', but '{name}' was given for the first one\n\
+            "'{}' redirects to another host, '{url}', but the header '{name}' was given for the first one\n\
              hint: load '{url}' itself",
             job.url
         );
@@ -122,7 +122,7 @@ fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
             "\nhint: does it expect TLS? if so, use https://"
         }
         ProbeError::Failed(ErrorClass::ProtocolStatusLine) => {
-            "\nhint: does it speak HTTP/1.1? --http2 for HTTP/2, https:// for TLS"
+            "\nhint: does it speak HTTP/1.1? if not, use --http2 for HTTP/2, or https:// for TLS"
         }
         _ => "",
     };
@@ -144,7 +144,7 @@ fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
         );
     }
     let redirect = match &probe.location {
-        Some(location) => format!("it redirects to '{location}': -L follows; "),
+        Some(location) => format!("it redirects to '{location}': -L follows the redirect; "),
         None => String::new(),
     };
     format!(

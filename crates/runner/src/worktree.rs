@@ -157,7 +157,7 @@ impl Checkout {
                     .into()
             }
             _ if is_too_old => format!("\nhint: 'git log {base}' lists its commits"),
-            _ => "\nhint: a branch, a tag or a commit, as in 'git log REVISION'".into(),
+            _ => "\nhint: name a branch, a tag or a commit, as in 'git log REVISION'".into(),
         }
     }
 
@@ -272,7 +272,8 @@ pub fn replace_files(
         }
         let locks = held_locks();
         let lock = locks.iter().find(|(folder, _)| *folder == entry.0);
-        let (_, lock) = lock.context("a worktree is made before files are put into it")?;
+        let (_, lock) =
+            lock.context("the worktree was not prepared before its files were replaced")?;
         if lock.try_lock().is_err() {
             let mut files = different.iter().map(|(path, _)| path).chain(&others);
             let file = files
@@ -357,7 +358,7 @@ impl WorktreeEntry {
         let folder = worktree
             .folder
             .parent()
-            .context("a worktree has its own folder")?;
+            .context("the worktree has no folder of its own")?;
         Ok(WorktreeEntry(folder.to_owned()))
     }
 
@@ -482,7 +483,8 @@ impl WorktreeEntry {
             end => end.to_string(),
         };
         bail!(
-            "{} {end_message}{output_message}\nhint: its full output is in '{}', and its folder is '{}'",
+            "{} {end_message}{output_message}\nhint: the full output of the build is in '{}', and the \
+             worktree is '{}'",
             quote(&build.command),
             output.display(),
             worktree.folder.display()
@@ -531,7 +533,7 @@ impl WorktreeEntry {
                 folder
                     .canonicalize()?
                     .starts_with(worktree.folder.canonicalize()?),
-                "{}: a link of revision '{}' points out of its worktree",
+                "{}: a link in revision '{}' points outside its worktree",
                 error_context(path),
                 worktree.typed
             );
@@ -785,7 +787,7 @@ mod tests {
         std::os::unix::fs::symlink(&outside, worktree.folder.join("link")).unwrap();
         let wanted = (worktree.folder.join("link/speed"), b"mine".to_vec());
         let told = replace_files(&worktree, &[wanted]).unwrap_err().to_string();
-        assert!(told.contains("points out of its worktree"), "{told}");
+        assert!(told.contains("points outside its worktree"), "{told}");
         assert!(!outside.join("speed").exists());
     }
 

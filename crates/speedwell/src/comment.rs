@@ -35,8 +35,8 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// comment nor in the status. In CI jobs of GitHub, GitLab, Gitea and Forgejo, the default is the pull request of the
 /// job. The token is read from GITHUB_TOKEN or GH_TOKEN, GITLAB_TOKEN, GITEA_TOKEN or FORGEJO_TOKEN.
 ///
-/// With --fail-on, the gate sets the exit status, as for 'compare'. If the server rejects the comment, as for pull
-/// requests from forks, a warning is printed.
+/// With --fail-on, the gate sets the exit status, as for 'compare'. If the server rejects the comment, as it does for
+/// pull requests from forks, a warning is printed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell comment
@@ -70,7 +70,7 @@ pub struct CommentArgs {
     /// Page with more details [default: the page of the job]
     #[arg(long, value_name = "URL")]
     link: Option<String>,
-    /// Read the token from this file instead of a variable
+    /// Read the token from this file, not from the environment
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Print what would change, and why, without changing it

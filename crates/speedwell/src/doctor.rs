@@ -23,8 +23,8 @@ use speedwell_store::Store;
 /// It checks frequency scaling, limits, other load and missing tools.
 ///
 /// With --calibrate, the targets are measured against themselves: how often does a comparison find a difference where
-/// there is none, and how noisy is each case? --runs is then the number of runs per side of a comparison (10). The
-/// result is stored; if there are too many or too few false alarms, later comparisons are marked. With --tuned, a
+/// there is none, and how noisy is each case? --runs is then the number of runs per side of a comparison (default: 10).
+/// The result is stored; if there are too many or too few false alarms, later comparisons are marked. With --tuned, a
 /// second measurement uses the settings of 'speedwell tune', which needs root.
 ///
 /// With --builds, each target is linked 8 times with functions and data in different orders, each build is measured 4

@@ -14,15 +14,15 @@ use speedwell_store::Store;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// Import results of other tools, or exported ones, into the store
+/// Import results of other tools, or exported sessions, into the store
 ///
 /// The format of a file is detected from its content: Speedwell JSON lines, CSV of Node core's run.js, compare.js or
 /// scatter.js, JSON of google/benchmark, hyperfine, pyperf, pytest-benchmark, vitest, autocannon or oha, XML of Catch2,
-/// text of go test -bench, ab, wrk, h2load, hey or oha, and tables of figures in Markdown. Files with results of
+/// text of go test -bench, ab, wrk, h2load, hey or oha, and tables of numbers in Markdown. Files with results of
 /// several revisions become one session per revision: a folder of asv results, data.js of github-action-benchmark, JSON
 /// of bencher, CSV with the columns time and commit. Results that are already in the store are not added again.
-/// Implausible values are reported. '--set connections=100 --set pipelining=10' adds parameters that a file lacks to
-/// all its cases, '--set better=less' states that lower values of its metrics are better.
+/// Implausible values are reported. '--set connections=100 --set pipelining=10' adds to all cases of a file parameters
+/// that it does not contain; '--set better=less' states that lower values of its metrics are better.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files or folders to read; '-' is stdin
@@ -174,7 +174,7 @@ pub(super) struct ImportSummary {
 }
 
 impl ImportSummary {
-    /// Stores the part of a session that the store lacks, and returns the number of the new
+    /// Stores the part of a session that is not in the store yet, and returns the number of the new
     /// session. Removes from `session` the part that is already stored. Returns `None` if the store
     /// already has everything.
     pub(super) fn import_session(
@@ -204,7 +204,7 @@ impl ImportSummary {
         Ok(None)
     }
 
-    /// Returns whether the file yielded no run, neither in this import nor in an earlier one.
+    /// Returns true if the file yielded no run in this import or in an earlier one.
     fn has_nothing(&self) -> bool {
         self.runs == 0 && self.known_sessions == 0
     }

@@ -121,8 +121,9 @@ pub fn small_link(label: &str, page: &str) -> String {
     format!("\n<sub>[{label}](<{url}>)</sub>\n")
 }
 
-/// Returns the commit status. If the gate failed or could not judge, also returns the line of the
-/// gate. Without a gate, failures and obstacles make the status an error.
+/// Returns the commit status. If the gate failed or could not be evaluated, also returns the line
+/// of the gate. Without a gate, the status is an error if there are failures, or reasons why a gate
+/// could not be evaluated.
 fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState, Option<String>) {
     let Some(outcome) = gate.outcome() else {
         let is_complete = findings.failures.is_empty() && findings.gate_obstacles.is_empty();

@@ -1,4 +1,4 @@
-//! Resolves words like `@latest` or `@base` to stored sessions, with the help of git.
+//! Resolves references like `@latest` or `@base` to stored sessions, with the help of git.
 
 use crate::history::project::branch_tip;
 use anyhow::Context;

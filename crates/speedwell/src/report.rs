@@ -66,7 +66,7 @@ enum ReportExport {
 /// Reports the sources.
 ///
 /// # Errors
-/// Fails on sources that cannot be read, and on parameters or metrics that they lack.
+/// Fails on sources that cannot be read, and on parameters or metrics that they do not contain.
 pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
     let operands = operand::parse_all(&args.sources)?;

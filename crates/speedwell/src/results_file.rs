@@ -99,7 +99,7 @@ pub fn read_with(
     Ok(sessions)
 }
 
-/// Reads a file up to [`MAX_FILE_BYTES`], whatever its format. The caller must know that it is a
+/// Reads a file up to [`MAX_FILE_BYTES`], whatever its format. The caller must ensure that it is a
 /// regular file, not a device.
 ///
 /// # Errors

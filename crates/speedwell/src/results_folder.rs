@@ -1,5 +1,5 @@
-//! Reads a folder of results as sessions. Either asv wrote the folder, or it contains results files
-//! of any format.
+//! Reads a folder of results as sessions. The folder was either written by asv or contains results
+//! files of any format.
 //!
 //! The module decides which files belong together, and which may be skipped. A file that asv itself
 //! would skip causes a warning; any other unreadable file is an error. `speedwell_formats`

@@ -55,8 +55,8 @@ pub fn load_interrupted_plan(
     );
     ensure!(
         !plan.is_search,
-        "session @{number} cannot be resumed: a concurrency search picks each level from earlier \
-         ones\nhint: start it again; 'speedwell report @{number}' shows what was measured"
+        "session @{number} cannot be resumed: a concurrency search chooses each level based on \
+         earlier ones\nhint: start it again; 'speedwell report @{number}' shows what was measured"
     );
     plan.sampling.budget_ms = budget.map(as_milliseconds).or(plan.sampling.budget_ms);
     attach_definitions(&mut plan)?;

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.execution.order != OrderName::Parallel,
-        "'--order parallel' needs snippets\nhint: 'speedwell eval'"
+        "'--order parallel' needs snippets\nhint: 'speedwell eval' measures snippets"
     );
     let task = args.measure_task();
     let mut store = task.open_store()?;
@@ -57,17 +57,18 @@ pub fn execute_plans(
 ) -> anyhow::Result<CommandStatus> {
     ensure!(
         !task.profile || plans.plan.design.experiment.is_some(),
-        "--profile needs an experiment, but these are benchmark files: how much \
-         work their runs do depends on time\nhint: 'speedwell new overhead' creates an experiment for a command; \
+        "--profile needs an experiment, but these are benchmark files, whose runs do a varying \
+         amount of work depending on how long they take\nhint: 'speedwell new overhead' creates an experiment for a command; \
          docs/guide/profiles.md explains how to compare recordings of other programs"
     );
     ensure!(
         task.execution.order != OrderName::Paired || task.execution.clock != Some(ClockName::Wall),
-        "'--order paired' compares processor time: on a shared processor, wall-clock time measures scheduling\nhint: leave out --clock wall"
+        "'--order paired' compares processor time, because on a shared processor, wall-clock time depends \
+         on scheduling\nhint: leave out --clock wall"
     );
     ensure!(
         !task.execution.estimate_cycles || plans.plan.design.counting.is_some(),
-        "--estimate-cycles needs instruction counts\nhint: --metric instructions"
+        "--estimate-cycles needs instruction counts\nhint: add --metric instructions"
     );
     if task.execution.list {
         return trial::list_cases(&plans, task);
@@ -185,7 +186,7 @@ fn measure_in_parts(
     Ok((measured, status))
 }
 
-/// Returns whether neither a run nor a failure of the session was stored.
+/// Returns true if no run and no failure of the session was stored.
 fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool> {
     let number = measured.session.number.unwrap_or_default();
     Ok(!measured.in_parts

@@ -97,7 +97,7 @@ fn report_series(
 
 /// Evaluates the gate of a stored session that has its own rules, because it is an experiment or
 /// recorded time series of iterations. Returns `None` for any other session, and if the settings
-/// select metrics; the caller then judges the session by its findings.
+/// select metrics; the caller then evaluates the gate from the session's findings.
 ///
 /// # Errors
 /// Returns an error if the experiment cannot be read.

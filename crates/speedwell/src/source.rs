@@ -277,7 +277,7 @@ fn load_sessions(
 /// Rejects identical sources: they cannot differ, so comparing them would only mislead.
 ///
 /// # Errors
-/// Fails if two sources are the same variant and part of the same session.
+/// Fails if two sources select the same variant and the same benchmarks of the same session.
 pub fn reject_identical(sources: &[ResultSource]) -> anyhow::Result<()> {
     for (index, source) in sources.iter().enumerate() {
         let Some(earlier) = sources[..index]
@@ -442,8 +442,8 @@ impl ResultSource {
         }
         if after.len() < before.len() {
             status::print_warning(&format!(
-                "the pattern of '{}' merges {} cases into {}, which mixes their runs; capture what \
-                 distinguishes them in a group: (...)",
+                "the pattern of '{}' merges {} cases into {}, which mixes their runs; put \
+                 parentheses around the part of the pattern that distinguishes them",
                 self.label,
                 before.len(),
                 after.len()
@@ -536,8 +536,8 @@ fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
         );
     }
     anyhow!(
-        "'{location}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
-         hint: docs/reference/suites.md explains how to describe a suite; to measure it as a command: speedwell eval sh {}",
+        "'{location}' is a program, but it contains no benchmarks of google/benchmark, another known suite or speedwell.hpp\n\
+         hint: docs/reference/suites.md explains how to define another suite; to measure it as a command: speedwell eval sh {}",
         quote(location)
     )
 }

@@ -32,7 +32,7 @@ impl CommandStatus {
 
     /// Combines the statuses of two parts of a command, one of which may be a gate. An interrupt
     /// outranks everything, and a negative answer (a case got worse) outranks a failure (a case
-    /// could not be judged).
+    /// could not be evaluated).
     pub fn combine_with_gate(self, other: CommandStatus) -> CommandStatus {
         let decisive = [CommandStatus::INTERRUPTED, CommandStatus::NEGATIVE];
         let outranks = |status: &CommandStatus| [self, other].contains(status);

@@ -26,8 +26,8 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
             .clone()
             .or_else(|| job.label_as_case())
             .unwrap_or_else(|| {
-                // A label that is not a case id is a file name; only the file itself defines its
-                // cases.
+                // If the label is not a case id, it is a file name, and the cases are known only
+                // to that file.
                 Case::new(&job.label, Vec::new())
             }),
         runs,
@@ -44,8 +44,8 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
         && !task.output.quiet
     {
         status::print_note(&format!(
-            "The loads of {} runs of every case and variant take {}, not counting the start and end of their \
-             servers; --test estimates the total.",
+            "The loads of {} runs of every case and variant take {}. Starting and stopping the servers takes \
+             additional time; --test estimates the total.",
             plan.runs_per_variant(),
             describe_time(&estimate, plan)
         ));
@@ -100,7 +100,7 @@ fn describe_time(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
     let budget = plan
         .sampling
         .budget_ms
-        .map(|budget| format!("; it stops after {} at the latest", format_duration(budget)));
+        .map(|budget| format!("; measuring ends after {} at most", format_duration(budget)));
     parts.join(" and ") + &budget.unwrap_or_default()
 }
 

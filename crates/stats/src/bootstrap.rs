@@ -223,8 +223,8 @@ impl ResampleTotals {
 }
 
 // Seeded random indices. A stored seed must give the same draws in every version. This holds
-// because the authors of the generator have fixed its stream, and this file reduces the stream to a
-// range itself.
+// because the authors of the generator have fixed its output, and this file itself, not a library,
+// maps the output to a range.
 
 /// A generator of indices (xoshiro256++, Blackman and Vigna, ACM TOMS 47, 2021).
 pub(crate) struct RandomIndices {

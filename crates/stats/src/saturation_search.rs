@@ -73,7 +73,7 @@ const RESOLUTION: u32 = 8;
 /// Returns the level to visit next.
 ///
 /// 1. Search upwards: visit every level [`SaturationRules::visits`] times, until [`SaturationRules::patience`] levels in a row show no
-///    growth beyond noise over the best level before them.
+///    growth beyond noise, compared with the best level before them.
 /// 2. Refine around the best level, in case there is a peak between two levels.
 /// 3. Revisit lower levels that may be as good as the best, alternating with the best, so that slow drift affects
 ///    both.

@@ -1,10 +1,10 @@
 //! Dumps all tables as JSON Lines, and restores them into either back end.
 //!
 //! A backup consists of what [`json_lines`](speedwell_formats::json_lines) writes for every session,
-//! interleaved with lines for data outside sessions: token digests, triage, lines of revisions,
-//! deletions. So any program that reads sessions, later versions of Speedwell included, can read a
-//! backup. Derived data (points and detector states) is left out. The last line counts projects and
-//! sessions, so that a file that was cut between two sessions is detected. Start at
+//! interleaved with lines for data outside sessions: token digests, triage, the revisions of each
+//! branch, deletions. So any program that reads sessions, later versions of Speedwell included, can
+//! read a backup. Derived data (points and detector states) is left out. The last line counts
+//! projects and sessions, so that a file that was cut between two sessions is detected. Start at
 //! [`Store::write_backup`]; [`BackupLine`] lists the kinds of lines.
 
 mod rows;
@@ -22,8 +22,8 @@ use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
 use speedwell_model::{Metric, RecordedChange, Revision, SeriesKey, Session, SessionState};
 use std::io::{BufRead, Write};
 
-/// Version written, and the highest version that can be read. Version 3 renamed lines, keys and
-/// tables; older names are still read.
+/// Version written, and the highest version that can be read. Version 3 renamed kinds of lines,
+/// keys and tables; the older names are still read.
 const BACKUP_VERSION: u64 = 3;
 
 /// The first version of the format whose files end with [`BackupLine::End`].
@@ -46,7 +46,7 @@ enum BackupLine {
         table: String,
         values: Vec<rows::ColumnValue>,
     },
-    /// A line of revisions, oldest first.
+    /// The revisions of a branch, oldest first.
     #[serde(alias = "line")]
     Branch {
         branch: String,
@@ -69,7 +69,7 @@ enum BackupLine {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct SessionMetadata {
     number: i64,
-    /// The upload that brought the session.
+    /// The upload through which the session arrived.
     #[serde(default, alias = "pushed", skip_serializing_if = "Option::is_none")]
     upload: Option<UploadRecord>,
     /// Spread between builds of one source: case, metric, number of builds, standard deviation.
@@ -186,7 +186,8 @@ impl<R: BufRead> BackupLines<R> {
                 Ok(Some((name, is_public)))
             }
             Ok(BackupLine::End { projects, sessions }) => {
-                let counted = format!("its last line counts {projects} and {sessions}");
+                let counted =
+                    format!("its last line counts {projects} projects and {sessions} sessions");
                 ensure!(
                     [projects, sessions] == self.counts,
                     "{}",
@@ -208,7 +209,7 @@ impl<R: BufRead> BackupLines<R> {
     fn incomplete_message(&self, reason: &str) -> String {
         let [projects, sessions] = self.counts;
         format!(
-            "the backup is incomplete: {projects} projects and {sessions} sessions were read, and {reason}\n\
+            "the backup is incomplete: {projects} projects and {sessions} sessions were read, but {reason}\n\
              hint: copy the file again, or write another with 'speedwell serve backup'"
         )
     }
@@ -655,8 +656,8 @@ fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Resu
     Ok(())
 }
 
-/// Restores a line of revisions. An existing line of that name stays as it is, because it may have
-/// grown since the backup.
+/// Restores the revisions of a branch. If the store already has revisions of that branch, they stay
+/// as they are, because more may have been added since the backup.
 fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
     let sql =
         sql!("SELECT revision FROM branch_revision WHERE project = $1 AND branch = $2 LIMIT 1");

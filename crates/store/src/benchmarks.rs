@@ -160,8 +160,8 @@ mod tests {
         };
         assert_eq!(insert_up_to(300).0, Some(300));
         let (sessions, few) = insert_up_to(1_100);
-        assert_eq!(sessions, None, "more than a thousand are not counted");
-        assert_eq!(insert_up_to(1_400), (None, few), "not a step more");
+        assert_eq!(sessions, None, "the count stops at a thousand");
+        assert_eq!(insert_up_to(1_400), (None, few), "no additional steps");
     }
 
     #[test]

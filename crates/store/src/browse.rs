@@ -439,7 +439,7 @@ mod tests {
             assert_eq!(watcher.data_version().unwrap(), before, "other tables");
             writer.insert_session(&imported_session("y")).unwrap();
             let after = watcher.data_version().unwrap();
-            assert_ne!(after, before, "known at the next question");
+            assert_ne!(after, before, "noticed at the next query");
             // A waiting connection is notified and returns early.
             let writing = std::thread::scope(|scope| {
                 let wait = scope.spawn(|| {

@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// A session with more runs than this, which would take more than 300 MB, is not loaded as a whole.
 pub const LARGE_SESSION: usize = 200_000;
 
-/// Once a part (the cases in memory at a time) holds this many runs, no further case is added to
-/// it.
+/// A part is the group of cases that is in memory at one time. Once a part holds this many runs, no
+/// further case is added to it.
 const MIN_RUNS_PER_PART: usize = 5_000;
 
 /// A stored session whose runs are read a few cases at a time.
@@ -324,7 +324,7 @@ mod tests {
             stored.for_each_part(&mut |part| parts.push(part.runs.clone()))
         });
         read.unwrap();
-        assert_eq!(parts.len(), 2, "one id is one case");
+        assert_eq!(parts.len(), 2, "two orders of parameters are one case");
         assert_eq!(parts.concat(), session.runs);
     }
 

@@ -1,5 +1,5 @@
-//! Stores what is known about the history: changes along lines of revisions, with their triage;
-//! renames of benchmarks; and notes on revisions.
+//! Stores what is known about the history: changes along the revisions of a branch, with their
+//! triage; renames of benchmarks; and notes on revisions.
 
 use super::Store;
 use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
@@ -15,12 +15,12 @@ pub struct StoredChange {
     pub change: RecordedChange,
     /// Number of its series.
     pub series: i64,
-    /// Line on which it was detected.
+    /// Branch on which it was detected.
     pub branch: String,
 }
 
 impl Store {
-    /// Returns the changes of a series on a line.
+    /// Returns the changes of a series on a branch.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -38,7 +38,7 @@ impl Store {
     }
 
     /// Returns the numbers of all changes of a series between exactly these two revisions, on any
-    /// line.
+    /// branch.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -75,7 +75,7 @@ impl Store {
         }
     }
 
-    /// Replaces all changes of a series on a line and returns them with their numbers. A change
+    /// Replaces all changes of a series on a branch and returns them with their numbers. A change
     /// that had a number keeps it.
     ///
     /// # Errors

@@ -316,14 +316,14 @@ mod tests {
         for backend in test_backends() {
             let mut store = backend.open();
             push_session(&mut store, &sample_session("a", "r1"), 1);
-            assert_eq!(store.comment_job("12").unwrap(), None, "nobody wished it");
+            assert_eq!(store.comment_job("12").unwrap(), None, "not requested");
             store.set_forge(Some(&sample_setting())).unwrap();
             assert_eq!(store.forge_setting().unwrap(), Some(sample_setting()));
             push_session(&mut store, &sample_session("b", "r2"), 2);
             let mut other = backend.open();
             let job = store.claim_comment(10).unwrap().unwrap();
             assert_eq!((job.session, &*job.revision), (Some(2), "r2"));
-            assert_eq!(other.claim_comment(10).unwrap(), None, "it is claimed");
+            assert_eq!(other.claim_comment(10).unwrap(), None, "already claimed");
             // The claim of a killed server expires.
             assert!(other.claim_comment(10 + CLAIM_MS).unwrap().is_some());
             let done = CommentJob {
@@ -343,7 +343,7 @@ mod tests {
             let pending = sample_session("a", "r1").origin.unwrap();
             store.queue_pending_comment(&pending, 1).unwrap();
             let first = store.claim_comment(2).unwrap().unwrap();
-            assert_eq!(first.session, None, "it is arriving");
+            assert_eq!(first.session, None, "still being uploaded");
             push_session(&mut store, &sample_session("a", "r1"), 3);
             store.queue_pending_comment(&pending, 4).unwrap();
             let refused = CommentJob {
@@ -366,7 +366,10 @@ mod tests {
             assert_eq!(store.comment_job("12").unwrap(), Some(refused));
             assert_eq!(store.claim_comment(6).unwrap(), None);
             store.set_forge(Some(&sample_setting())).unwrap();
-            assert!(store.has_due_comments(7).unwrap(), "another token may do");
+            assert!(
+                store.has_due_comments(7).unwrap(),
+                "retried, in case the token is new"
+            );
             store.set_forge(None).unwrap();
             assert_eq!(store.forge_setting().unwrap(), None);
         }

@@ -30,7 +30,7 @@ pub struct DeletedSession {
 }
 
 impl Store {
-    /// Deletes a session, keeping a tombstone with its lines.
+    /// Deletes a session, but keeps a tombstone with its content.
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
@@ -90,14 +90,16 @@ impl Store {
     /// Restores a deleted session and returns its new number.
     ///
     /// # Errors
-    /// Fails if the session was not deleted, if its lines were dropped, or on database errors.
+    /// Fails if the session was not deleted, if its content was dropped, or on database errors.
     pub fn restore_deleted(&mut self, id: &str) -> anyhow::Result<i64> {
         let sql = sql!("SELECT lines FROM deleted_session WHERE id = $1");
         let read = |row: SqlRow<'_>| row.get::<Option<Vec<u8>>>(0);
         let lines = self.query_first(sql, sql_params![id], read)?;
         let packed = lines
             .with_context(|| format!("no session '{id}' was deleted"))?
-            .with_context(|| format!("the lines of session '{id}' are no longer stored"))?;
+            .with_context(|| {
+                format!("the content of the deleted session '{id}' is no longer stored")
+            })?;
         let mut text = String::new();
         GzDecoder::new(&packed[..]).read_to_string(&mut text)?;
         let session = json_lines::read(&text)?
@@ -112,8 +114,8 @@ impl Store {
         })
     }
 
-    /// Drops the stored lines of sessions that were deleted before this time. The tombstones stay.
-    /// Returns the number of sessions whose lines were dropped.
+    /// Drops the stored content of sessions that were deleted before this time. The tombstones
+    /// stay. Returns the number of sessions whose content was dropped.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -1,9 +1,10 @@
 //! Stores sessions in a SQLite file or a PostgreSQL database, during and after measurement.
 //!
-//! Decides where the file is, what its tables look like and when data counts as stored. A slot of
-//! the plan is stored as a whole once its `SlotsDone` event has been observed, whatever happens to
-//! the process afterwards. Knows neither where runs come from nor how they are analyzed. Start with
-//! [`Store`], then [`SessionRecorder`]; the tables are in `schema.rs`.
+//! Decides where the file is, what its tables look like and when data counts as stored. The results
+//! of a slot, which is one planned run, are stored together once its `SlotsDone` event has been
+//! observed, whatever happens to the process afterwards. Knows neither where runs come from nor how
+//! they are analyzed. Start with [`Store`], then [`SessionRecorder`]; the tables are in
+//! `schema.rs`.
 
 use anyhow::{Context, anyhow};
 use database::{Database, Error, SqliteConnection};

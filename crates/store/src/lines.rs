@@ -1,5 +1,5 @@
-//! Stores lines of revisions. A line holds the revisions of a branch as last seen, and determines
-//! the order of the points of every series on the branch.
+//! Stores lines of revisions. A line is the list of the revisions of a branch, as it was last seen.
+//! It determines the order of the points of every series on the branch.
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
@@ -331,7 +331,7 @@ mod tests {
             assert_eq!(
                 position_of_number(&store, "main", 5),
                 None,
-                "'a' was reverted to by 'c'"
+                "'a' and 'c' have the same tree"
             );
             assert_eq!(position_of_number(&store, "main", 6), None);
             let revision = store.place_revision("main", 4).unwrap().unwrap().revision;
@@ -388,7 +388,7 @@ mod tests {
             );
             assert!(
                 store.find_machine(1).is_err(),
-                "nothing is left of what failed"
+                "the failed transaction stored nothing"
             );
         }
     }

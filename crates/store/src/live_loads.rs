@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(
                 store.all_loads().unwrap().len(),
                 1,
-                "the killed one is removed"
+                "the row of the killed process is deleted"
             );
             store.end_load(second).unwrap();
             assert_eq!(viewer.list_live_loads().unwrap(), []);

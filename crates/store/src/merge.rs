@@ -1,9 +1,9 @@
 //! Merges blocks from several machines into one session. The blocks may arrive in any order, and
 //! repeatedly.
 //!
-//! The result depends only on the blocks: any merge order gives the session that one machine would
-//! have recorded. This rests on the primary key of `block_origin`: a block and its origin are
-//! inserted in one transaction, so a duplicate violates the key. Start at
+//! The result depends only on the blocks, not on their order: it is the session that a single
+//! machine would have recorded. This rests on the primary key of `block_origin`: a block and its
+//! origin are inserted in one transaction, so a duplicate violates the key. Start at
 //! [`SessionMerger::merge_block`].
 
 use super::Store;
@@ -20,7 +20,7 @@ use speedwell_model::{Environment, Run, Session, SessionMachine, StepFailure};
 pub struct BlockOrigin {
     /// Index of the machine in the session.
     pub machine: u32,
-    /// Number of the shard: the work that a machine gets at once.
+    /// Number of the shard, which is the unit of work that is sent to a machine.
     pub shard: u32,
     /// Number of the attempt at the shard.
     pub attempt: u32,
@@ -520,7 +520,7 @@ mod tests {
             assert_eq!(
                 slots,
                 (0..16).collect::<Vec<u32>>(),
-                "in the order of the plan"
+                "the runs are in the order of the plan"
             );
             let machines = |job: &str| {
                 let runs = session.runs.iter().filter(|run| run.case.id() == job);

@@ -42,7 +42,7 @@ struct PointPack {
 
 impl SearchCache {
     /// Adds the detector states of a series that has this number of points. There is one state for
-    /// each digest of [work](HistoryPoint::benchmark_digest). Short series are ignored.
+    /// each [digest of the benchmark](HistoryPoint::benchmark_digest). Short series are ignored.
     pub fn add_detector_states(&mut self, series: i64, points: usize, states: Vec<Vec<u8>>) {
         if points >= MIN_CACHED_POINTS {
             self.detector_states.push((series, states));
@@ -128,7 +128,8 @@ impl Store {
         })
     }
 
-    /// Returns the detector states of a series along a branch, one for each digest of work.
+    /// Returns the detector states of a series along a branch, one for each digest of the
+    /// benchmark.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -208,8 +209,9 @@ fn store_pack(file: &Database, pack: &PointPack) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Packs points: the distinct digests of work, each preceded by its length; a length of 0; then
-/// [`WORDS_PER_POINT`] words per point. `None` if there are too many digests, or one is empty.
+/// Packs points. The result contains the distinct digests of the benchmark, each preceded by its
+/// length, then a length of 0, and then [`WORDS_PER_POINT`] words per point. `None` if there are too
+/// many digests, or one is empty.
 fn encode_points(points: &[StoredPoint]) -> Option<Vec<u8>> {
     let mut works: Vec<&str> = Vec::new();
     let mut words = Vec::with_capacity(points.len() * WORDS_PER_POINT);
@@ -383,7 +385,7 @@ mod tests {
             assert_eq!(
                 sessions,
                 [session, next],
-                "the next one is read, and is newer"
+                "the later session is read, and its point comes last"
             );
             assert_eq!(store.sessions_in_future(9).unwrap(), [session]);
             assert_eq!(

@@ -55,7 +55,7 @@ pub struct StoredSeries {
 /// Environment facts, as names and values, and the sessions that share them.
 pub type SharedFacts = (Vec<(String, String)>, Vec<i64>);
 
-/// A point with the numbers it refers to.
+/// A point, with the numbers of the rows to which it refers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredPoint {
     /// Number of the series.
@@ -158,13 +158,13 @@ impl Store {
         })
     }
 
-    /// Returns the failures of the sessions on a line.
+    /// Returns the failures of the sessions that measured revisions of a branch.
     ///
     /// # Errors
     /// Fails on database errors.
     pub fn line_failures(&self, branch: &str) -> anyhow::Result<LineFailures> {
-        // The join starts from the failures, because there are fewer of them than revisions on the
-        // line.
+        // The join starts from the failures, because there are fewer of them than revisions of the
+        // branch.
         let sql = sql!(
             "SELECT position, committed_unix_ms, revision.id, session.number, failure.detail, design
              FROM failure CROSS JOIN session CROSS JOIN origin CROSS JOIN revision
@@ -365,7 +365,7 @@ fn parse_point_kind(name: &str) -> PointKind {
     named_kind.map_or(PointKind::Confirm, |(kind, _)| *kind)
 }
 
-/// Failures of the sessions on a line, in the order of the line.
+/// Failures of the sessions that measured revisions of a branch, in the order of these revisions.
 #[derive(Debug, Clone, Default)]
 pub struct LineFailures {
     failures: Vec<(RevisionMarker, FailureKeys)>,

@@ -37,12 +37,12 @@ pub fn project_name_problem(name: &str) -> Option<&'static str> {
         || !name.bytes().all(|b| is_letter(b) || b == b'-')
     {
         return Some(
-            "a name has up to 64 lowercase letters, digits and hyphens, with no hyphen first",
+            "a name may have up to 64 lowercase letters, digits and hyphens, and must not begin with a hyphen",
         );
     }
     RESERVED_NAMES
         .contains(&name)
-        .then_some("the name is reserved in addresses")
+        .then_some("the name is reserved for the URLs of the server itself")
 }
 
 impl Store {
@@ -179,7 +179,7 @@ mod tests {
             let mut store = backend.open();
             let core = store.add_project("core").unwrap();
             let other = store.add_project("other").unwrap();
-            assert_eq!(store.add_project("core").unwrap(), core, "it was here");
+            assert_eq!(store.add_project("core").unwrap(), core, "it exists");
             let open = |project: &StoredProject| {
                 Store::open(&store.project_path(project).unwrap()).unwrap()
             };

@@ -186,7 +186,7 @@ mod tests {
         );
         assert!(store._copy.is_none());
         let written = store.database.batch("DELETE FROM session");
-        assert!(written.is_err(), "it is only read");
+        assert!(written.is_err(), "writes are rejected");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use speedwell_model::{
 };
 use std::collections::BTreeMap;
 
-/// Observes a session and stores each slot as soon as it is complete.
+/// Observes a session and stores each slot, which is one planned run, as soon as it is complete.
 ///
 /// The rows of a slot (its runs or its failure, and the mark that it is done) stay in memory until
 /// [`SessionEvent::SlotsDone`] and are then committed together. So a killed session holds only

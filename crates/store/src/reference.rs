@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// Reference to one session of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionReference {
-    /// `@latest`: the session started or imported last.
+    /// `@latest`: the session that was started or imported last.
     Latest,
     /// `@prev`: the session before `@latest`.
     Previous,
@@ -151,7 +151,7 @@ impl Store {
                 ),
                 sql_params![name],
             ),
-            SessionReference::Base(_) => bail!("'{reference}' needs a repository"),
+            SessionReference::Base(_) => bail!("cannot resolve '{reference}' without a repository"),
         };
         match found? {
             Some(number) => Ok(number),

@@ -1,9 +1,9 @@
-//! Packs the samples of a run into arrays of bytes, exactly to the bit. Each metric has its own set
-//! of arrays.
+//! Packs the samples of a run into arrays of bytes, bit for bit. Each metric has its own set of
+//! arrays.
 //!
-//! Any program can read little-endian arrays (`numpy.frombuffer`, `struct.unpack`). Missing facts
-//! of a sample are marked in the array, and an array without any fact is omitted, because most
-//! harnesses report values only.
+//! Any program can read little-endian arrays (`numpy.frombuffer`, `struct.unpack`). If a fact about
+//! a sample is missing, the array contains a marker instead. An array that would contain only
+//! markers is omitted, because most harnesses report values only.
 
 use speedwell_model::{Run, Sample};
 use std::sync::Arc;
@@ -237,7 +237,7 @@ mod tests {
         );
         assert!(
             back[0].iterations.is_some_and(f64::is_nan),
-            "a NaN is not 'not told'"
+            "a NaN differs from a missing count"
         );
         assert_eq!(back[1].iterations, None);
     }

@@ -1,7 +1,7 @@
 //! Defines the tables of the store, as a list of migrations from each version to the next.
 //!
 //! In a file, the version is SQLite's `user_version`. A released migration is never edited. Every
-//! change of the tables is a new step at the end of [`STEPS`]. Other programs are expected to read
+//! change to the tables is a new step at the end of [`STEPS`]. Other programs are expected to read
 //! the tables, so names are whole words and column names include the unit.
 
 use anyhow::bail;
@@ -68,8 +68,8 @@ pub(super) const STEPS: &[SchemaStep] = &[
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
 /// whole, and new rows are only added at its end. Therefore, storing a run touches only two pages.
-/// The rows of a run mark its slot as done. Only a slot without rows, which is rare, needs a row in
-/// another table.
+/// The rows of a planned run also say whether it is done. Only a planned run without rows, which is
+/// rare, is marked as done in another table.
 const FIRST: SchemaStep = SchemaStep::same(include_str!("steps/1-sessions.sql"));
 
 /// Counts of false alarms when a machine is compared with itself. The verdict follows from the
@@ -80,8 +80,8 @@ const CALIBRATION: SchemaStep = SchemaStep::same(include_str!("steps/2-calibrati
 /// progress over time. They are in a separate table, because only reports about that run read them.
 const LOAD: SchemaStep = SchemaStep::same(include_str!("steps/3-load.sql"));
 
-/// Profiles of cases, from runs that were recorded and not timed: folded stacks, or why there are
-/// none.
+/// Profiles of cases, from runs that were recorded and not timed. A profile consists of folded
+/// stacks or, if there are none, the reason why.
 const PROFILE: SchemaStep = SchemaStep::same(include_str!("steps/4-profile.sql"));
 
 /// Number of runs per case and session, so that listing sessions reads no runs. Triggers keep the
@@ -102,12 +102,12 @@ const ORIGIN: SchemaStep = SchemaStep::same(include_str!("steps/7-origin.sql"));
 /// single build are compared against this spread.
 const BUILDS: SchemaStep = SchemaStep::same(include_str!("steps/8-builds.sql"));
 
-/// Kernel counters of each run, and the rule by which it was rejected.
+/// Kernel counters of each run and, if the run was rejected, the rule that rejected it.
 const DISTURBANCE: SchemaStep = SchemaStep::same(include_str!("steps/9-disturbance.sql"));
 
-/// History: one point per session and series, the lines of revisions to which the points belong,
-/// and the changes found on these lines. Points and detector states are derived from sessions;
-/// triage, renames and notes are user input.
+/// History: one point per session and series, the revisions of the branches to which the points
+/// belong, and the changes found along these branches. Points and detector states are derived from
+/// sessions; triage, renames and notes are user input.
 const HISTORY: SchemaStep = SchemaStep {
     text: include_str!("steps/10-history.sql"),
     // PostgreSQL's sequence does not advance for a row inserted with an explicit number.
@@ -120,7 +120,8 @@ const HISTORY: SchemaStep = SchemaStep {
 const SERVER: SchemaStep = SchemaStep::same(include_str!("steps/11-server.sql"));
 
 /// Sessions on several machines: the machines, the shards assigned to each, and the origin of every
-/// block. If a session was measured on a single machine, its runs still refer to no machine.
+/// block. As before this migration, the runs of a session on a single machine do not refer to a
+/// machine.
 const FLEET: SchemaStep = SchemaStep::same(include_str!("steps/12-fleet.sql"));
 
 /// Comments that the server posts on pull requests, and which sessions measured each benchmark, so
@@ -131,7 +132,7 @@ const SERVED: SchemaStep = SchemaStep {
     differs: PostgresVariant::Instead(include_str!("steps/13-served.postgres.sql")),
 };
 
-/// Index of the runs of each case: a session with millions of runs is read case by case.
+/// Index of the runs of each case, because a session with millions of runs is read case by case.
 const CASES: SchemaStep = SchemaStep::same(include_str!("steps/14-cases.sql"));
 
 /// Caches that avoid reading and searching a long series from the beginning: packed points and

@@ -28,12 +28,12 @@ pub(super) struct SessionWriter {
     cases: HashMap<(String, String), i64>,
 }
 
-/// Number of low bits in a row index. They count the rows of a block;
+/// Number of low bits of a row index. These bits number the rows within a block;
 /// [`SessionWriter::seek_to_slot`] derives the high bits from the first slot of the block.
 const ROW_BITS_PER_SLOT: u32 = 24;
 
 impl SessionWriter {
-    /// Continues a stored session.
+    /// Opens a writer that appends to a stored session.
     pub fn open(file: &Database, session: i64) -> Result<SessionWriter, Error> {
         let runs = sql!("SELECT coalesce(max(seq) + 1, 0) FROM run WHERE session = $1");
         let failures = sql!("SELECT coalesce(max(seq) + 1, 0) FROM failure WHERE session = $1");
@@ -276,8 +276,8 @@ impl SessionWriter {
         Ok(metric_index)
     }
 
-    /// Returns the index of a metric, and adds the metric if it was not declared. Such a metric has
-    /// no unit and counts as better when it is higher.
+    /// Returns the index of a metric. Adds the metric if it was not declared; it then has no unit,
+    /// and higher values count as better.
     fn metric_index(&mut self, file: &Database, name: &Arc<str>) -> Result<i64, Error> {
         if let Some(&index) = self.metrics.get(name) {
             return Ok(index);
@@ -517,7 +517,7 @@ impl SessionWriter {
     fn ensure_sole_recorder(&self, is_alone: bool) -> anyhow::Result<()> {
         anyhow::ensure!(
             is_alone,
-            "another speedwell is recording session @{}\nhint: wait until it has ended",
+            "another speedwell process is recording session @{}\nhint: wait until it has ended",
             self.session
         );
         Ok(())

@@ -291,7 +291,7 @@ impl Store {
         Ok(recorder.is_some_and(|process| process.has_ended() == Some(true)))
     }
 
-    /// Returns whether the recording process is known to run on this machine.
+    /// Returns whether the recording process is known to be still running on this machine.
     pub(super) fn has_live_recorder(&self, number: i64) -> anyhow::Result<bool> {
         let recorder = self.recording_process(number)?;
         Ok(recorder.is_some_and(|process| process.has_ended() == Some(false)))
@@ -346,7 +346,7 @@ impl Store {
 }
 
 impl Store {
-    /// Stores the calibration of a machine that a session measured. Replaces an earlier calibration
+    /// Stores the calibration that a session measured on a machine. Replaces an earlier calibration
     /// from the same session.
     ///
     /// # Errors

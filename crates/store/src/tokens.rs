@@ -197,7 +197,8 @@ impl Store {
         tokens.retain(is_match);
         ensure!(
             !tokens.is_empty(),
-            "no active token has the name or id '{word}'\nhint: speedwell serve token list"
+            "no active token has the name or id '{word}'\nhint: 'speedwell serve token list' \
+             shows all tokens"
         );
         self.transact(|file| {
             let sql = sql!("UPDATE token SET revoked_unix_ms = $1 WHERE id = $2");

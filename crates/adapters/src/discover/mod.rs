@@ -35,7 +35,7 @@ impl BenchmarkPart {
         Regex::new(pattern).map(BenchmarkPart)
     }
 
-    /// Whether the benchmark of that name belongs to the part.
+    /// Whether the pattern matches the name of a benchmark.
     pub fn contains(&self, name: &str) -> bool {
         self.0.is_match(name)
     }
@@ -46,7 +46,7 @@ impl BenchmarkPart {
     }
 
     /// Replaces matches of the pattern in the name by `word`. Text captured by groups is appended
-    /// to the word: a pattern may then match a size, and names with different sizes stay different.
+    /// to the word: if a pattern captures a size, names with different sizes stay different.
     pub fn rename_matches(&self, name: &str, word: &str) -> String {
         let replace = |found: &Captures<'_>| {
             let captured: Vec<&str> = found
@@ -65,9 +65,9 @@ impl BenchmarkPart {
     }
 }
 
-/// Returns the word that replaces the text that the parts match, in the benchmark names of all
-/// programs. Returns `None` if a program has no part. Also returns `None` if all parts have the
-/// same pattern, because the names are then the same already.
+/// Returns a word for all programs. In the benchmark names of each program, it replaces the text
+/// that the program's pattern matches. Returns `None` if a program has no pattern. Also returns
+/// `None` if all patterns are the same, because the names are then the same already.
 pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
     let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
     let differ = patterns.windows(2).any(|pair| pair[0] != pair[1]);

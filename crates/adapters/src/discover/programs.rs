@@ -56,13 +56,13 @@ impl ComparisonSide {
 /// Jobs of one side, each with its case; the key is the id that the case has in the comparison.
 type JobsByCase = IndexMap<String, (Case, BenchmarkJob)>;
 
-/// Finds the benchmarks that all `sides` have, in the order of the first side. In the names of a
-/// side's benchmarks, text that matches the side's part is replaced by `word`. Warns about
-/// benchmarks that a side lacks.
+/// Finds the benchmarks that all `sides` have, in the order of the first side. If a side has a
+/// pattern ([`ComparisonSide::part`]), `word` replaces the text that the pattern matches in the
+/// names of the side's benchmarks. Warns about benchmarks that are missing on a side.
 ///
 /// # Errors
-/// Fails if a side cannot be described or has no matching benchmark, or the sides have none in
-/// common.
+/// Fails if the benchmarks of a side cannot be listed, a side has no matching benchmark, or the
+/// sides have no benchmark in common.
 pub fn find_common_benchmarks(
     sides: &[ComparisonSide],
     word: Option<&str>,
@@ -147,7 +147,7 @@ fn describe_side(
 struct CaseNaming<'a> {
     /// File name of the first side, if the file names of the sides differ.
     first_file: Option<String>,
-    /// Replacement for text that the parts match.
+    /// Replacement for text that the patterns of the sides match.
     word: Option<&'a str>,
 }
 
@@ -180,8 +180,9 @@ impl<'a> CaseNaming<'a> {
         }
         if indexed.len() < count {
             warnings.push(format!(
-                "the pattern of '{}' merges {count} benchmarks into {}, and only the first of \
-                 each is measured; put the part that differs in a group: (...)",
+                "the pattern of '{}' gives {count} benchmarks only {} different names, and only \
+                 the first benchmark of each name is measured; enclose what distinguishes them in \
+                 a group: (...)",
                 side.variant.name,
                 indexed.len()
             ));

@@ -1,5 +1,5 @@
-//! Asks every benchmark file for its cases, and checks the user's values against the parameters
-//! that the files declare.
+//! Describes benchmark files: asks every file for its cases, and checks the user's values against
+//! the parameters that the files declare.
 
 use super::BenchmarkSelection;
 use crate::{
@@ -56,7 +56,7 @@ pub fn discover_benchmarks(
     // A file with several benchmarks must be described to learn their names.
     sources.retain(|source| source.kind.may_hold_several() || selection.selects_name(&source.name));
     if sources.is_empty() {
-        bail!("no benchmarks found\nhint: --filter and --exclude match 'group/name'");
+        bail!("no benchmarks found\nhint: --filter and --exclude are matched against 'group/name'");
     }
     let described = describe_sources(&sources, selection, baseline, reporter);
     check_interrupted()?;
@@ -279,7 +279,7 @@ fn suggest_parameter(name: &str, declared: &[&DeclaredParameter]) -> String {
     match nearest_name(name, &names) {
         Some(near) => format!("\nhint: did you mean '{near}'?"),
         None if names.is_empty() => String::new(),
-        None => format!("\nhint: their parameters are {}", names.join(", ")),
+        None => format!("\nhint: the parameters are {}", names.join(", ")),
     }
 }
 

@@ -230,8 +230,8 @@ fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
         .collect())
 }
 
-/// Describes the script `file` of the Node.js core folder `root`. The benchmark is named after
-/// `entry`, which is the script itself or its folder.
+/// Creates a source for the script `file` of the Node.js core folder `root`. The benchmark is named
+/// after `entry`, which is the script itself or its folder.
 pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> BenchmarkSource {
     // Node.js core scripts expect the root of the checkout as working directory.
     let directory = root.parent().unwrap_or(root);
@@ -468,7 +468,7 @@ fn experiment_sources(
 /// Returns the experiment among `targets`, if there is one.
 ///
 /// # Errors
-/// Fails if there are an experiment and other targets.
+/// Fails if `targets` contains both an experiment and other targets.
 pub fn find_experiment(targets: &[String], cwd: &Path) -> anyhow::Result<Option<PathBuf>> {
     let is_experiment = |target: &&String| {
         let path = cwd.join(target);
@@ -509,8 +509,8 @@ pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Vari
     Ok(declared)
 }
 
-/// Describes a built program. Its folder is a build folder, not a group. Therefore, two builds in
-/// two folders have the same cases.
+/// Creates a source for a built program. Its folder is a build folder, not a group, and is not part
+/// of the names of cases. Therefore, two builds in two folders have the same cases.
 pub fn program_source(
     file: &Path,
     suite: Option<Arc<SuiteAdapter>>,
@@ -526,7 +526,8 @@ pub fn program_source(
     }
 }
 
-/// Describes a file or package folder of another framework. A package runs in its own folder.
+/// Creates a source for a file or package folder of another framework. A package runs in its own
+/// folder.
 fn suite_source(
     path: &Path,
     suite: Arc<SuiteAdapter>,

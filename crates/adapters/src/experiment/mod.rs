@@ -103,7 +103,7 @@ impl LanguageHarness for ExperimentHarness {
 }
 
 /// Evaluates the definition file with the user's values. A load file may be measured together with
-/// other benchmarks. Values for names that the file does not declare may belong to these
+/// other benchmarks. Values for names that the file does not declare may be meant for the other
 /// benchmarks, so they are ignored.
 fn read_experiment<'a>(
     definition: &'a LazyDefinition,

@@ -160,8 +160,12 @@ impl ServiceKeeper {
             opening: request.to_string().into_bytes(),
             messages: sender,
         };
-        let service = ServiceProcess::start_with_conversation(spec, forwarder)
-            .map_err(|error| start_failure(format!("cannot start the service keeper: {error}")))?;
+        let service =
+            ServiceProcess::start_with_conversation(spec, forwarder).map_err(|error| {
+                start_failure(format!(
+                    "cannot start the process that runs the services: {error}"
+                ))
+            })?;
         let mut keeper = ServiceKeeper {
             keeping,
             block,
@@ -200,7 +204,7 @@ impl ServiceKeeper {
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(StageFailure {
                 stage: RunStage::Alive,
-                reason: "the service keeper has ended".to_owned(),
+                reason: "the process that runs the services has ended".to_owned(),
                 stderr_tail: String::new(),
             }),
         }
@@ -218,7 +222,7 @@ impl ServiceKeeper {
         };
         StageFailure {
             stage: RunStage::Start,
-            reason: format!("the service keeper ended: {how}"),
+            reason: format!("the process that runs the services ended: {how}"),
             stderr_tail,
         }
     }
@@ -232,7 +236,10 @@ impl ServiceKeeper {
                 stage: RunStage::Stop,
                 reason: match outcome {
                     Ok(outcome) => {
-                        format!("the service keeper did not stop cleanly: {}", outcome.ended)
+                        format!(
+                            "the process that runs the services did not stop cleanly: {}",
+                            outcome.ended
+                        )
                     }
                     Err(error) => format!("cannot wait for the services to stop: {error}"),
                 },

@@ -1,9 +1,10 @@
-//! Runs unmodified Node.js core benchmark scripts with their folder's own, untouched `common.js`.
+//! Runs unmodified benchmark scripts of Node.js core, with the unmodified `common.js` of their
+//! folder.
 //!
-//! [`super::enumerate_cases`] enumerates the cases. Each sample is one process, started directly in
-//! the role that Node.js core's runner gives to its grandchildren, so that a sample costs one start
-//! of Node.js instead of two or three. A script that starts its cases in its own way is executed as
-//! a whole.
+//! [`super::enumerate_cases`] enumerates the cases. Each sample is one process. Node.js core's
+//! runner would start a child, which starts another process that measures. We start that last
+//! process directly, so that a sample costs one start of Node.js instead of two or three. A script
+//! that starts its cases in its own way is executed as a whole.
 
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
@@ -94,7 +95,7 @@ impl LanguageHarness for NodeCoreHarness {
     }
 }
 
-/// Returns the reason if the program cannot measure a folder with its own `common.js`.
+/// If the program cannot measure a folder with its own `common.js`, returns the reason.
 fn refuse_runtime(program: &Path) -> Option<&'static str> {
     (JsRuntime::from_program(program) == JsRuntime::Deno).then_some(
         "benchmarks in a folder with its own common.js report over a channel that only Node.js \
@@ -102,14 +103,14 @@ fn refuse_runtime(program: &Path) -> Option<&'static str> {
     )
 }
 
-/// Enumerates the file's cases, with the user's values applied.
+/// Enumerates the file's cases, with the parameter values that the user set.
 fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
     enumerate_cases(source, request, request.assignments())
 }
 
 /// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
 /// that the file uses for trials. Node.js core's own trial ignores the user's values and runs only
-/// one case per file, so that broken cases go unnoticed.
+/// one case per file, so broken cases go unnoticed.
 fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
     let trial = |extra_arguments: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
@@ -150,9 +151,9 @@ fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> Probe
     ProbeOutcome::Cases(found)
 }
 
-/// Returns `name=value` for every non-numeric value that the cases outside of trials use and the
-/// file's own trial omits. Skips each parameter for which the file's trial or the user chose a
-/// special value.
+/// Returns `name=value` for every non-numeric value that real measurements use but the file's own
+/// trial omits. Leaves out parameters that the user set or for which the trial starts with a
+/// different value.
 fn missing_words(
     full: &EnumeratedCases,
     small: &EnumeratedCases,
@@ -249,9 +250,9 @@ fn to_description(
     description
 }
 
-/// Returns the parameters that the file declares. If they could not be observed, collects them from
-/// the cases. If the user set values, the cases may have names that the file does not declare, so
-/// the cases are first enumerated again without these values.
+/// Returns the parameters that the file declares. If these could not be observed, collects the
+/// parameters from the cases. Values that the user set may add parameters that the file does not
+/// declare, so in that case, the cases are first enumerated again without these values.
 fn declared_parameters(
     source: &BenchmarkSource,
     request: &DescribeRequest,
@@ -338,7 +339,7 @@ fn collect_parameters(cases: &[ObservedCase]) -> Vec<DeclaredParameter> {
     found
 }
 
-/// Returns the process that gives one sample, before an HTTP tool is made available to it.
+/// Returns the process that yields one sample. Any HTTP tool is made available to it later.
 fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     let mut spec = ProcessSpec::new(&setting.program);
     spec.arguments

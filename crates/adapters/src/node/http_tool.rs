@@ -66,7 +66,7 @@ pub(super) fn choose_tool(
     if !text.contains("bench.http(") {
         return ToolChoice::NotNeeded;
     }
-    // The library prefers the script's choice over the command line's.
+    // The library prefers the tool that the script names over the tool on the command line.
     if let Some(name) = script_choice(text) {
         return named_by_script(&name, text, request, library);
     }
@@ -280,8 +280,8 @@ pub struct ToolShim {
 }
 
 impl ToolShim {
-    /// Creates the shim for `tool`; `None` if the tool is not a program, or the shim cannot be
-    /// written.
+    /// Creates the shim for `tool`; `None` if the tool is not an external program, or the shim
+    /// cannot be written.
     pub fn new(tool: &str, serial: &str) -> Option<ToolShim> {
         let is_own = shown_name(tool) == OWN_TOOL;
         if !is_own && !TOOLS.contains(&tool) {
@@ -338,7 +338,7 @@ impl ToolShim {
         self.scratch.path("output")
     }
 
-    /// Parses the saved output of the tool, which must have ended before.
+    /// Parses the saved output of the tool. The tool must already have ended.
     pub fn read_figures(&self) -> Option<Json> {
         let output = fs::read_to_string(self.output_path()).ok()?;
         HttpOutput::read(&self.tool, &output).map(|output| output.to_report())

@@ -15,7 +15,8 @@ use speedwell_model::{FailureCause, ParameterValue, Variant};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Environment variables that a process must not inherit, because they give a process another role.
+/// Environment variables that a process must not inherit, because they would give it a different
+/// role.
 pub(super) const LEAKED_VARIABLES: [&str; 6] = [
     "NODE_RUN_BENCHMARK_FN",
     "NODE_CHANNEL_FD",
@@ -82,7 +83,7 @@ pub(super) struct ThrownError {
 pub(super) enum ProbeOutcome {
     /// The file listed its cases.
     Cases(EnumeratedCases),
-    /// The file did not end, or cannot list its cases: all of them must be executed together.
+    /// The file did not end, or cannot list its cases, so all of them must be executed together.
     NeedsParent,
     /// The file failed, or reported that it cannot run here.
     Failed(FailureCause, ProcessSpec, Box<Option<ProcessOutcome>>),

@@ -26,7 +26,8 @@ pub struct ReportCollector {
     pub observations: Vec<RunResult>,
     /// First fault found in the reports.
     pub fault: Option<FailureCause>,
-    /// Number of expected reports, given by `config` unless known before.
+    /// Number of expected reports. Unless it is known from the start, the `config` message gives
+    /// it.
     pub expected: Option<usize>,
     /// Shim of the process's HTTP tool, which has more details than the report.
     pub shim: Option<ToolShim>,
@@ -63,7 +64,8 @@ impl ReportCollector {
         let rate = ReportedRate {
             rate: message["rate"].clone(),
             elapsed_ns: parse_elapsed_ns(&message["time"]),
-            // The shim has the tool's whole output; the library forwards only parsed figures.
+            // The shim has the tool's whole output; the library forwards only the numbers that it
+            // parsed.
             http: self
                 .shim
                 .as_ref()

@@ -56,8 +56,8 @@ impl JsRuntime {
         }
     }
 
-    /// Explains why the job cannot be performed, if its file needs Node.js flags and this runtime
-    /// is not Node.js.
+    /// If the job's file needs Node.js flags and this runtime is not Node.js, explains why the job
+    /// cannot be performed.
     pub(crate) fn refuse_flags(self, job: &BenchmarkJob) -> Option<String> {
         let name = match self {
             JsRuntime::Node => return None,
@@ -66,7 +66,7 @@ impl JsRuntime {
         };
         (!job.flags.is_empty()).then(|| {
             let flags = job.flags.join(" ");
-            format!("the file requires Node.js flags that {name} lacks: '{flags}'")
+            format!("the file requires Node.js flags that {name} does not support: '{flags}'")
         })
     }
 }

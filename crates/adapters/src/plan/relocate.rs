@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 pub struct RelocationMap(Vec<(PathBuf, PathBuf)>);
 
 impl RelocationMap {
-    /// Creates a mapping from pairs of a local folder or file and its remote path. An entry inside
-    /// the folder of another entry takes precedence.
+    /// Creates a mapping from pairs: a local folder or file, and its path on the other machine. An
+    /// entry inside the folder of another entry takes precedence.
     pub fn new(pairs: impl IntoIterator<Item = (PathBuf, PathBuf)>) -> RelocationMap {
         let mut pairs: Vec<(PathBuf, PathBuf)> = pairs.into_iter().collect();
         pairs.sort_by_key(|(from, _)| std::cmp::Reverse(from.components().count()));
@@ -36,8 +36,8 @@ impl RelocationMap {
         relative.unwrap_or_else(|| path.to_owned())
     }
 
-    /// Maps the absolute path in an argument: the whole argument, or what follows `=`. Returns
-    /// other arguments unchanged.
+    /// Maps the absolute path in an argument. The path is the whole argument, or the text after
+    /// `=`. Returns other arguments unchanged.
     fn map_argument(&self, argument: &str) -> String {
         let (option, path) = match argument.find("=/") {
             Some(index) if !argument.starts_with('/') => argument.split_at(index + 1),

@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 /// Timeout of a command: this factor times the expected duration, plus this time.
 const COMMAND_TIMEOUT: (u32, Duration) = (3, Duration::from_secs(10));
 
-/// Startup timeout: interpreters take a second on an idle machine.
+/// Startup timeout. Interpreters take about a second to start on an idle machine.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time a process may take to exit when told to.
+/// How long a process may take to exit after it was told to.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Grace period of a run. The run is stopped after twice its planned duration plus this time, and

@@ -104,8 +104,8 @@ fn shell_process(shell: &Path) -> ProcessSpec {
     ProcessSpec::new(own_program()).args([sh::HARNESS_COMMAND.to_owned(), path])
 }
 
-/// Emulator options: no shell, no user files, and no distribution daemon, because only several
-/// nodes need one.
+/// Emulator options: no shell, no user files, and no distribution daemon, because it is needed only
+/// if there are several nodes.
 const EMULATOR_OPTIONS: [&str; 8] = [
     "-noshell",
     "-noinput",

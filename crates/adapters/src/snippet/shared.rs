@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Note for readers of the results.
-const NOTE: &str = "All snippets were measured in one process, so the figures do not include \
+const NOTE: &str = "All snippets were measured in one process, so the results do not show \
                     differences between processes.";
 
 /// Several snippets that share a process.

@@ -208,7 +208,7 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
     };
     let used = if is_incomplete { moving } else { &complete };
     // The windows begin when all workers have begun. If a worker began only after `end`, they begin
-    // with the first worker instead, and the late one is counted from the start of the run.
+    // with the first worker instead, and the late worker is counted from the start of the run.
     let begin = first_times(used)
         .into_iter()
         .max()
@@ -222,8 +222,8 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
     (begin < end).then_some((begin, end, count.max(1)))
 }
 
-/// Returns the number of intervals between `begin` and `end` in which some worker was seen. With
-/// more windows than that, some would show rates that were never observed.
+/// Returns the number of intervals between `begin` and `end` in which at least one worker recorded
+/// a point. With more windows than that, some would show rates that were never observed.
 fn intervals_seen(
     moving: &[&CounterPoints],
     begin: u64,

@@ -193,7 +193,7 @@ fn build_with_command(
     let finished = recognised.filter(|adapter| adapter.keys.build.is_none());
     let adapter = finished.ok_or_else(|| {
         missing_program(format!(
-            "produced a program of no known suite (built with '{}')",
+            "produced a program that belongs to no known suite (built with '{}')",
             adapter.name
         ))
     })?;

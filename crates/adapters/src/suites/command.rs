@@ -249,7 +249,8 @@ pub fn unsupported_option(
     found.map(|(name, ..)| name)
 }
 
-/// Returns the user's option that would start several cases or write elsewhere, if any.
+/// Returns the user's option that would execute several cases or write the results elsewhere, if
+/// any.
 pub fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) -> Option<&'a str> {
     let refuse = &adapter.keys.refuse;
     let is_refused = |word: &&String| refuse.iter().any(|refused| is_same_option(word, refused));

@@ -151,7 +151,8 @@ impl CaseListing<'_> {
         }
     }
 
-    /// Whether the framework itself is missing, according to the output of the failed listing.
+    /// If the output of the failed listing says that the framework itself is missing, returns that
+    /// as the cause.
     fn missing_framework(
         &self,
         outcome: &ProcessOutcome,
@@ -190,7 +191,8 @@ impl CaseListing<'_> {
         (count > 0).then(|| {
             format!(
                 "{suite} cannot execute {count} of the {case_count} benchmarks in '{}' in isolation: \
-                 each run also executes the others of its process and keeps only its own figures.",
+                 each run also executes the other benchmarks of its process, and keeps only its \
+                 own results.",
                 self.source.name
             )
         })
@@ -217,7 +219,8 @@ impl CaseListing<'_> {
         listed.into_iter().zip(selected).flat_map(expand).collect()
     }
 
-    /// Returns the name of a case's benchmark, prefixed with the target if a package has several.
+    /// Returns the name of a case's benchmark, prefixed with the target if the package has several
+    /// targets.
     fn benchmark_name(&self, case: &Case) -> String {
         match &self.built.target {
             Some(target) => format!("{target}/{}", case.benchmark),
@@ -248,8 +251,8 @@ impl CaseListing<'_> {
         }
     }
 
-    /// Names a Go benchmark as if its output contained the package. The output lacks the package if
-    /// the benchmark fails or is skipped early.
+    /// Names a Go benchmark as if its output contained the package, which is missing from the
+    /// output if the benchmark fails or is skipped early.
     fn with_package(&self, listed: ListedCase) -> ListedCase {
         if self.built.adapter.keys.read != ResultFormat::GoBench {
             return listed;

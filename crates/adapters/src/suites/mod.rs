@@ -258,8 +258,8 @@ fn option_failure(adapter: &SuiteAdapter, option: &str) -> CompileFailure {
 /// Explains why an option of the user is rejected.
 fn refused_option(adapter: &SuiteAdapter, option: &str) -> FailureCause {
     let reason = format!(
-        "does not accept '{option}' of {}: --filter and --set choose the cases, and Speedwell \
-         stores the results",
+        "does not accept the option '{option}' of {}, because --filter and --set choose the cases, \
+         and Speedwell stores the results",
         adapter.name
     );
     FailureCause::Invalid { reason }

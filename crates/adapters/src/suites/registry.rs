@@ -39,7 +39,8 @@ pub fn is_elf(file: &Path) -> bool {
     starts_with_magic(file, b"\x7fELF")
 }
 
-/// Whether the file is an executable script. Such a script may start a program of google/benchmark.
+/// Whether the file is an executable script. Such a script may start a program that uses
+/// google/benchmark.
 pub fn is_wrapper(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata().map_or(0, |data| data.permissions().mode());
@@ -123,7 +124,7 @@ impl KnownAdapters {
             .collect();
         Some(match nearest_name(name, &names) {
             Some(near) => format!("\nhint: did you mean '{near}:{path}'?"),
-            None => format!("\nhint: suites are {}", names.join(", ")),
+            None => format!("\nhint: supported suites are {}", names.join(", ")),
         })
     }
 

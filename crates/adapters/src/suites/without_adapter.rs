@@ -91,7 +91,7 @@ pub fn explain_framework(name: &str, target: &str) -> String {
     let adapter = name.to_lowercase().replace([' ', '.'], "-");
     let target = speedwell_model::quote(target);
     format!(
-        "it has benchmarks of {name}, for which Speedwell has no adapter\n\
+        "it contains benchmarks written with {name}, for which Speedwell has no adapter\n\
          hint: 'speedwell new adapter {adapter} {target}' writes a template; \
          docs/reference/suites.md describes its keys"
     )

@@ -3,8 +3,8 @@
 //! test.
 //!
 //! This file decides which sources make up a benchmark: files of tests and benchmarks, but not of
-//! the code under test. `source_items.rs` decides how source code is split, and `pool.rs` which
-//! parts one benchmark uses. No file is executed. Start at [`fingerprint_benchmarks`].
+//! the code under test. `source_items.rs` decides how source code is split, and `pool.rs` decides
+//! which parts one benchmark uses. No file is executed. Start at [`fingerprint_benchmarks`].
 
 mod pool;
 mod source_items;
@@ -145,7 +145,7 @@ fn locate_source(
     }
 }
 
-/// Returns where the sources of a program are searched: in the worktree, if the variant has one.
+/// Returns where to search for the sources of a program: in the worktree, if the variant has one.
 fn program_location(variant: &Variant) -> Option<SourceLocation> {
     let worktree = variant.worktree.as_ref()?;
     Some(SourceLocation::Program(worktree.folder.clone()))

@@ -233,7 +233,8 @@ fn is_entry_point(item: &SourceItem) -> bool {
     item.words().any(|word| word == "__name__")
 }
 
-/// Whether a literal matches the name: `parse {}` matches any name with that prefix.
+/// Whether a literal matches the name. For example, `parse {}` matches every name that begins with
+/// `parse`.
 fn literal_matches(literal: &str, name: &str) -> bool {
     let is_word = |text: &str| text.contains(char::is_alphanumeric);
     let mut remaining_name = name;

@@ -363,8 +363,8 @@ fn python_imports(statement: &[SourceToken]) -> Vec<SourceItem> {
     split_list(&list).into_iter().map(item).collect()
 }
 
-/// Parses C, C++ and Java: the declared name precedes a parenthesis, an equals sign or the end.
-/// Bodies of namespaces and top-level Java classes are split in turn.
+/// Parses C, C++ and Java. The declared name is the word before a parenthesis, an equals sign or
+/// the end of the declaration. Bodies of namespaces and top-level Java classes are split in turn.
 fn c_items(piece: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
     const TYPES: [&str; 7] = [
         "class",

@@ -1,5 +1,5 @@
-//! Finds the revision of a line that introduced a change, and decides what to measure next. The
-//! module is a pure state machine: it builds and measures nothing.
+//! Finds which revision in a linear history introduced a change, and decides what to measure next.
+//! The module is a pure state machine: it builds and measures nothing.
 //!
 //! Everything is derived from the runs so far, so a search that was killed resumes where it was:
 //! [`next_step`] replays the search over the measured runs and returns the first step that is not
@@ -20,11 +20,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Runs of each revision in one block.
 pub const RUNS_PER_BLOCK: u32 = 2;
 
-/// Observations on a line of revisions. The revisions are numbered from 0, the good end, up to the
-/// bad end.
+/// Observations on the revisions of a linear history. The revisions are numbered from 0, the good
+/// end, up to the bad end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BisectObservations {
-    /// Number of revisions in the line, both ends included.
+    /// Number of revisions, both ends included.
     pub revisions: usize,
     /// Smallest change that matters, as a fraction (0.02 is 2 %).
     pub delta: f64,
@@ -37,8 +37,8 @@ pub struct BisectObservations {
     /// Revisions that could not be built.
     pub unbuildable: BTreeSet<usize>,
     /// Digest of the benchmark's source in each revision where it is known: a different digest
-    /// means different work. Empty if the search may confirm a change at a revision that also
-    /// changed the benchmark itself.
+    /// means different work. Left empty to let the search confirm a change even where the benchmark
+    /// itself changed.
     pub work_digests: BTreeMap<usize, String>,
 }
 
@@ -71,7 +71,7 @@ pub struct BisectBlock {
     pub number: u32,
     /// Slot of its first run.
     pub first_slot: u32,
-    /// Revisions in line order.
+    /// Revisions, from the good end towards the bad end.
     pub revisions: Vec<usize>,
     /// Purpose of the block.
     pub phase: BisectPhase,
@@ -100,12 +100,13 @@ pub enum BisectPhase {
 pub struct BisectAnswer {
     /// Comparison of the bad end with the good end.
     pub ends: EndsComparison,
-    /// Changes in line order; empty if the ends do not differ or cannot be measured.
+    /// Changes, from the good end towards the bad end; empty if the ends do not differ or cannot be
+    /// measured.
     pub parts: Vec<BisectedChange>,
 }
 
 impl BisectAnswer {
-    /// Whether a change of the code was found and every such change was confirmed. Changes of the
+    /// Whether a change in the code was found and every such change was confirmed. Changes to the
     /// benchmark itself do not count.
     pub fn is_found(&self) -> bool {
         let is_confirmed = |part: &BisectedChange| {
@@ -123,7 +124,7 @@ impl BisectAnswer {
 }
 
 impl BisectAnswer {
-    /// Whether any part is a change of the benchmark itself.
+    /// Whether any of the changes found is a change to the benchmark itself.
     pub fn has_changed_benchmark(&self) -> bool {
         let mut parts = self.parts.iter();
         parts.any(|part| part.confirmed == ChangeConfirmation::BenchmarkChanged)

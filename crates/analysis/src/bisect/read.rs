@@ -27,8 +27,8 @@ pub fn analyze_bisection(session: &Session) -> Option<BisectFindings> {
 }
 
 impl BisectObservations {
-    /// Collects what a session records about its line of revisions. `built` stays empty; the caller
-    /// adds the revisions whose builds are ready.
+    /// Collects what a session has recorded about the revisions of its search. `built` stays empty;
+    /// the caller adds the revisions whose builds are ready.
     pub fn from_session(session: &Session, bisection: &BisectionRange) -> BisectObservations {
         let indices: HashMap<&str, usize> = bisection
             .line

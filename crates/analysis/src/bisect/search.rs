@@ -128,7 +128,7 @@ enum RemeasuredPair {
 }
 
 impl BisectReplay<'_> {
-    /// Compares the ends of a part of the line and finds the changes between them.
+    /// Compares the revisions `low` and `high`, and finds the changes between them.
     fn search_range(
         &mut self,
         low: usize,
@@ -299,7 +299,7 @@ impl BisectReplay<'_> {
         Ok(Some(parts))
     }
 
-    /// Measures two revisions again, both in every block.
+    /// Measures two revisions again, in blocks that contain both.
     fn remeasure_pair(
         &mut self,
         (before, after): (usize, usize),

@@ -1,8 +1,8 @@
 //! Computes latency curves: the time within which each percentage of requests was served, per case
 //! and variant.
 //!
-//! Runs are the unit of independence: a curve is the median over its runs, and the band around it
-//! spans their minimum and maximum.
+//! Runs count as independent, requests do not: a curve is the median over its runs, and the band
+//! around it spans their minimum and maximum.
 
 use speedwell_model::load::latency::{AB_PERCENTS, percent_rows};
 use speedwell_model::load::run::LoadRun;

@@ -431,7 +431,7 @@ fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String
     let name = name.trim();
     let figure = match (name, is_share) {
         ("", _) => {
-            return Err((start, format!("missing figure (known: {FIGURE_NAMES})")));
+            return Err((start, format!("missing figure (supported: {FIGURE_NAMES})")));
         }
         ("throughput", _) => Some(LoadFigure::Throughput),
         ("errors", true) => Some(LoadFigure::ErrorShare),
@@ -453,9 +453,9 @@ fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String
     let position = start + name.len() - word.len();
     let statistic = parse_statistic(word).ok_or_else(|| {
         let message = match quantity {
-            Some(_) => format!("unknown statistic '{word}' (known: mean, max, p50 ... p99.99)"),
+            Some(_) => format!("unknown statistic '{word}' (supported: mean, max, p50 ... p99.99)"),
             None => format!(
-                "unknown figure '{word}' (known: {FIGURE_NAMES}; for other quantities {}-p99 and \
+                "unknown figure '{word}' (supported: {FIGURE_NAMES}; for other quantities {}-p99 and \
                  so on)",
                 quantity_names().join("-p99, ")
             ),
@@ -503,7 +503,9 @@ fn parse_limit(figure: LoadFigure, text: &str) -> Result<f64, String> {
     match figure {
         LoadFigure::Time(..) => {
             if number(text).is_some() {
-                return Err(format!("a time needs a unit: {text}ms, or ns, us, s"));
+                return Err(format!(
+                    "the limit has no unit of time (supported: ns, us, ms and s, as in {text}ms)"
+                ));
             }
             let duration = parse_duration(text);
             duration
@@ -590,7 +592,7 @@ mod tests {
             ("p99=5ms", 3, "unsupported operator '='"),
             ("p99==5ms", 3, "unsupported operator '='"),
             (">5ms", 0, "missing figure"),
-            ("p99>200", 4, "a time needs a unit: 200ms"),
+            ("p99>200", 4, "the limit has no unit of time"),
             ("p99>", 4, "missing limit"),
             (
                 "p99>fast",

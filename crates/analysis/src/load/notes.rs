@@ -51,7 +51,7 @@ pub enum LoadRemark {
         machine: String,
         /// How the machine was lost.
         why: String,
-        /// Requests attempted at its last report.
+        /// Number of requests attempted until its last report.
         attempted: u64,
         /// Time of that report, in nanoseconds from the start of the load.
         at_ns: u64,

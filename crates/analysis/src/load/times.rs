@@ -186,9 +186,9 @@ struct QuantityTimes<'a> {
     low: LowerTimes<'a>,
 }
 
-/// Visits all times of a load, starting with the principal times. The principal times of an open
-/// load are the times that users would have waited, whatever the outcome. The principal times of a
-/// closed load are the service times of successful requests.
+/// Passes all times of a load to `see`, starting with the principal times. The principal times of
+/// an open load are the times that users would have waited, whatever the outcome. The principal
+/// times of a closed load are the service times of successful requests.
 fn visit_times(run: &LoadRun, mut see: impl FnMut(QuantityTimes)) {
     let mut see = |quantity, group, values: &TimeValues, low: LowerTimes| {
         see(QuantityTimes {

@@ -421,7 +421,7 @@ fn a_copy_of_the_same_results_cannot_be_judged() {
     assert!(
         outcome
             .to_line()
-            .contains("'a' and 'b' are the same results"),
+            .contains("'a' and 'b' contain the same results"),
         "{}",
         outcome.to_line()
     );

@@ -90,7 +90,7 @@ fn too_few_runs_can_never_be_significant() {
     let found = study_default(&size_session(&["ascii"], 2), "size", None);
     assert!(found.warnings[0].contains("no step can reach a p value below 0.33"));
     let found = study_default(&size_session(&["ascii"], 4), "size", None);
-    assert!(found.warnings[0].contains("the smallest p value of a step is 0.029"));
+    assert!(found.warnings[0].contains("the smallest possible p value of a step is 0.029"));
 }
 
 #[test]
@@ -164,11 +164,11 @@ fn unknown_names_are_answered_with_the_known_ones() {
     };
     assert_eq!(
         error("len", None),
-        "no parameter 'len'; there are 'encoding', 'size'"
+        "no parameter 'len'; choose one of 'encoding', 'size'"
     );
     assert_eq!(
         error("size", Some("type")),
-        "no parameter 'type'; there are 'encoding', 'size', 'benchmark', 'variant'"
+        "no parameter 'type'; choose one of 'encoding', 'size', 'benchmark', 'variant'"
     );
     let plain = FakeSession::with_fixed_blocks(&["only"], 2)
         .add_case("b", |_, _| 1.0)
@@ -185,7 +185,10 @@ fn cases_without_the_parameter_are_left_out_and_counted() {
         .add_noisy_case("other", 0.01, |_| 1.0)
         .build();
     let found = study_default(&session, "size", None);
-    assert_eq!(found.warnings, ["1 case is left out for lack of 'size'."]);
+    assert_eq!(
+        found.warnings,
+        ["1 case is left out for lack of the parameter 'size'."]
+    );
     assert_eq!(
         number_parameter("size", 1.0),
         ("size".to_owned(), found.points[0].x.clone())

@@ -379,8 +379,8 @@ pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFind
         return None;
     }
     let message = format!(
-        "Each of the {} cells is a single run, in an unknown order: the noise is unknown, and a \
-         difference may be chance.",
+        "Each of the {} combinations of case and variant was measured only once, in an unknown \
+         order, so the noise is unknown and any difference may be due to chance.",
         cells.cells.len()
     );
     Some(ValidityFinding::new(
@@ -434,14 +434,14 @@ pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFin
 
 /// Checks for failures that ab counts only because a body is not as long as the first body.
 pub(super) fn check_length_failures(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    let remedy = "Measure with 'ab -l', which does not count them, and check the responses by their \
-        content.";
+    let remedy = "Measure with 'ab -l', which accepts bodies of different lengths, and check the \
+        content of the responses.";
     let finding_of_cell = |cell| {
         let count = |run: &Run| failed_by_length(run).unwrap_or(0.0);
         let runs = AffectedRuns::find_runs(cell, |run| count(run) > 0.0)?;
         let message = format!(
-            "{}{} requests failed only by body length{}: probably no real failures, as ab \
-             compares each length with that of the first response.",
+            "{}{} requests failed only because of their body length{}: these are probably not real \
+             failures, as ab compares each length with the length of the first response.",
             runs.sum_over_runs(count),
             runs.describe_total(),
             runs.describe_runs()

@@ -176,8 +176,8 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
 /// Loads count as different if the ratio of their numbers of requests in flight is above this.
 const MAX_SAME_LOAD_RATIO: f64 = 1.05;
 
-const RANKING_REMEDY: &str = "Compare throughput, or measure these again with equally many requests in flight or at an \
-    equal rate; until then conclude only which served more.";
+const RANKING_REMEDY: &str = "Compare throughput, or measure these again with the same number of requests in \
+    flight or at the same rate; until then, conclude only which served more.";
 
 /// Note on a comparison whose verdict was withdrawn.
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \
@@ -217,8 +217,8 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
         })
         .collect();
     let message = format!(
-        "Latencies belong to different numbers of requests in flight: {}. Do not rank latencies \
-         across these.",
+        "Latencies were measured at different numbers of requests in flight: {}. Do not rank \
+         them against each other.",
         groups.join("; ")
     );
     Some(ValidityFinding {

@@ -141,7 +141,7 @@ fn same_finding(group: &[GroupMember], name: &dyn Fn(&str) -> String) -> Validit
         group.iter().map(name).collect()
     };
     finding.says = format!(
-        "{} are equal to the last digit in all {figures} figures: one record, {} times.",
+        "{} are equal to the last digit in all {figures} figures: the same record appears {} times.",
         capitalize(&join_names(&names)),
         group.len()
     );

@@ -228,7 +228,7 @@ fn describe_rejoined(
         ));
     }
     format!(
-        " Joined this way, throughput changes by {}.",
+        " With the rows joined this way, throughput changes by {}.",
         join_names(&changes)
     )
 }

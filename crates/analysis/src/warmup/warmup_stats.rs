@@ -36,7 +36,8 @@ pub enum LevelDelta {
 }
 
 impl Default for ClassifierLimits {
-    /// The limits of the paper: a millisecond, and the last 500 iterations.
+    /// The limits that Barrett et al. use (OOPSLA 2017): a millisecond, and the last 500
+    /// iterations.
     fn default() -> ClassifierLimits {
         ClassifierLimits {
             delta: LevelDelta::Seconds(0.001),

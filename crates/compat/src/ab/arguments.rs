@@ -91,7 +91,8 @@ pub struct ReportOptions {
     pub hides_spread: bool,
     /// `-l`: the length of responses is expected to vary.
     pub varying: bool,
-    /// `--ab-lengths`: the report adds the number of failures by length that ab would count.
+    /// `--ab-lengths`: the report also says how many responses ab would count as failed because of
+    /// their length.
     pub counts_lengths: bool,
     /// `-w`, or any of its attributes.
     pub html: Option<HtmlAttributes>,
@@ -327,7 +328,7 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         _ => {
             return Err(format!(
                 "'-Z {value}' is not supported: cipher suites cannot be chosen\nhint: the report \
-                 names the negotiated one"
+                 names the cipher suite that was negotiated"
             ));
         }
     }

@@ -202,7 +202,7 @@ pub fn read_body(request: &AbRequest, directory: &std::path::Path) -> Result<Opt
     ensure!(!file.is_dir(), "'{}' is a folder", upload.file.display());
     let content = std::fs::read(&file);
     content
-        .with_context(|| format!("cannot read the data to send '{}'", upload.file.display()))
+        .with_context(|| format!("cannot read the request body '{}'", upload.file.display()))
         .map(Some)
 }
 

@@ -51,7 +51,7 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
     let load = load::build_load(request, &url, body)?;
     let files = OutputFiles::open_outputs(request, &console.directory)?;
     if request.sets_window {
-        let sentence = "'-b' has no effect: the operating system sizes the buffers.";
+        let sentence = "'-b' has no effect: the operating system chooses the buffer sizes.";
         console.warn(TOOL, sentence)?;
     }
     speedwell_machine::process::install_handlers()?;
@@ -74,7 +74,7 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
 fn abort_hint(report: &AbReportContent) -> &'static str {
     match report.cut_short {
         Some(CutShort::Failed(ErrorClass::TlsVerify)) => {
-            "hint: '--insecure' accepts any certificate, as the original does"
+            "hint: '--insecure' accepts any certificate, as ab itself does"
         }
         Some(CutShort::Failed(class)) if !always_aborts_test(class) => {
             "hint: use '-r' to continue after connection errors"

@@ -199,7 +199,7 @@ impl<'a> AbTest<'a> {
         }
         if let Err(unbalanced) = counts.check_balance() {
             for equation in unbalanced {
-                let message = format!("The account does not balance: {equation}.");
+                let message = format!("The request counts are inconsistent: {equation}.");
                 console.warn(TOOL, &message)?;
             }
         }

@@ -15,8 +15,8 @@ const MAX_EXACT_SIZES: (usize, usize) = (50, 25);
 /// Maximum sample size for which a median's interval comes from the exact binomial distribution.
 const MAX_EXACT_INTERVAL_SIZE: usize = 30;
 
-/// Remarks say how many samples are needed only up to these numbers. The first number is for an
-/// interval, the second for a test.
+/// Largest numbers of samples that a remark names as needed: the first for an interval, the second
+/// for a test.
 const MAX_NAMED_SIZES: (usize, usize) = (50, 9);
 
 /// Assumption about the values of a unit.

@@ -31,7 +31,7 @@ pub struct ComparePyRequest {
     pub aggregates_only: bool,
     /// `-d`.
     pub dump: Option<PathBuf>,
-    /// Whether to test. False with `--no-utest`.
+    /// Whether to run the Mann-Whitney test. False with `--no-utest`.
     pub tests: bool,
     /// `--alpha`.
     pub alpha: f64,
@@ -256,7 +256,9 @@ impl<'a> ArgumentReader<'a> {
         let hint = match self.mode {
             _ if !candidates.is_empty() => format!("could be {}", candidates.join(" or ")),
             Some(_) => "put options for the measured programs after the inputs".to_owned(),
-            None => "put options for the measured programs after mode and inputs".to_owned(),
+            None => {
+                "put options for the measured programs after the mode and the inputs".to_owned()
+            }
         };
         format!("unknown option '{typed_option}'\nhint: {hint}")
     }

@@ -238,7 +238,7 @@ impl<'q> ComparePyRun<'q> {
             results.each_ref().map(|side| &side.context),
         ));
         if self.request.filters.is_some() && self.filters.is_none() {
-            messages.push("a filter is empty, so neither is used".to_owned());
+            messages.push("one filter is empty, so neither filter is used".to_owned());
         }
         messages.dedup();
         messages

@@ -92,7 +92,7 @@ pub fn merge_warning(side: &ComparedSide<'_>, filter: &str) -> Option<String> {
     let (count, name) = side.merged.as_ref()?;
     Some(format!(
         "the filter '{filter}' makes {count} names equal ('{}'), so different benchmarks and \
-         figures count as repetitions of one; use a narrower filter",
+         figures count as repetitions of one benchmark; use a narrower filter",
         escape_line(name)
     ))
 }

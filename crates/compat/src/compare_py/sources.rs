@@ -214,8 +214,8 @@ fn check_inputs(
         let [first, second] = inputs.map(|input| input.label.as_str());
         writeln!(
             console.stderr,
-            "hint: with one process per side, run one after the other, machine drift looks like a \
-             change; 'speedwell compare {first} {second}' measures in randomised blocks"
+            "hint: each side runs as one process, one after the other, so machine drift looks like \
+             a change; 'speedwell compare {first} {second}' measures in randomised blocks"
         )?;
     }
     Ok(())
@@ -346,8 +346,9 @@ fn is_executable(metadata: &fs::Metadata) -> bool {
 /// Option for the result file.
 pub const OUT_FLAG: &str = "--benchmark_out=";
 
-/// Runs `program` and reads its results; `filter` is the filter of the mode. If the user
-/// interrupted the program, or it did not exit with status 0, returns the exit status of this tool.
+/// Runs `program` and reads its results. `filter` selects benchmarks of this side, if the mode has
+/// a filter for each side. If the user interrupted the program, or it did not exit with status 0,
+/// returns the exit status of this tool.
 ///
 /// # Errors
 /// Fails if the program cannot be started, or wrote no results.

@@ -29,7 +29,7 @@ const HEADINGS: &str =
 /// Changes above this are colored as losses.
 const LOSS_ABOVE: f64 = 0.05;
 
-/// Changes of this or below are colored as gains.
+/// Changes at or below this are colored as gains.
 const GAIN_UP_TO: f64 = -0.07;
 
 const NAME: &str = "\x1b[92m";

@@ -2,7 +2,7 @@
 //!
 //! Decides the order of steps and the exit status: 0 if every snippet was measured, 2 if something
 //! failed or the command line is invalid, 130 after Ctrl-C. Tables go to standard output, errors to
-//! standard error. `docs/reference/erlperf.md` lists the differences from the original. Start at
+//! standard error. `docs/reference/erlperf.md` lists the differences from erlperf. Start at
 //! [`run`].
 
 mod arguments;
@@ -278,8 +278,8 @@ fn report_faults(machines: &ErlangMachines, console: &mut DropInConsole<'_>) -> 
                 let name = &job.parsed.shown;
                 writeln!(
                     console.stderr,
-                    "hint: code ends with a period (dot), and no file '{name}' with recorded \
-                     calls exists"
+                    "hint: end Erlang code with a period (dot), or check the file name: no file \
+                     '{name}' with recorded calls exists"
                 )?;
             }
         }

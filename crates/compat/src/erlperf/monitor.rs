@@ -1,7 +1,7 @@
 //! Prints a line per second while snippets are measured: Erlang's own gauges, and the iterations of
 //! every snippet.
 //!
-//! A gauge is a message of a VM about its state. Every VM sends gauges at its own pace. We read
+//! A gauge is a message from a VM about its state. Every VM sends gauges at its own pace. We read
 //! only from the VM that is being measured. Gauges of the other VMs therefore wait. They are stale
 //! when we read them, and are skipped. Start at [`GaugeMonitor::handle_event`].
 

@@ -1,12 +1,12 @@
 //! Converts an argument of the command line to a snippet: Erlang code, a tuple `{M, F, A}`, or a
 //! file of recorded calls.
 //!
-//! As in erlperf, the end of the argument decides: code ends with a dot, a tuple with a brace, and
-//! any other argument names a file. If this file does not exist, the argument counts as code whose
-//! final dot is missing, unlike in erlperf. Erlang itself checks the code. A file contains a list
-//! of `{Module, Function, Arguments}` in Erlang's external term format ("External Term Format" in
-//! the ERTS manual). The list is converted to Erlang code; terms without a textual form, such as
-//! processes, are rejected. Start at [`parse_snippet`].
+//! As in erlperf, the end of an argument decides what it is: code ends with a dot, a tuple with a
+//! brace, and any other argument names a file. Unlike in erlperf, an argument that names no
+//! existing file counts as code whose final dot is missing. Erlang itself checks the code. A file
+//! contains a list of `{Module, Function, Arguments}` in Erlang's external term format ("External
+//! Term Format" in the ERTS manual). The list is converted to Erlang code; terms without a textual
+//! form, such as processes, are rejected. Start at [`parse_snippet`].
 
 use crate::erlperf::arguments::TypedSnippet;
 use speedwell_model::{Snippet, SnippetLanguage};
@@ -20,7 +20,8 @@ pub struct ErlangSnippet {
     pub snippet: Snippet,
     /// Name in tables.
     pub label: String,
-    /// Title above the source of the snippet: the code, even if the snippet has a label.
+    /// Title of the snippet's source listing. This is the code, not the label, even if there is a
+    /// label.
     pub shown: String,
     /// Whether the code lacks its final dot. The user may then have meant the name of a file.
     pub lacks_dot: bool,
@@ -465,7 +466,7 @@ mod tests {
         match std::process::Command::new("erl").args(words).output() {
             Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
             Err(_) => {
-                eprintln!("skipped: there is no program erl");
+                eprintln!("skipped: 'erl' is not installed");
                 None
             }
         }

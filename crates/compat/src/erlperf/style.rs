@@ -2,7 +2,7 @@
 //!
 //! A sample is a window of a run. Throughput is stated per second, whatever the length of the
 //! window. For a full report, [`SystemDescription`] adds lines that describe the machine. It also
-//! warns about VMs whose figures are hardly meaningful.
+//! warns about VMs that are unsuitable for measurements, such as debug builds.
 
 use crate::console::terminal_columns;
 pub use crate::erlperf::table::ReportDetail as Style;

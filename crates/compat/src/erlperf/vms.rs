@@ -289,8 +289,8 @@ impl ErlangMachines {
 
     fn mark_lost(&mut self, machine: usize, failure: &HarnessFailure) {
         self.machines[machine] = None;
-        // After an interrupt, the end of a VM is no error, because the interrupt reaches the VM,
-        // too.
+        // After an interrupt, the end of a VM is not an error, because the interrupt also reaches
+        // the VM.
         if !is_interrupt_requested() {
             self.record_exit(machine, failure, false);
         }

@@ -26,7 +26,7 @@ pub fn timer_warning(sampled: &SampledSnippets, request: &ErlperfRequest) -> Opt
     is_late.then(|| TIMER_WARNING.to_owned())
 }
 
-/// Returns sentences about how snippets were measured.
+/// Returns warnings about how each snippet was measured.
 pub fn sample_warnings(
     jobs: &[SnippetJob],
     sampled: &SampledSnippets,
@@ -103,8 +103,8 @@ fn missing_samples_warning(samples: &SnippetSamples, request: &ErlperfRequest) -
 }
 
 /// Returns a warning if the mean iteration took much longer than an iteration of the median batch.
-/// If there are more workers than processors, the workers wait for each other; this is no
-/// disturbance, so there is no warning.
+/// There is no warning if there are more workers than processors: the workers then wait for each
+/// other, which is not a disturbance.
 fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if samples.workers as usize > processors {
@@ -127,7 +127,7 @@ fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Op
     })
 }
 
-/// Returns sentences about snippets that do not differ significantly from the best one.
+/// Returns warnings about snippets that do not differ significantly from the best one.
 pub fn table_warnings(table: &SnippetTable, request: &ErlperfRequest) -> Vec<String> {
     let Some((best, others)) = table.lines.split_first() else {
         return Vec::new();

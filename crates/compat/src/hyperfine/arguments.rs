@@ -114,9 +114,9 @@ pub enum OutputStyle {
 /// Order of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultOrder {
-    /// The comparison is sorted by time, the exports have the order typed.
+    /// The comparison is sorted by time; exports list the commands in the order typed.
     Auto,
-    /// Both have the order typed.
+    /// Both list the commands in the order typed.
     Command,
     /// Both are sorted by mean time.
     MeanTime,

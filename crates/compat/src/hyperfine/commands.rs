@@ -69,9 +69,8 @@ pub struct TypedParameters<'a> {
     pub lists: Vec<&'a str>,
 }
 
-/// Creates a command for every combination of a command line and parameter values. From one element
-/// of the result to the next, the command line changes first, then the value of the first
-/// parameter.
+/// Creates a command for every combination of a command line and parameter values. In the result,
+/// the command line changes fastest, and then the value of the first parameter.
 ///
 /// # Errors
 /// Fails if a range is invalid, a parameter is given twice, or the number of names does not match
@@ -114,8 +113,8 @@ pub fn expand_commands(
 /// Names and values of one command.
 type ParameterRow = Vec<(String, String)>;
 
-/// Returns every combination of values. From one row to the next, the value of the first parameter
-/// changes first. Without parameters, there is a single empty row.
+/// Returns every combination of values. From row to row, the value of the first parameter changes
+/// fastest. Without parameters, there is a single empty row.
 fn parameter_rows(parameters: &TypedParameters<'_>) -> Result<Vec<ParameterRow>, String> {
     if let [name, first, last] = parameters.scan[..] {
         let is_whole = |text: &str| text.parse::<i32>().is_ok();

@@ -2,7 +2,7 @@
 //!
 //! Decides the order of steps and the exit status: 0 if every command was measured, 1 if a command
 //! failed or options contradict each other, 2 if the command line cannot be parsed.
-//! `docs/reference/hyperfine.md` lists the differences from the original. Start at [`run`].
+//! `docs/reference/hyperfine.md` lists the differences from hyperfine. Start at [`run`].
 
 mod arguments;
 mod commands;
@@ -77,7 +77,8 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
         observer.console.warn(
             TOOL,
             "--setup and --cleanup apply to one command at a time, so the commands are measured \
-             one after the other, and drift of the machine counts as a difference.",
+             one after the other. Slow changes of the machine can therefore look like differences \
+             between commands.",
         )?;
     }
     let outcome = measuring.measure_all(&mut BlockShuffle::new(seed), &mut observer);

@@ -122,8 +122,8 @@ pub fn command_warnings(
         } else {
             let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
             format!(
-                "Some runs took less than {:.0} ms besides the shell, whose time ({shell}) is \
-                 subtracted and varies from run to run. Use '-N' to start commands without a \
+                "Some runs took less than {:.0} ms after the shell's own time was subtracted. This \
+                 time ({shell}) varies from run to run. Use '-N' to start commands without a \
                  shell.",
                 SHORT_TIME_S * 1e3
             )
@@ -370,7 +370,7 @@ fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) 
     let title = look.paint(row.title, &[TextStyle::Purple]);
     let Some(test) = &row.test else {
         return format!(
-            "    too few runs to compare with {title}: needs {MINIMUM_PER_SIDE} of each\n"
+            "    too few runs to compare with {title}: each command needs {MINIMUM_PER_SIDE}\n"
         );
     };
     let mark = if row.has_shell { "*" } else { "" };

@@ -168,7 +168,7 @@ impl<'a> NodeDriver<'a> {
     }
 }
 
-/// Returns the throughput samples of a run. The originals print one row for each sample.
+/// Returns the throughput samples of a run. Node.js core's scripts print one row for each sample.
 pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
     run.samples
         .iter()
@@ -179,7 +179,7 @@ pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
         })
 }
 
-/// Names of the scripts of a request, and which script each started slot executes.
+/// Names of the scripts of a request, and which script each started slot (planned run) executes.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptNames {
     names: Vec<String>,

@@ -1,8 +1,8 @@
 //! Provides what the drop-ins for `run.js`, `compare.js` and `scatter.js` of Node.js core have in
 //! common before they measure: they parse the command line and find the benchmark scripts.
 //!
-//! Decides which scripts are selected, and what is printed before measuring. An original script
-//! always uses the scripts in its own folder. A drop-in has to find this folder first. Does not
+//! Decides which scripts are selected, and what is printed before measuring. Node.js core's own
+//! `run.js` uses the benchmarks in its folder. A drop-in has to find this folder first. Does not
 //! deal with results: `node/driver.rs` follows the session. Start at [`CommandLine::run_with`].
 
 pub mod driver;
@@ -41,7 +41,7 @@ impl NodeRefusal {
 /// CPUSET=...` names the processors to which the measured processes are bound.
 ///
 /// # Errors
-/// Fails if `--runs` is not a whole number above 0 (the originals crash on 0), if a `--set` is not
+/// Fails if `--runs` is not a whole number above 0 (Node.js core crashes on 0), if a `--set` is not
 /// of the form `name=value`, or if the processors are not a list of numbers and ranges.
 pub fn build_request(
     arguments: &ParsedArguments<'_>,
@@ -110,7 +110,7 @@ pub struct CommandLine {
     pub tool: &'static str,
     /// What the original script prints for an invalid command line.
     pub usage: &'static str,
-    /// Additional text of `--help`: the options that the original lacks.
+    /// Additional text of `--help`: the options that only the drop-in has.
     pub further_usage: &'static str,
     /// Names of the options that take a value, without dashes.
     pub valued: &'static [&'static str],

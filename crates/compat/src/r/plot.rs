@@ -1,7 +1,7 @@
 //! Draws the charts of Node.js core's R scripts, and writes them to files.
 //!
 //! Decides what a chart shows. A chart shows the same as in R, but its pixels may differ. The
-//! extension of a file decides its format. Does not know where the figures come from. Start at
+//! extension of a file decides its format. Does not know where the data come from. Start at
 //! [`ChartFile`].
 
 use anyhow::{Context, Result, bail};
@@ -40,7 +40,7 @@ enum ImageFormat {
 }
 
 impl ChartFile {
-    /// Creates the description of a file. The extension of `path` decides the format.
+    /// Chooses the format of a chart file by the extension of `path`; writes nothing yet.
     ///
     /// # Errors
     /// Fails if the extension is neither `svg` nor `png`.

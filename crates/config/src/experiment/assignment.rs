@@ -302,7 +302,7 @@ impl Experiment {
             ensure!(
                 !is_named && variant.environment.is_empty(),
                 "the variant '{name}' changes the server, but {} does not start one\n\
-                 hint: 'serve' is the command that starts it",
+                 hint: set 'serve' to the command that starts the server",
                 part.heading()
             );
             return Ok(());

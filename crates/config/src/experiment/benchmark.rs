@@ -1,11 +1,11 @@
 //! Reads `[benchmark.NAME]` with `kind = "load"`, the short form of a group that is an HTTP load.
 //!
 //! One table replaces the several tables of a `[[group]]`. The server is started by a shell command
-//! or is already running. The table becomes the [`LoadSpec`] that `speedwell load` executes.
-//! [`resolve_benchmark`] reads the keys that define the cases once; all other keys are read once
-//! per case, with the placeholders filled for that case (`assignment.rs`). Variants have the form
-//! that harnesses use, because the command line may replace them. If the file gives a variant a
-//! server or URL of its own, every variant with that name uses it, even if the variant is defined
+//! or is already running. The table becomes the [`LoadSpec`] that `speedwell load` executes. The
+//! keys that define the cases are read only once, by [`resolve_benchmark`]; all other keys are read
+//! once per case, with the placeholders filled for that case (`assignment.rs`). Variants have the
+//! form that harnesses use, because the command line may replace them. If the file gives a variant
+//! a server or URL of its own, every variant with that name uses it, even if the variant is defined
 //! on the command line.
 
 use super::group::{BenchmarkGroup, SeedSource};
@@ -45,7 +45,7 @@ pub struct BenchmarkKeys {
     /// Requests per second, independent of the server, or a list. By default, as fast as responses
     /// arrive.
     rate: Option<OneOrMany<PositiveRate>>,
-    /// Load generator; any but the built-in one is part of the case.
+    /// Load generator. If it is not the built-in one, its name becomes part of the case name.
     client: ClientName,
     /// URL to request. Every variant may have its own instead.
     url: Option<String>,

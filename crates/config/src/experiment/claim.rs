@@ -1,4 +1,4 @@
-//! Reads `[[claim]]` tables; a claim is a statement of the report that the data must support.
+//! Reads `[[claim]]` tables. A claim is a statement in the report, and the data must support it.
 //!
 //! A claim over several cases is evaluated case by case. A term whose filter selects a single case
 //! has the same value in every evaluation.
@@ -27,7 +27,7 @@ pub struct ReportClaim {
     pub rows: Vec<Vec<SelectedCase>>,
 }
 
-/// A statement of the report that the data must support.
+/// A statement in the report; the data must support it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimKeys {
@@ -171,7 +171,7 @@ fn check_units(
     match claim.quantities().into_iter().find(is_unmatched) {
         Some((number, unit)) => {
             let part = format!("{number}{}", unit.name);
-            let message = format!("'{part}' has a unit that no metric here has");
+            let message = format!("'{part}' cannot be compared with the metrics in this claim");
             let hint = "metrics such as cpu_cores are plain numbers".to_owned();
             Err(ExpressionError::about_name(text, &part, message, hint))
         }

@@ -1,5 +1,5 @@
-//! Reads `[[group]]` tables; a group is measured work, its cases, and overrides for some of the
-//! cases.
+//! Reads `[[group]]` tables. A group defines the work to measure, its cases, and overrides for some
+//! of the cases.
 
 use super::load::LoadKeys;
 use super::metric::{self, MetricKeys};
@@ -61,7 +61,7 @@ impl TryFrom<PlainValue> for SeedSource {
 }
 
 impl SeedSource {
-    /// Returns the seed of the run in a slot; `block_seed` is the seed of its block.
+    /// Returns the seed of a run; `slot` is its number in the plan, `block_seed` the seed of its block.
     pub fn for_run(self, block_seed: u64, slot: u32) -> u64 {
         match self {
             SeedSource::PerBlock => block_seed,

@@ -179,10 +179,10 @@ impl Experiment {
             };
             if name == "throughput" {
                 bail!(
-                    "in files older than schema 2, 'throughput' means bytes; everywhere else it means \
-                     requests\n\
+                    "'throughput' is ambiguous: in this file, which is older than schema 2, it means \
+                     bytes; everywhere else it means requests\n\
                      hint: set schema = 2 at the top of the file; then 'bytes_per_second' means \
-                     bytes and 'throughput' requests"
+                     bytes and 'throughput' means requests"
                 );
             }
             found.push((name, current));

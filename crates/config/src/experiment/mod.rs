@@ -1,5 +1,5 @@
-//! Reads definition files, which contain groups, variants that patch a target, claims and gates. A
-//! file with only `[benchmark.NAME]` is the short form of a file whose groups are loads.
+//! Reads definition files, which contain groups, variants (which patch a target), claims and gates.
+//! A file with only `[benchmark.NAME]` is the short form of a file whose groups are loads.
 //!
 //! This module decides what such a file may contain, and builds the assignment of each run.
 //! Everything is checked when the file is read, down to the last case under the last variant.
@@ -313,7 +313,8 @@ fn resolve_file(
     Ok(experiment)
 }
 
-/// Resolves keys that refer to metrics of groups, which are known once all runs are resolved.
+/// Resolves keys that refer to metrics of groups. The metrics are known only after all runs have
+/// been resolved.
 fn resolve_judgments(experiment: &mut Experiment, keys: &FileKeys, top: &FilePart) -> Result<()> {
     let (groups, variants) = (&experiment.groups, &experiment.variants);
     let gates = compare::resolve_gates(&keys.compare, top, groups)?;

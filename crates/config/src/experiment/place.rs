@@ -1,5 +1,5 @@
-//! Reads `[place]` and `[[service]]`, which define the services of a target, and the machines of a
-//! fleet for the roles of an experiment.
+//! Reads `[[service]]`, which defines the services that a target needs, and `[place]`, which assigns
+//! machines of a fleet to the roles of an experiment.
 //!
 //! This module decides what a file may contain; other code chooses the machines. Values that are
 //! known only when a run begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and
@@ -29,7 +29,7 @@ use std::sync::LazyLock;
 /// Matches placeholders such as `{db.host}`: the name of a service, a dot, and a property.
 static SERVICE_PLACEHOLDER: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\{([A-Za-z_][\w-]*)\.(host|port)\}").ok());
-/// Address of a target on the machine of its load.
+/// URL of a target that runs on the same machine as its load generator.
 const LOCAL_TARGET_URL: &str = "http://127.0.0.1:{port}";
 
 /// Placement of the roles of an experiment.
@@ -101,8 +101,8 @@ checked! {
     }
 }
 
-/// A program that targets need, such as a database: it starts before the target, for each run or
-/// once for several.
+/// A program on which targets depend, such as a database. It starts before the target, either for
+/// each run or once for several runs.
 #[expect(
     dead_code,
     reason = "some keys are read before placeholders are filled"
@@ -129,8 +129,9 @@ pub struct ServiceKeys {
     /// How it is stopped: { signal = "SIGINT", grace = "2s" }.
     #[serde(default)]
     stop: StopKeys,
-    /// Lifetime: with "run", each run starts the service anew; with "block", the runs of a case in
-    /// a block share it; with "session", all runs do. Default: "run".
+    /// Lifetime: with "run", each run starts the service anew; with "block", all runs of the same
+    /// case within a block (one round of runs in random order) share it; with "session", all runs
+    /// do. Default: "run".
     scope: Option<ScopeKey>,
 }
 
@@ -141,7 +142,7 @@ pub struct ServiceKeys {
 enum ScopeKey {
     /// Each run starts it anew.
     Run,
-    /// The runs of a case in a block share it.
+    /// All runs of the same case within a block share it.
     Block,
     /// All runs of a session share it.
     Session,
@@ -274,8 +275,8 @@ fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceS
         None => Ok(scope),
         Some(predecessor) => {
             let message = format!(
-                "services start in the order of the file, but '{}' above it does not live as \
-                 long\n\
+                "services start in the order of the file, but this service would outlive '{}', \
+                 which is above it\n\
                  hint: put services that live longer first",
                 predecessor.name
             );
@@ -330,7 +331,7 @@ impl SharedServices {
         let line = declared.and_then(|service| service.node.line);
         let message = format!(
             "{sharers} share the service '{name}', but its definition differs between them\n\
-             hint: leave out the difference, or 'scope'"
+             hint: make the definitions identical, or remove 'scope'"
         );
         Err(file_part::error_at_line(line, message))
     }
@@ -400,7 +401,7 @@ pub fn resolve_placement(
     };
     if experiment.plan.pins.is_some() {
         let message = "'cpus' divides the processors of one machine between target and load, but \
-                       [place] gives each its own\n\
+                       [place] gives each its own machine\n\
                        hint: leave out 'cpus' of [plan], or [place]";
         return Err(top.error_at_key("place", message));
     }
@@ -438,8 +439,8 @@ fn ensure_below(root: &Path, folder: &Path, owner: &str) -> Result<()> {
     };
     ensure!(
         folder.strip_prefix(root).is_ok_and(is_plain),
-        "the folder of {owner}, '{}', is outside the folder of the file, and only that is sent to \
-         other machines",
+        "the folder of {owner}, '{}', is outside the folder of the file, and only the latter is \
+         sent to other machines",
         folder.display()
     );
     Ok(())
@@ -474,7 +475,7 @@ impl RolePlacement {
         }
         if matches!(service.load.warmup, LoadWarmup::SteadyMs(_)) {
             let message = "until = \"steady\" requires a single generator on the server's \
-                           machine, but [place] uses others\n\
+                           machine, but [place] puts the load on other machines\n\
                            hint: warmup = { duration = \"10s\" }";
             return Err(load.error_at_key("warmup", message));
         }
@@ -506,7 +507,7 @@ impl Experiment {
             .find(|declared| declared.scope != ServiceScope::Run);
         if let Some(declared) = outliving.filter(|_| service.private_network) {
             let message = format!(
-                "network = \"private\" lasts for one run, but the service '{}' outlives it\n\
+                "network = \"private\" lasts for one run, but the service '{}' lasts longer\n\
                  hint: leave out 'network', or the service's 'scope'",
                 declared.name
             );

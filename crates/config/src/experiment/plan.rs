@@ -69,10 +69,10 @@ pub struct PlanKeys {
     runs: Option<PositiveCount>,
     /// Order of the runs. Default: "blocks", random within a block.
     order: Option<OrderName>,
-    /// A variant that is measured twice: the difference between the two is noise.
+    /// A variant that is measured twice: the difference between the two measurements is noise.
     control: Option<String>,
     /// The first processors are for the target, the last ones for the load generator. By default,
-    /// both share all.
+    /// both share all processors.
     cpus: Option<PinKeys>,
     /// Time limit of the whole measurement.
     budget: Option<DurationValue>,

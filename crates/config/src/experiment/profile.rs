@@ -76,9 +76,9 @@ pub struct ProfileKeys {
     when: Option<WhenKeys>,
     /// Profiler. Default: the best one available.
     tool: ProfilerChoice,
-    /// Which samples count. Default: those after the warm-up.
+    /// Which samples count. Default: samples after the warm-up.
     window: Option<ProfileWindow>,
-    /// Variants whose profiles are compared. Default: those of the comparison.
+    /// Pairs of variants whose profiles are compared. Default: the pairs that [compare] defines.
     pairs: Vec<VariantPair>,
 }
 

@@ -108,7 +108,9 @@ fn resolve_need(
         None => &["lockfile"],
     };
     if let Some(key) = inapplicable_keys.iter().find(|key| part.has(key)) {
-        let message = "does not apply here\nhint: 'dir' is for packages, 'command' for a program";
+        let message = "does not apply here\n\
+                       hint: 'dir' and 'lockfile' are for packages; 'command', 'match' and \
+                       'at_least' are for a program";
         return Err(part.value_error(key, message));
     }
     if let Some(directory) = keys.dir {

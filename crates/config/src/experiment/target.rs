@@ -62,7 +62,7 @@ pub struct TargetKeys {
     cwd: Option<String>,
     /// Environment variables.
     env: EnvironmentKeys,
-    /// Time limit of a run. Default: that of [plan].
+    /// Time limit of a run. Default: the time limit in [plan].
     timeout: Option<DurationValue>,
     /// Commands only: the expected exit status, or a table with one for each value of a parameter.
     /// Default: 0.

@@ -1,5 +1,5 @@
-//! Reads `[[variant]]`, or `[variant.NAME]` for short. A variant is a named difference of the
-//! program under test.
+//! Reads `[[variant]]`, or `[variant.NAME]` for short. A variant is a named set of
+//! changes to the program under test.
 //!
 //! A variant changes only the target, never the load generator or the counters: otherwise,
 //! measuring instruments would be compared together with the program. A key without a built-in
@@ -83,7 +83,7 @@ impl ExperimentVariant {
     }
 }
 
-/// A named difference of the program under test. Unknown keys are placeholders: `{size}` for
+/// A named set of changes to the program under test. Unknown keys are placeholders: `{size}` for
 /// `size`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

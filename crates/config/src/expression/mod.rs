@@ -40,7 +40,7 @@ const QUANTITY_UNITS: [(&str, &str, f64); 13] = [
 pub struct QuantityUnit {
     /// Symbol.
     pub name: &'static str,
-    /// Unit in which figures are stored.
+    /// Unit in which measured values are stored.
     pub stored: &'static str,
     /// Factor to the stored unit.
     pub factor: f64,
@@ -98,7 +98,7 @@ pub struct MetricTerm {
     pub variant: String,
 }
 
-/// Selects the cases of the group that have the values; without group and values, all cases.
+/// Selects the cases that belong to the group and have the values; without either, all cases.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CaseFilter {
     /// Group.
@@ -229,8 +229,7 @@ fn hint_line(hint: &Option<String>) -> String {
 }
 
 impl ExpressionError {
-    /// Creates the error that `part`, which occurs in the expression, names something that does not
-    /// exist.
+    /// Creates an error about `part` of the expression, which names something that does not exist.
     pub fn about_name(text: &str, part: &str, message: String, hint: String) -> ExpressionError {
         let continues_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let is_whole_name = |index: &usize| {

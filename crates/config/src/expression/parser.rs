@@ -87,7 +87,7 @@ impl<'a> ExpressionParser<'a> {
         } else {
             Err(self
                 .error_at(begin, "expected a comparison, found a number")
-                .with_hint("a claim compares: rps(new) > rps(old)"))
+                .with_hint("a claim must be a comparison, for example: rps(new) > rps(old)"))
         }
     }
 
@@ -143,7 +143,7 @@ impl<'a> ExpressionParser<'a> {
             }),
             _ => Err(self
                 .error_at(token_begin, "expected a change in percent")
-                .with_hint("a gate bounds a change: time < +10%")),
+                .with_hint("a gate limits a change, for example: time < +10%")),
         }
     }
 
@@ -172,7 +172,7 @@ impl<'a> ExpressionParser<'a> {
         match (truth, is_truth(part)) {
             (true, false) => Err(self
                 .error_at(begin, "expected a comparison, found a number")
-                .with_hint("each side of 'and', 'or' and 'not' compares two numbers")),
+                .with_hint("the operands of 'and', 'or' and 'not' must be comparisons")),
             (false, true) => Err(self.error_at(begin, "expected a number, found a comparison")),
             _ => Ok(()),
         }

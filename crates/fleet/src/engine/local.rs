@@ -92,8 +92,8 @@ impl LocalEngine {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        // The child gets its own process group, because Ctrl-C must reach only us. We notify the
-        // other end over the connection.
+        // The child gets its own process group, because Ctrl-C must reach only us. We then notify
+        // the child over the connection.
         let child = command.process_group(0).spawn();
         child.with_context(|| format!("cannot start '{program}'"))
     }

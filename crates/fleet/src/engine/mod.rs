@@ -1,6 +1,6 @@
 //! Defines the operations common to all engines: list machines, submit, query and cancel work,
 //! connect to a machine, and lease several machines at once where there is a scheduler. Other
-//! modules decide what the work is, and judge its output and outcome.
+//! modules decide what the work is, and evaluate its output and outcome.
 
 mod lease;
 mod local;
@@ -90,8 +90,8 @@ pub struct ShardTask {
 pub struct SubmittedJob {
     /// The engine's ID for the work.
     pub job: JobId,
-    /// The lines of the worker's spools, as they are written, if the worker is at the other end of
-    /// a connection. If `None`, the spools must be read from the machine's folder.
+    /// The lines of the worker's spools, as they are written, if they arrive over a connection. If
+    /// `None`, the spools must be read from the machine's folder.
     pub lines: Option<ChildStdout>,
 }
 
@@ -266,8 +266,9 @@ impl FleetEngine {
         }
     }
 
-    /// Starts the program `arguments[0]` with the other arguments on a machine, with its three
-    /// streams connected to this end. All arguments are quoted: no shell interprets them.
+    /// Starts the program `arguments[0]` with the other arguments on a machine, and connects its
+    /// stdin, stdout and stderr to this process. All arguments are quoted: no shell interprets
+    /// them.
     ///
     /// # Errors
     /// Fails if the machine is not part of this fleet or nothing can be started.

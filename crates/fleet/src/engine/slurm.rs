@@ -236,8 +236,8 @@ impl SlurmEngine {
         };
         srun.args(arguments);
         srun.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // The child gets its own process group, because Ctrl-C must reach only us. We notify the
-        // other end over the connection.
+        // The child gets its own process group, because Ctrl-C must reach only us. We then notify
+        // the remote process over the connection.
         srun.process_group(0);
         srun.stderr(Stdio::piped())
             .spawn()
@@ -379,7 +379,7 @@ fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| {
-            format!("cannot start '{program}'\nhint: Slurm's programs must be installed here, too")
+            format!("cannot start '{program}'\nhint: install Slurm's programs on this machine, too")
         })?;
     if let Some(mut stdin) = child.stdin.take() {
         // Ignore errors: a program that does not read its input has failed, and its status and

@@ -61,7 +61,7 @@ pub struct SshEngine {
     jobs: BTreeMap<JobId, SshJob>,
 }
 
-/// A worker at the other end of a connection.
+/// A worker that we reach over a connection.
 #[derive(Debug)]
 struct SshJob {
     connection: Child,
@@ -305,8 +305,8 @@ impl SshEngine {
         self.ensure_known(machine)?;
         let mut command = self.ssh_command(machine, arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // The child gets its own process group, because Ctrl-C must reach only us. We notify the
-        // other end over the connection.
+        // The child gets its own process group, because Ctrl-C must reach only us. We then notify
+        // the remote process over the connection.
         command.process_group(0);
         command
             .stderr(Stdio::piped())

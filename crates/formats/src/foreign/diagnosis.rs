@@ -84,12 +84,12 @@ const PRINTED_OUTPUTS: [PrintedOutput; 7] = [
     (
         |line| has_all(line, &["Benchmark", "Mode", "Score", "Units"]),
         "JMH",
-        "'speedwell run FILE.jar' measures the benchmarks of a jar",
+        "let Speedwell measure the jar itself: speedwell run FILE.jar",
     ),
     (
         |line| has_all(line, &["time:", "[", "]"]) && line.trim_end().ends_with(']'),
         "criterion",
-        "'speedwell run FOLDER' measures the benchmarks of a crate",
+        "let Speedwell measure the crate itself: speedwell run FOLDER",
     ),
     (
         |line| line.contains('│') && line.contains("Stat"),
@@ -131,7 +131,7 @@ impl UnreadableFile {
         let text = String::from_utf8_lossy(bytes);
         if let Some(line) = find_json_below_text(&text) {
             let found = format!("has other text before its JSON, which begins at line {line}");
-            let hint = "redirect only standard output to the file (no '2>&1'); google/benchmark has --benchmark_out=FILE";
+            let hint = "redirect only standard output to the file (without '2>&1'), or let a google/benchmark program write the file: --benchmark_out=FILE";
             return diagnosis(&found, hint);
         }
         let printed = PRINTED_OUTPUTS

@@ -386,7 +386,7 @@ pub fn replay_command(package: Option<&str>, name: &str) -> String {
     ])
 }
 
-/// The keys of an event of `go test -json` that are read. Only events about output have the key
+/// The keys that are read from an event of `go test -json`. Only events about output have the key
 /// `Output`.
 #[derive(Deserialize)]
 struct TestEvent {

@@ -105,7 +105,7 @@ pub fn split_trailing_unit(label: &str) -> (&str, Option<MeasuredUnit>) {
     (label, None)
 }
 
-/// What a unit implies for its figures: their metric, and the factor that converts them.
+/// The metric that follows from a unit, and the factor that converts values to the stored unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricConversion {
     /// Metric, with the stored unit.

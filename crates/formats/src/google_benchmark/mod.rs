@@ -221,13 +221,13 @@ impl RowsReader<'_> {
         }
         if let (waiting @ 1.., judged) = self.waiting {
             remarks.push(format!(
-                "wall time is more than a tenth above CPU time in {waiting} of {judged} benchmarks: \
-                 the machine was busy, or the code waits; --metric cpu_time shows CPU time"
+                "wall time exceeds CPU time by more than 10 % in {waiting} of {judged} benchmarks: the \
+                 machine was busy, or the code sleeps or waits for I/O; --metric cpu_time shows CPU time"
             ));
         }
         if self.has_fits {
             remarks.push(
-                "its fits of whole families (BigO, RMS) are kept; --metric real_coefficient shows \
+                "it also contains fits of whole families (BigO, RMS); --metric real_coefficient shows \
                  them"
                     .to_owned(),
             );

@@ -13,7 +13,7 @@ pub struct MarkdownTable {
     pub headings: Vec<String>,
     /// Cells of the header row.
     pub columns: Vec<String>,
-    /// Cells of the other rows, each padded to the number of columns.
+    /// Cells of the other rows; each row is padded to the number of columns.
     pub rows: Vec<Vec<String>>,
 }
 

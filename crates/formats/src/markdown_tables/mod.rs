@@ -1,8 +1,8 @@
 //! Reads published Markdown tables of figures, from a whole document or a pasted table.
 //!
 //! A row becomes a case, a column becomes a variant, and a cell becomes a run. Tables of the same
-//! section are joined by the names of their rows and columns, never by position. Does not judge the
-//! figures. Start at [`read`].
+//! section are joined by the names of their rows and columns, never by position. Does not check
+//! whether the figures are plausible. Start at [`read`].
 //!
 //! The metric of a number follows from the heading of its column or table, otherwise from its unit.
 //! If a throughput in bytes has no unit, `infer_byte_unit` infers the unit from the sizes of
@@ -48,8 +48,9 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec
     }
     ensure!(
         !groups.is_empty(),
-        "it contains no rows of figures\nhint: a table needs names in its first column, and numbers \
-         with a unit, or below a heading such as Requests or Latency, in the others"
+        "it contains no rows of figures\nhint: the first column of a table must contain names, \
+         and the other columns must contain numbers with a unit, or numbers below a heading such as Requests or \
+         Latency"
     );
     let mut sessions = Vec::new();
     for mut group in groups {
@@ -308,8 +309,9 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
     (!figures.cells.is_empty()).then_some(figures)
 }
 
-/// Returns whether the columns of a table are metrics rather than variants. They are metrics if the
-/// headings of all columns, or of at least two, name a metric, and if no metric occurs twice.
+/// Returns whether the columns of a table are metrics rather than variants. They are metrics if at
+/// least two headings name a metric, or the heading of the only column does, and if no metric
+/// occurs twice.
 fn are_metrics(columns: &[Option<HeadingKind>]) -> bool {
     let kinds: Vec<&HeadingKind> = columns.iter().flatten().collect();
     let is_repeated = (1..kinds.len()).any(|index| kinds[..index].contains(&kinds[index]));

@@ -55,7 +55,7 @@ impl CompareRates {
         let mut name = Vec::new();
         while let Some(row) = reader.next_row()? {
             if *row.layout != CsvLayout::Compare {
-                bail!("a header of another format is among the rows");
+                bail!("the rows contain a header of another format");
             }
             let side = if row.column_equals(0, b"old") {
                 CompareSide::Old

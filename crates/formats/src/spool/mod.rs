@@ -1,9 +1,9 @@
 //! The spool: the line-oriented log that a fleet machine writes while it measures.
 //!
-//! A shard is the work that a machine gets at once. Each attempt at a shard writes a spool of its
-//! own, which is read while it grows. Only complete blocks count. The last line of a block carries
-//! the checksum of the block's lines, and the whole block is synced to disk before the next run
-//! starts. Lines that are torn or damaged, or that do not belong to the shard, are dropped and
+//! A shard is the unit of work that is sent to a machine. Each attempt at a shard writes a spool of
+//! its own, which is read while it grows. Only complete blocks count. The last line of a block
+//! carries the checksum of the block's lines, and the whole block is synced to disk before the next
+//! run starts. Lines that are torn or damaged, or that do not belong to the shard, are dropped and
 //! reported. Start at [`SpoolWriter`] and [`SpoolReader`].
 
 mod read;
@@ -101,7 +101,7 @@ struct DecisionLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<u32>,
     saved: usize,
-    /// Checksum of the other fields: a damaged decision would end the wrong case.
+    /// Checksum of the other fields, because a damaged decision could end the wrong case.
     crc: u32,
 }
 

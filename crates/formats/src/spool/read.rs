@@ -36,7 +36,7 @@ pub enum SpoolItem {
     },
     /// A message for the user.
     Warning(String),
-    /// Something was dropped, with the reason.
+    /// Something was dropped, for this reason.
     LeftOut(String),
     /// The attempt has ended. The flag tells whether all blocks that the attempt closed, and all
     /// its decisions, arrived intact.
@@ -60,8 +60,8 @@ pub struct SpoolReader {
     block: SpoolBlock,
     /// First error in the open block.
     fault: Option<String>,
-    /// Whether something was dropped. Later blocks are then rejected, because they would be judged
-    /// without the missing data.
+    /// Whether something was dropped. Later blocks are then rejected, because they must not be
+    /// analyzed without the missing data.
     has_gap: bool,
     blocks: u32,
     decisions: u32,
@@ -123,7 +123,8 @@ impl SpoolReader {
             SpoolLine::Decided(line) => {
                 let is_sound = line == DecisionLine::new(line.job, line.after, line.saved);
                 if !is_sound || self.has_gap || self.fault.is_some() {
-                    let reason = "a decision is left out: it is damaged, or a block before it is";
+                    let reason =
+                        "a decision is left out: the decision or an earlier block is damaged";
                     return Some(SpoolItem::LeftOut(reason.to_owned()));
                 }
                 self.decisions += 1;
@@ -155,7 +156,7 @@ impl SpoolReader {
     fn accept_header(&mut self, header: SpoolHeader) -> SpoolItem {
         if header.version != VERSION {
             return SpoolItem::LeftOut(format!(
-                "its speedwell writes spool version {}; this one reads version {VERSION}",
+                "its speedwell writes version {} of the spool format, but this one reads version {VERSION}",
                 header.version
             ));
         }
@@ -214,7 +215,7 @@ impl ShardSlots {
             let slot_facts = self.0.get(&slot);
             slot_facts.filter(|(job, number, _)| (*job, *number) == (block.job, block.block))
         };
-        let foreign_slot_error = |slot: u32| format!("slot {slot} does not belong to it");
+        let foreign_slot_error = |slot: u32| format!("slot {slot} does not belong to the block");
         if let Some(&slot) = block.slots.iter().find(|&&slot| find_slot(slot).is_none()) {
             return Some(foreign_slot_error(slot));
         }
@@ -229,7 +230,7 @@ impl ShardSlots {
                 }
                 Some(_) if run.block != block.block || run.machine.is_some() => {
                     return Some(format!(
-                        "the run of slot {} states another block, or a machine",
+                        "the run of slot {} names another block, or a machine",
                         run.slot
                     ));
                 }
@@ -375,16 +376,14 @@ mod tests {
     #[test]
     fn what_does_not_belong_to_the_shard_is_left_out_and_named() {
         let reason = |change: &dyn Fn(&mut Run)| drop_reason(&read_spool(change)).to_owned();
-        assert!(reason(&|run| run.slot += 7).contains("slot 11 does not belong to it"));
+        assert!(reason(&|run| run.slot += 7).contains("slot 11 does not belong to the block"));
         let variant = reason(&|run| run.variant = "c".into());
         assert!(
             variant.contains("slot 4 belongs to variant 'a', not 'c'"),
             "{variant}"
         );
-        assert!(reason(&|run| run.block = 9).contains("states another block, or a machine"));
-        assert!(
-            reason(&|run| run.machine = Some(1)).contains("states another block, or a machine")
-        );
+        assert!(reason(&|run| run.block = 9).contains("names another block, or a machine"));
+        assert!(reason(&|run| run.machine = Some(1)).contains("names another block, or a machine"));
     }
 
     #[test]

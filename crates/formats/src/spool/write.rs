@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 pub struct AttemptEnd {
     /// Number of blocks that the attempt closed.
     pub blocks: u32,
-    /// Number of cases that the attempt decided; absent in spools of earlier versions.
+    /// Number of cases for which the attempt decided that they need no more runs; absent in spools
+    /// of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<u32>,
     /// Why part of the shard was not measured; `None` if all of it was.

@@ -47,8 +47,8 @@ impl ReadBatcher {
         }
     }
 
-    /// Decides anew whether to pause, from the number of responses in the last `elapsed_ns` and the
-    /// median service time.
+    /// Decides anew whether to pause, based on the number of responses in the last `elapsed_ns` and
+    /// the median service time.
     pub fn adapt(&mut self, responses: u64, elapsed_ns: u64, median_ns: Option<u64>) {
         self.pause_ns =
             median_ns.map_or(0, |median| (median / MEDIAN_DIVISOR).min(self.max_pause_ns));

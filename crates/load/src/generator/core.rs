@@ -46,7 +46,7 @@ pub(super) struct WorkerCore<'a> {
     /// Connections being established.
     pub opening: u32,
     /// Error classes of failed connection attempts that were made without a request. The event loop
-    /// charges each to a waiting request.
+    /// records each as the failure of a waiting request.
     pub failed_to_open: Vec<ErrorClass>,
     /// Minimum and maximum number of requests per connection.
     pub uses: Option<(u64, u64)>,
@@ -120,7 +120,7 @@ impl<'a> WorkerCore<'a> {
         thread_part(max, self.part.index, self.part.count).max(1) as u32
     }
 
-    /// Adds the traffic since the last call to the counts.
+    /// Adds to the counts the traffic since the last call.
     pub fn flush_traffic(&mut self, now_ns: u64) {
         #[cfg(feature = "http3")]
         if let Some(quic) = &self.quic {

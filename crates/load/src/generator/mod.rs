@@ -212,13 +212,13 @@ fn validate_http3(load: &LoadConfig) -> Result<(), LoadStartError> {
     let is_unix = |address: &ServerAddress| matches!(address, ServerAddress::Unix(_));
     match load {
         _ if !cfg!(feature = "http3") => Err(LoadStartError::Load(
-            "HTTP/3 is not supported by this build: it lacks the feature 'http3'",
+            "this build does not support HTTP/3, because it was built without the feature 'http3'",
         )),
         _ if load.target.tls.is_none() => Err(LoadStartError::Load(
-            "HTTP/3 is always encrypted: the target needs TLS",
+            "HTTP/3 is always encrypted, but the target does not use TLS",
         )),
         _ if load.target.addresses.iter().any(is_unix) => Err(LoadStartError::Load(
-            "HTTP/3 runs over UDP: it cannot use a Unix socket",
+            "HTTP/3 runs over UDP, so it cannot use a Unix socket",
         )),
         _ => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! Tracks the concurrent requests of one HTTP/2 connection. Their responses arrive in any order.
 //!
-//! This module determines the outcome of the request on each stream. It knows neither sockets nor
-//! when the next request is due. Start at [`Http2Requests::process_input`].
+//! This module determines the outcome of the request on each stream. It knows nothing about
+//! sockets, or about when the next request is due. Start at [`Http2Requests::process_input`].
 
 use super::clock::NEVER;
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};

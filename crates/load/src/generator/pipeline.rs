@@ -1,7 +1,7 @@
 //! Tracks the requests of one HTTP/1 connection. Responses arrive in the order of the requests.
 //!
 //! This module determines to which request a response, or the end of the connection, belongs. It
-//! knows neither sockets nor when the next request is due. Start at
+//! knows nothing about sockets, or about when the next request is due. Start at
 //! [`Http1Requests::process_input`].
 
 use super::clock::NEVER;

@@ -2,8 +2,8 @@
 //! generator.
 //!
 //! This module determines the outcome of the request on each stream from the class of its failure.
-//! It knows neither sockets nor when the next request is due. HTTP/3 shares pacing, counts and the
-//! event loop with the other protocols. Start at [`QuicRequests::handle_event`].
+//! It knows nothing about sockets, or about when the next request is due. HTTP/3 shares pacing,
+//! counts and the event loop with the other protocols. Start at [`QuicRequests::handle_event`].
 
 use super::channel::{TlsParameters, TransportTraffic};
 use super::clock::{LoadClock, LoadTimer, NEVER};
@@ -37,8 +37,8 @@ impl TimedQuicEngine {
     /// Creates an engine.
     ///
     /// # Errors
-    /// Fails if the operating system cannot create the runtime or the timer, or if TLS lacks a
-    /// cipher that QUIC requires.
+    /// Fails if the operating system cannot create the runtime or the timer, or if `tls` does not
+    /// offer a cipher that QUIC requires.
     pub fn new(tls: &TlsParameters, clock: LoadClock) -> io::Result<TimedQuicEngine> {
         let timer = LoadTimer::new(clock)?;
         let alarm = timer.as_fd().try_clone_to_owned()?;
@@ -66,7 +66,7 @@ impl TimedQuicEngine {
             .run_until_event(is_timer_set && until_ns > now_ns, events);
     }
 
-    /// Adds the socket traffic since the last call.
+    /// Adds to `traffic` the socket traffic since the last call.
     pub fn take_traffic(&self, traffic: &mut TransportTraffic) {
         let new_traffic = self.inner.take_traffic();
         traffic.received += new_traffic.received;

@@ -97,7 +97,7 @@ pub(super) enum ConnectionLoss {
     Reset,
     /// The peer had announced the end with its last response.
     Announced,
-    /// An error with its own class. It is charged to the oldest request.
+    /// An error with its own class. It counts as the failure of the oldest request.
     Failed(ErrorClass),
     /// The load generator closed the connection.
     ClosedByUs,

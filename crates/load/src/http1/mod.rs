@@ -18,9 +18,9 @@ pub use response::{FeedProgress, HeadLimits, ResponsePhase, ResponseReader};
 
 use std::fmt;
 
-// The types below describe a finished response by plain numbers, or by the defect in its bytes. A
-// load test counts each kind of error separately. [`ResponsePhase`] tells in which part of the
-// response an error occurred.
+// The types below describe a finished response in plain numbers, or say what is wrong with its
+// bytes. A load test counts each kind of error separately. [`ResponsePhase`] tells in which part of
+// the response an error occurred.
 
 /// A finished response, or the part of it that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -65,7 +65,7 @@ pub enum InvalidRequest {
     Value(String),
     /// A Content-Length field differs from the body's length in bytes.
     Length(u64),
-    /// Transfer-Encoding is present: bodies are always sent in one piece, with Content-Length.
+    /// Transfer-Encoding is present, but bodies are always sent in one piece, with Content-Length.
     TransferEncoding,
 }
 
@@ -82,11 +82,14 @@ impl fmt::Display for InvalidRequest {
                 write!(f, "the value of '{name}' contains control characters")
             }
             InvalidRequest::Length(length) => {
-                write!(f, "Content-Length differs from the body's {length} bytes")
+                write!(
+                    f,
+                    "Content-Length does not match the body, which has {length} bytes"
+                )
             }
-            InvalidRequest::TransferEncoding => {
-                f.write_str("Transfer-Encoding is not supported: the body is sent in one piece")
-            }
+            InvalidRequest::TransferEncoding => f.write_str(
+                "Transfer-Encoding is not supported, because the body is sent in one piece",
+            ),
         }
     }
 }

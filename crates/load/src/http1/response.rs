@@ -172,7 +172,7 @@ impl ResponseReader {
     /// [`ResponseReader::reset`] before reusing the reader for another connection.
     ///
     /// # Errors
-    /// Fails if the response was malformed before.
+    /// Fails if the response has already been found to be malformed.
     pub fn end_connection(&mut self) -> Result<ResponseEnd, ResponseError> {
         let summary = ResponseSummary {
             reusable: false,

@@ -1,8 +1,8 @@
 //! Manages an HTTP/2 connection for its owner: opens streams, produces output and consumes input.
 //!
-//! This module knows neither sockets nor the time nor what a token means. The frames of the input
-//! are handled in `head`, `body` and `control`. The bodies of requests are sent in `body`. Start at
-//! [`Http2Connection::feed`].
+//! This module knows nothing about sockets, the time, or the meaning of tokens. The frames of the
+//! input are handled in `head`, `body` and `control`. The bodies of requests are sent in `body`.
+//! Start at [`Http2Connection::feed`].
 
 use super::frame::{
     self, FrameHead, HEAD_BYTES, MAX_31_BITS, OutputQueue, PeerSettings, flag, kind,
@@ -21,7 +21,8 @@ pub enum CloseMeaning {
     Idle,
     /// The peer never identified itself as HTTP/2.
     BeforeSettings,
-    /// The peer had announced the end with GOAWAY: open streams count as `h2.goaway`.
+    /// The peer had announced the end with GOAWAY. Requests on open streams fail with the class
+    /// `h2.goaway`.
     Announced(Http2ErrorCode),
     /// The connection had already failed, and the peer was informed.
     Broken(Http2ConnectionError),
@@ -259,8 +260,8 @@ impl Http2Connection {
         found.map_or(ResponsePhase::Idle, |(_, stream)| stream.phase)
     }
 
-    /// Whether the rest of a stream's body waits for the peer to enlarge a window: a timeout then
-    /// counts as a flow-control stall.
+    /// Whether the rest of a stream's body waits for the peer to enlarge a window. If it does, a
+    /// timeout counts as a flow-control stall.
     pub fn waits_for_window(&self, token: u32) -> bool {
         self.streams.find_token(token).is_some_and(|(_, stream)| {
             stream.upload.is_some() && (stream.send_window <= 0 || self.send_window <= 0)

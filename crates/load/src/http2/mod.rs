@@ -28,9 +28,9 @@ pub use request::{Http2Request, UrlScheme};
 use crate::http1::ResponseSummary;
 use std::fmt;
 
-/// An event of a stream, identified by the caller's token, or of the connection.
+/// An event of the connection, or of a stream, which is identified by the caller's token.
 ///
-/// The last event of every opened stream is exactly one `Ended` or `Failed`, unless the stream is
+/// Every opened stream ends with exactly one `Ended` or `Failed` event, unless the stream is
 /// cancelled or the connection fails first.
 #[derive(Debug)]
 pub enum Http2Event<'a> {
@@ -67,8 +67,8 @@ pub enum Http2Event<'a> {
         /// The stream.
         token: u32,
         /// Sizes of the response: `head_bytes` counts HEADERS and CONTINUATION frames,
-        /// `framing_bytes` the heads and padding of DATA frames, and trailers. `reusable` means
-        /// that the connection accepts further streams.
+        /// `framing_bytes` counts the heads and padding of DATA frames, and trailers. `reusable`
+        /// means that the connection accepts further streams.
         summary: ResponseSummary,
     },
     /// The stream ended without a complete response.
@@ -155,8 +155,8 @@ pub enum Http2ConnectionError {
     NoSettings,
     /// A frame exceeds our limit, or its length is invalid for its type.
     FrameSize,
-    /// A frame arrived on a stream that was never opened or that the type of the frame does not
-    /// allow.
+    /// A frame arrived on a stream that was never opened, or on which frames of its type are not
+    /// allowed.
     Stream,
     /// The frames of a header block are not consecutive (section 6.10).
     Continuation,
@@ -197,7 +197,9 @@ impl fmt::Display for Http2ConnectionError {
             Http2ConnectionError::FrameSize => "a frame has an invalid size",
             Http2ConnectionError::Stream => "a frame arrived on a stream that does not allow it",
             Http2ConnectionError::Continuation => "a header block was interrupted",
-            Http2ConnectionError::Push => "the server pushed although push is disabled",
+            Http2ConnectionError::Push => {
+                "the server pushed a response although server push is disabled"
+            }
             Http2ConnectionError::Padding => "the padding of a frame is longer than the frame",
             Http2ConnectionError::Setting => "a setting has an invalid value",
             Http2ConnectionError::FlowControl => "the server violated flow control",
@@ -272,7 +274,7 @@ impl fmt::Display for Http2StreamError {
                     "the server closed the connection without processing the stream ({code})"
                 )
             }
-            Http2StreamError::Length => f.write_str("the body does not have the stated length"),
+            Http2StreamError::Length => f.write_str("the body does not have the expected length"),
             Http2StreamError::LengthConflict => {
                 f.write_str("Content-Length occurs twice with different values")
             }

@@ -52,8 +52,8 @@ impl H3Engine {
     /// the descriptor.
     ///
     /// # Errors
-    /// Fails if the operating system cannot create the runtime or watch the alarm, or if TLS lacks
-    /// a cipher that QUIC requires.
+    /// Fails if the operating system cannot create the runtime or watch the alarm, or if `tls` does
+    /// not offer a cipher that QUIC requires.
     pub fn new(
         tls: Arc<rustls::ClientConfig>,
         server_name: String,

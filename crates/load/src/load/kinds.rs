@@ -43,11 +43,11 @@ pub enum KindsError {
         /// Name of the placeholder.
         blank: String,
     },
-    /// The table has no rows, or a row has too few values.
-    #[error("row {0} of the table lacks values for some columns")]
+    /// A row does not have exactly one value for each column.
+    #[error("row {0} of the table does not have exactly one value for each column")]
     Row(usize),
     /// The weights would require too long a cycle.
-    #[error("the request weights add up to {0} in lowest terms: expected at most {limit}", limit = RequestKinds::LONGEST_CYCLE)]
+    #[error("the request weights add up to {0} after reduction by their common divisor: expected at most {limit}", limit = RequestKinds::LONGEST_CYCLE)]
     Weights(u64),
 }
 

@@ -1,7 +1,8 @@
 //! Describes a load by plain data: target, requests, pacing and stop conditions.
 //!
 //! Nothing here opens a connection. A [`LoadConfig`] contains everything that
-//! [`crate::generator::run`] needs, so a described load can be repeated. Start at [`LoadConfig`].
+//! [`crate::generator::run`] needs, so a load can be repeated from its description. Start at
+//! [`LoadConfig`].
 
 mod kinds;
 mod tls;
@@ -240,8 +241,8 @@ pub struct ConnectionRules {
     /// Timeouts.
     pub timeouts: RequestTimeouts,
     /// Retries a request once if its reused connection was closed before the first byte of the
-    /// response: the server probably closed an idle connection at that moment. The second attempt
-    /// is counted as a retry.
+    /// response, because the server probably closed the connection for being idle. The second
+    /// attempt is counted as a retry.
     pub retries_stale: bool,
     /// Whether to delay reading.
     pub batching: BatchingMode,

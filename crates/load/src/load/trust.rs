@@ -261,11 +261,11 @@ fn explain_refusal(error: &rustls::Error, certificate: &CertificateDer<'_>) -> C
             CertificateRefusal::Other("it cannot be parsed".to_owned())
         }
         CertificateError::BadSignature => CertificateRefusal::Other(format!(
-            "its signature does not match the key of the trusted '{}'",
+            "its signature does not match the key of the trusted issuer '{}'",
             issuer_name(certificate)
         )),
         CertificateError::InvalidPurposeContext { .. } | CertificateError::InvalidPurpose => {
-            CertificateRefusal::Other("it is not valid for servers (extended key usage)".to_owned())
+            CertificateRefusal::Other("its extended key usage does not include servers".to_owned())
         }
         _ if matches!(
             webpki_error(reason),

@@ -181,7 +181,7 @@ mod tests {
             (&["ed25519"], 253),
         ] {
             let Some(certificate) = make_certificate(kind) else {
-                eprintln!("skipped: openssl makes no certificate with {kind:?}");
+                eprintln!("skipped: openssl cannot make a certificate with {kind:?}");
                 continue;
             };
             assert_eq!(key_bits(&certificate), Some(bits), "{kind:?}");

@@ -66,7 +66,7 @@ impl ClosedPace {
 
     /// Number of clients that belong to thread number `thread` of `threads`.
     pub fn thread_clients(&self, thread: u32, threads: u32) -> u32 {
-        // The part is at most `concurrency`, so it fits into 32 bits.
+        // The result is at most `concurrency`, so it fits into 32 bits.
         thread_part(u64::from(self.concurrency), thread, threads) as u32
     }
 }

@@ -29,7 +29,8 @@ pub struct RateSchedule {
     spacing: ArrivalSpacing,
 }
 
-/// Start of a stage: its index, its time, and the units of the integral that precede it.
+/// Start of a stage: the index of the stage, the time at which it begins, and the units of the
+/// integral accumulated before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct StagePosition {
     pub stage: usize,
@@ -430,7 +431,8 @@ impl Iterator for ThreadSchedule<'_> {
     }
 }
 
-/// Size of part `thread` when `total` items are distributed evenly over `threads`.
+/// Number of items that thread number `thread` gets when `total` items are distributed evenly over
+/// `threads` threads.
 pub fn thread_part(total: u64, thread: u32, threads: u32) -> u64 {
     let threads = u64::from(threads.max(1));
     total / threads + u64::from(u64::from(thread) < total % threads)

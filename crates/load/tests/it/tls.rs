@@ -293,7 +293,7 @@ fn a_probe_says_which_issuer_is_not_trusted() {
     let message = refusal(&load(address, strangers.trusted()));
     assert!(
         message.ends_with(
-            "its signature does not match the key of the trusted 'rcgen self signed cert'"
+            "its signature does not match the key of the trusted issuer 'rcgen self signed cert'"
         ),
         "{message}"
     );

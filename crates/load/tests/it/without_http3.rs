@@ -15,12 +15,12 @@ fn a_build_without_http3_says_so_before_anything_is_sent() {
     let error = generator::run(&load, &never, &mut |_| {}).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "HTTP/3 is not supported by this build: it lacks the feature 'http3'"
+        "this build does not support HTTP/3, because it was built without the feature 'http3'"
     );
     let error = generator::send_probe(&load, &never).unwrap_err();
     assert!(
         error
             .to_string()
-            .starts_with("HTTP/3 is not supported by this build")
+            .starts_with("this build does not support HTTP/3")
     );
 }

@@ -177,7 +177,7 @@ fn describe_activity(
     }
     causes.extend(busy_processes::describe_processes(&processes, cpu_count));
     Some(format!(
-        "The machine is busy with other work ({}): expect noisy figures; see 'speedwell doctor'.",
+        "The machine is busy with other work ({}): expect noisy results; see 'speedwell doctor'.",
         causes.join("; ")
     ))
 }

@@ -249,7 +249,7 @@ impl GitRepository {
             .collect()
     }
 
-    /// Returns the first-parent line of commits up to `tip`, the oldest first, without `excluded`
+    /// Returns `tip` and its ancestors along first parents, the oldest first, without `excluded`
     /// and its ancestors.
     pub fn first_parent_line(&self, tip: &str, excluded: Option<&str>) -> Option<Vec<Revision>> {
         let exclusion = excluded.map(|excluded| format!("^{excluded}"));

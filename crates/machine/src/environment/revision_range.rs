@@ -14,9 +14,9 @@ struct ListedCommit {
     revision: LineRevision,
 }
 
-/// Returns the line of revisions from `good` to `bad`, which are full IDs; the line includes both.
-/// It follows first parents; if `along_all_parents` is set, it is the longest line along any
-/// parents. Returns `None` if there is no such line.
+/// Returns the chain of revisions from `good` to `bad` (both full IDs), including both. The chain
+/// follows first parents or, if `along_all_parents` is set, is the longest chain along any parents.
+/// Returns `None` if there is no such chain.
 ///
 /// # Errors
 /// Fails if git fails.
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(subjects_of(&first, &last, false).unwrap(), expected);
         let expected = ["first", "side one", "side two", "merge", "last"].map(str::to_owned);
         assert_eq!(subjects_of(&first, &last, true).unwrap(), expected);
-        // The line contains the merge of `inner`, but not `inner` itself.
+        // The chain of first parents contains the merge of `inner`, but not `inner` itself.
         assert_eq!(subjects_of(&inner, &last, false), None);
         assert_eq!(subjects_of(&inner, &last, true).unwrap().len(), 3);
         assert_eq!(subjects_of(&last, &first, true), None);

@@ -78,7 +78,7 @@ impl RunSensors {
         }
     }
 
-    /// Reads the sensors just after a run, and returns the figures of the run.
+    /// Reads the sensors just after a run, and returns the kernel's statistics about the run.
     pub fn read_end(&self, start: &SensorReadings) -> KernelStats {
         let elapsed = start.taken_at.elapsed();
         let waited = start

@@ -69,7 +69,7 @@ pub(super) fn clock_source(tree: &FileTree) -> Option<(String, Vec<String>)> {
     ))
 }
 
-/// Each substring of a firmware name, and the hypervisor that it indicates.
+/// Substrings of firmware names, each with the hypervisor that it indicates.
 const FIRMWARE_NAMES: &[(&str, &str)] = &[
     ("Amazon EC2", "kvm (Amazon EC2)"),
     ("Google Compute Engine", "kvm (Google Compute Engine)"),

@@ -70,8 +70,8 @@ pub fn is_interrupt_requested() -> bool {
     IS_INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Returns the flag behind [`is_interrupt_requested`], which callers can poll in a loop of their
-/// own.
+/// Returns the flag that [`is_interrupt_requested`] reads, so that callers can poll it in a loop of
+/// their own.
 pub fn interrupt_flag() -> &'static AtomicBool {
     &IS_INTERRUPTED
 }

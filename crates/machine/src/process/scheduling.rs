@@ -16,7 +16,7 @@ pub struct CpuSet(Vec<usize>);
 
 /// A string that is not a list of processors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot parse processor list '{0}': expected for example '0', '0-2' or '0,2-4'")]
+#[error("cannot parse processor list '{0}': expected a list such as '0', '0-2' or '0,2-4'")]
 pub struct CpuSetError(String);
 
 /// Error: this thread may not use the processor `cpu`. It may use only the processors in `usable`.

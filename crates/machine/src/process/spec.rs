@@ -179,7 +179,8 @@ pub struct ShutdownOutcome {
 impl ProcessOutcome {
     /// Describes the processes it left behind, if any.
     pub fn describe_leftovers(&self) -> Option<String> {
-        // The message has no counts, so that it is reported once if several runs cause it.
+        // The message has no counts, so that several runs cause the same message, which is reported
+        // only once.
         let names: Vec<String> = self.strays.iter().map(|name| format!("'{name}'")).collect();
         (!names.is_empty()).then(|| {
             format!(

@@ -38,9 +38,9 @@ pub fn run_child(
     run_until(spec, conversation, None, |_| ())
 }
 
-/// Like [`run_child`], but passes the pid to `started`. If `end` is given, interrupts do not end
-/// the child. Instead, when the other end of that pipe is closed, the child is asked to end, and is
-/// killed if it does not.
+/// Like [`run_child`], but passes the pid to `started`. If `end`, one end of a pipe, is given,
+/// interrupts do not end the child. Instead, when the other end of the pipe is closed, the child is
+/// asked to end, and is killed if it does not.
 pub(super) fn run_until(
     spec: &ProcessSpec,
     conversation: &mut dyn ChildConversation,
@@ -71,8 +71,8 @@ pub(super) fn run_until(
         was_killed: listener.was_killed,
     });
     listener.read_remaining();
-    // The tree is read only for children held by a pipe. Scanning all processes takes time, which
-    // would distort runs of microseconds.
+    // The tree is read only if the end of a pipe controls the child (`StopSource::Pipe`). Scanning
+    // all processes takes time, which would distort runs of microseconds.
     let held_tree = if is_held {
         tree_of(group.as_raw_pid())
     } else {
@@ -115,7 +115,7 @@ struct ChildListener<'a> {
     child: RunningChild,
     conversation: &'a mut dyn ChildConversation,
     clock: WaitClock,
-    /// Latest end of the child, as a time of `clock`.
+    /// Time of `clock` at which the child is killed if it is still running.
     deadline: Instant,
     stop_source: StopSource,
     shutdown: ShutdownPolicy,
@@ -124,7 +124,7 @@ struct ChildListener<'a> {
     was_killed: bool,
     stop_reason: Option<ProcessEnd>,
     is_lingering: bool,
-    /// Whether a cancel request was sent to a child that is held by a pipe.
+    /// Whether a cancel request was sent to a child that a pipe controls (`StopSource::Pipe`).
     was_notified: bool,
     partial_line: Vec<u8>,
     unsent: Vec<u8>,

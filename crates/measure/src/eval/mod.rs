@@ -60,7 +60,7 @@ pub struct EvalRequest {
 /// they are compared. If programs are compared, each snippet becomes a case instead.
 ///
 /// # Errors
-/// Fails if variants contradict each other or other options.
+/// Fails if the variants conflict with each other or with other options.
 pub fn plan_snippets(
     mut request: EvalRequest,
     listener: &mut EventListener<'_>,

@@ -34,7 +34,7 @@ impl DecimalNumber {
             .parse()
             .ok()
             .filter(|_| is_number)?;
-        // Below this limit, sums and scaling to the places of another number cannot overflow.
+        // Below this limit, neither sums nor conversions to more decimal places can overflow.
         (units < 1_000_000_000_000_000_000_000).then_some(DecimalNumber {
             units: sign * units,
             places,
@@ -65,8 +65,8 @@ impl DecimalNumber {
 /// as `first` or `step`, whichever has more.
 ///
 /// # Errors
-/// Fails if a word is not a number, the range is empty, the step is not positive, or there are more
-/// numbers than the limit on cases.
+/// Fails if an argument is not a number, the range is empty, the step is not positive, or there are
+/// more numbers than the limit on cases.
 pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Result<Vec<String>> {
     let number = |text: &str| {
         let parsed = DecimalNumber::parse(text);

@@ -23,8 +23,8 @@ use speedwell_store::{SessionRecorder, Store};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Samples of a visit, which measures a level once. Many short visits are more informative than few
-/// long ones: the spread within a visit does not show how much visits differ.
+/// How a visit is divided into samples. A visit measures a level once. Many short visits are more
+/// informative than few long ones: the spread within a visit does not show how much visits differ.
 const VISIT_SAMPLES: SampleDivision = SampleDivision {
     count: 3,
     length: SampleLength::TimeNs(100_000_000),
@@ -34,7 +34,7 @@ const VISIT_SAMPLES: SampleDivision = SampleDivision {
 /// Plans a search in which every snippet has its own process.
 ///
 /// # Errors
-/// Fails if other options contradict a search.
+/// Fails if other options conflict with a search.
 pub fn plan_search(
     request: EvalRequest,
     listener: &mut EventListener<'_>,

@@ -7,7 +7,7 @@ use speedwell_model::assignment::{LoadWarmup, RunAssignment, ServerLoad, TargetW
 use speedwell_model::{Case, RunOrder, SampleLength, Variant, as_milliseconds};
 use std::time::Duration;
 
-/// Estimated total of all runs.
+/// Estimated time and requests of all runs together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExperimentEstimate {
     /// Time of the runs, as far as it is known. Excludes the time of `requests`.
@@ -62,18 +62,18 @@ fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Opt
 /// Estimates how long the loads of all runs take, without a trial; `None` if there are no loads.
 ///
 /// # Errors
-/// Fails if the definition was stored by another version, whose grammar differs.
+/// Fails if the definition was stored by a version of this program with a different grammar.
 pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEstimate>> {
     let untimed = vec![Some(0); plan.jobs.len() * plan.variants.len()];
     estimate_from_trial(plan, &untimed)
 }
 
-/// Estimates all runs from a trial; `None` if the estimate is empty or the plan is not an
-/// experiment. `lived_ns` are the lifetimes of the trial runs in the order of `runner::try_all`:
-/// all variants of a job, then the next job.
+/// Estimates the time and requests of all runs from a trial; `None` if the estimate is empty or the
+/// plan is not an experiment. `lived_ns` are the lifetimes of the trial runs in the order of
+/// `runner::try_all`: all variants of a job, then the next job.
 ///
 /// # Errors
-/// Fails if the definition was stored by another version, whose grammar differs.
+/// Fails if the definition was stored by a version of this program with a different grammar.
 pub fn estimate_from_trial(
     plan: &SessionPlan,
     lived_ns: &[Option<u64>],
@@ -85,8 +85,8 @@ pub fn estimate_from_trial(
     Ok(Some(estimate).filter(|estimate| *estimate != ExperimentEstimate::default()))
 }
 
-/// Estimates all runs. `lived_ns` has one entry for each job and variant: the time that a run takes
-/// in addition to its load, or `None` if the run does not count.
+/// Estimates the time and requests of all runs. `lived_ns` has one entry for each job and variant:
+/// the time that a run takes in addition to its load, or `None` if the run does not count.
 fn estimate_runs(
     plan: &SessionPlan,
     experiment: &Experiment,

@@ -85,8 +85,8 @@ fn shared_processors_warning(experiment: &Experiment) -> Option<String> {
     let is_shared = experiment.plan.pins.is_some() && experiment.shares.is_none();
     is_shared.then(|| {
         format!(
-            "The plan divides the processors, but {} are too few: the load generator takes \
-             processor time from the target.",
+            "The plan divides the processors between target and load, but there are only {}: the load \
+             generator takes processor time from the target.",
             experiment.cpus
         )
     })

@@ -3,8 +3,8 @@
 //!
 //! A shard is a part of the plan for one machine; it is done when one of its attempts completes. An
 //! attempt writes its results to a spool, which is a file or a stream. Only complete blocks are
-//! merged. Spools are authoritative; the status that the engine reports for a job is only a hint.
-//! Start at [`FleetCoordinator::run`].
+//! merged. Spools are authoritative; the status that the engine (Slurm, for example) reports for a
+//! job is only a hint. Start at [`FleetCoordinator::run`].
 
 use super::polling::{PollBackoff, WaitingReport};
 use super::shard_request::{
@@ -146,7 +146,8 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Waits briefly for the jobs to exit and cancels the rest. Jobs exit by themselves unless
-    /// their supervisor has died. Such a job would hold its machine until it was canceled.
+    /// their supervisor has died. A job without a supervisor would hold its machine until it was
+    /// canceled.
     fn free_machines(&mut self) {
         let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
         let begin = Instant::now();

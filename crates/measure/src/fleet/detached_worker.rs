@@ -105,7 +105,7 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
     Ok(detached::has_ended(&job))
 }
 
-/// Interrupts this process when stdin ends, because nothing reads its output any longer. This is
+/// Interrupts this process when stdin ends, because from then on nothing reads its output. This is
 /// necessary only with `follows`; otherwise, the process ends by itself.
 fn stop_at_stdin_end() {
     thread::spawn(|| {

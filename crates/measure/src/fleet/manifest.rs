@@ -45,7 +45,7 @@ pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
     );
     ensure!(
         plan.design.purpose == SessionPurpose::Measured && !plan.is_search && !plan.shared,
-        "--machines needs a fixed plan, but this session picks each measurement from earlier results\n\
+        "--machines needs a fixed plan, but this session chooses each measurement based on earlier results\n\
          hint: leave out --machines"
     );
     ensure!(

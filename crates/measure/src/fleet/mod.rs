@@ -264,7 +264,7 @@ pub(crate) fn select_machines(
     let selector = fleet
         .labels
         .as_ref()
-        .context("no machines selected\nhint: --machines LABELS")?;
+        .context("no machines selected\nhint: select machines with --machines LABELS")?;
     let mut names: Vec<String> = Vec::new();
     for machine in fleet_machines {
         names.push(machine.name.clone());
@@ -332,7 +332,7 @@ fn current_machines(
     session.iter().map(find).collect()
 }
 
-/// The record of a machine until it reports more about itself.
+/// The record of a machine that has not reported anything about itself yet.
 fn initial_record(machine: &FleetMachine) -> SessionMachine {
     SessionMachine {
         id: machine.name.clone(),
@@ -343,7 +343,7 @@ fn initial_record(machine: &FleetMachine) -> SessionMachine {
 }
 
 /// Makes every machine measure all cases with a fixed number of runs, because a sequential stopping
-/// rule would have to judge all machines together.
+/// rule would need the results of all machines.
 fn repeat_on_each(plan: &mut SessionPlan, machines: u32) {
     plan.strata = machines;
     if let StoppingDesign::Sequential { .. } = plan.design.stopping {

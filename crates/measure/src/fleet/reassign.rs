@@ -1,4 +1,4 @@
-//! Settles attempts whose worker has ended: their shard is done, retried, moved to another machine
+//! Settles attempts whose worker has ended: each shard is done, retried, moved to another machine
 //! or given up. Start at [`FleetCoordinator::settle_attempts`].
 
 use super::coordinator::{AttemptOutcome, FleetCoordinator, ShardAttempt, is_settled, to_shard};

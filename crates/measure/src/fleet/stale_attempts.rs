@@ -3,9 +3,9 @@
 //! has been replaced.
 //!
 //! If both workers need the same machine lock, the new worker waits until the old one has exited,
-//! and takes over the blocks of the old one: [`earlier_blocks`]. Otherwise, both workers may run at
-//! the same time. Blocks of the old attempt are then rejected and reported:
-//! [`StaleAttempts::take_rejected`]. They can be reported only if the spool of the old attempt is
+//! and takes over the blocks of the old one (see [`earlier_blocks`]). Otherwise, both workers may
+//! run at the same time. Blocks of the old attempt are then rejected and reported (see
+//! [`StaleAttempts::take_rejected`]). They can be reported only if the spool of the old attempt is
 //! in a directly accessible folder, because a broken connection delivers nothing more.
 
 use super::shard_request::{ShardRequest, attempt_spool_path, expected_slots};
@@ -19,8 +19,8 @@ use std::fs;
 use std::path::Path;
 
 /// Reads the spools that earlier attempts at the shard left in the session's folder. Returns the
-/// blocks in them that the request does not know, each with the index of its case in `plan`. `plan`
-/// is the part of the session's plan that this attempt measures.
+/// blocks in them that the request does not list as done, each with the index of its case in
+/// `plan`. `plan` is the part of the session's plan that this attempt measures.
 pub(super) fn earlier_blocks(
     folder: &Path,
     request: &ShardRequest,

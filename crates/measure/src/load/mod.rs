@@ -21,7 +21,7 @@ use speedwell_model::{RunOrder, Session, SessionDesign, SessionState, StoppingDe
 use speedwell_runner::load::{TargetUrl, load_with_tool};
 use std::path::Path;
 
-/// The loads that were carried out.
+/// The loads that were sent.
 #[derive(Debug)]
 pub struct LoadResults {
     /// The loads, in order.
@@ -30,7 +30,7 @@ pub struct LoadResults {
     pub ended: anyhow::Result<()>,
 }
 
-/// Carries out the requested loads, until they are complete or the user interrupts.
+/// Sends the requested loads, until they are complete or the user interrupts.
 pub fn run_loads(request: &LoadRequest, emit: &mut dyn FnMut(LoadEvent<'_>)) -> LoadResults {
     let mut runs = Vec::new();
     let generators = request.generators.as_ref();

@@ -1,4 +1,4 @@
-//! Plans the order of the requested loads and carries out each of them.
+//! Plans the order of the requested loads and sends each of them.
 
 use super::super::SearchRequest;
 use super::machines::LoadGenerators;
@@ -88,7 +88,7 @@ pub fn run_rounds(
     Ok(())
 }
 
-/// Carries out one load.
+/// Sends one load.
 pub fn run_one_load(
     spec: &LoadSpec,
     generators: &mut Option<LoadGenerators>,

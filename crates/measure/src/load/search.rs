@@ -1,7 +1,7 @@
 //! Sends loads at several levels of concurrency or at several rates.
 //!
-//! A visit is a load at one level or rate. This module carries out one visit after the other. The
-//! levels come from a list, or `analysis` picks the next level or rate. Start at [`run_visits`].
+//! A visit is a load at one level or rate. This module makes one visit after the other. The levels
+//! come from a list, or `analysis` picks the next level or rate. Start at [`run_visits`].
 
 use super::machines::LoadGenerators;
 use super::rounds::{LoadEvent, LoadMode, LoadRequest, plan_turns, run_one_load};
@@ -15,12 +15,12 @@ use speedwell_model::load::spec::LoadSpec;
 use speedwell_runner::load::{LoadNotice, LoadRun, TargetUrl, stop_condition};
 use std::time::Duration;
 
-/// Default duration of a visit of a level of concurrency. Many short visits are more informative
-/// than few long ones: the spread within a visit does not show how much visits differ.
+/// Default duration of a visit to a concurrency level. Many short visits are more informative than
+/// few long ones: the spread within a visit does not show how much visits differ.
 const CONCURRENCY_TIME: Duration = Duration::from_secs(1);
-/// Default duration of a visit of a rate.
+/// Default duration of a visit to a rate.
 const RATE_TIME: Duration = Duration::from_secs(2);
-/// Default duration of the warm-up of a visit.
+/// Default duration of the warm-up before a visit.
 const DEFAULT_WARMUP: Duration = Duration::from_millis(500);
 
 /// Rules for the search for a rate: the first and the highest rate, in requests per second, and the
@@ -31,7 +31,7 @@ const RATE_RULES: RateRules = RateRules {
     resolution: 0.05,
 };
 
-/// Carries out a search or a list of levels.
+/// Searches for the best level or rate, or visits every level in a list.
 ///
 /// # Errors
 /// Fails if a load cannot be started.
@@ -70,8 +70,8 @@ fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
     }
 }
 
-/// Returns rules under which every level is divisible among threads and processes and fills the
-/// streams of a connection.
+/// Returns rules that allow only levels that divide evenly among the threads and processes and use
+/// every stream of each connection.
 fn concurrency_rules(request: &LoadRequest, search: &SearchRequest) -> SaturationRules {
     let parts = request.specs.first().map(|spec| {
         let streams = spec.streams.or(spec.pipeline);
@@ -93,8 +93,8 @@ impl LoadSearch<'_, '_> {
         let rules = concurrency_rules(self.request, search);
         ensure!(
             rules.first <= rules.limit,
-            "--concurrency-limit {} is less than the {} that threads, processes and streams need\n\
-             hint: raise --concurrency-limit",
+            "--concurrency-limit {} is too low: the threads, processes and streams of this load need at \
+             least {}\nhint: raise --concurrency-limit",
             rules.limit,
             rules.first
         );
@@ -139,7 +139,8 @@ impl LoadSearch<'_, '_> {
         process::is_interrupt_requested() || self.runs.last().is_some_and(|run| run.is_partial)
     }
 
-    /// Visits the levels of a list, in rounds shuffled over levels and addresses.
+    /// Visits every listed level of every address once per round, in random order within each
+    /// round.
     fn visit_levels(&mut self, levels: &[u32]) -> anyhow::Result<()> {
         let request = self.request;
         let rounds = request.runs.unwrap_or(SaturationRules::default().visits);
@@ -153,8 +154,8 @@ impl LoadSearch<'_, '_> {
         Ok(())
     }
 
-    /// Carries out one load at a level or rate. The round of this load is the number of earlier
-    /// loads at the same level.
+    /// Sends one load at a level or rate. The round of this load is the number of earlier loads at
+    /// the same level.
     fn run_visit(&mut self, index: usize, level: f64) -> anyhow::Result<()> {
         let is_rate = self.request.mode == LoadMode::Rate;
         let mut spec = visit_spec(&self.request.specs[index], level, is_rate);

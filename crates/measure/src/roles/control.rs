@@ -42,7 +42,7 @@ pub struct RoleStatus {
     pub machine: String,
     /// Address at which other machines reach this machine.
     pub address: String,
-    /// The engine's status of the machine, if any.
+    /// What the engine reports about the machine, if anything.
     pub engine_status: Option<String>,
 }
 
@@ -103,7 +103,7 @@ impl PlacedSession {
         })
     }
 
-    /// Lists the roles, with the engine's status of their machines.
+    /// Lists the roles, with what the engine reports about their machines.
     ///
     /// # Errors
     /// Fails if the engine does not answer.
@@ -166,7 +166,7 @@ impl PlacedSession {
             while self.measuring_process(store)? == measuring {
                 ensure!(
                     begin.elapsed() < END_GRACE,
-                    "session @{} does not end; the process that measures it is {process}",
+                    "session @{} has not ended in time; process {process} is still measuring it",
                     self.number
                 );
                 thread::sleep(POLL_INTERVAL);

@@ -18,8 +18,8 @@ use speedwell_runner::experiment::{StageResult, stage_failure};
 
 /// The machines of an experiment, held until this value is dropped or the process ends.
 pub struct MachineLease {
-    /// Connections whose other end holds the machine's lock. These connections end before the lease
-    /// does.
+    /// Connections to the processes that hold the locks of the machines. These connections end
+    /// before the lease does.
     _connections: Vec<RoleConnection>,
     _lease: Option<AllocationLease>,
 }
@@ -55,7 +55,7 @@ impl MachineLease {
     }
 }
 
-/// Waits until the other end of the connection holds the machine's lock.
+/// Waits until the process at the other end of the connection holds the machine's lock.
 fn await_lock(
     connection: RoleConnection,
     machine: &str,

@@ -216,7 +216,7 @@ impl BundleSender<'_> {
 }
 
 fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Result<ProbeReport> {
-    let role = Part::open(engine, (machine, program), "a part", &WorkerRequest::Probe);
+    let role = Part::open(engine, (machine, program), "probe", &WorkerRequest::Probe);
     let event = role.and_then(|role| role.next_event().map(|event| (role, event)));
     match event {
         Ok((_, WorkerEvent::Hello(greeting))) => Ok(*greeting),
@@ -236,7 +236,7 @@ fn machine_address(file: &FleetFile, name: &str, reached_at: Option<IpAddr>) -> 
     };
     configured.or(default).with_context(|| {
         format!(
-            "the address at which others reach it is unknown\nhint: add address = \"10.0.0.5\" \
+            "the address at which other machines reach it is unknown\nhint: add address = \"10.0.0.5\" \
              below name = \"{name}\" in the fleet file"
         )
     })

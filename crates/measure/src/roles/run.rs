@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Poll interval for reasons to end a load.
+/// Interval between checks for a reason to end a load.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How long to wait, after the target has failed, for the end of a service that may have caused the
 /// failure.
@@ -50,7 +50,7 @@ fn run_placed(
     report: &mut RunReport,
 ) -> StageResult<()> {
     if assignment.profile.is_some() {
-        let reason = "profiles are recorded on a single machine, but [place] uses others";
+        let reason = "profiles are recorded on a single machine, but [place] uses other machines";
         return Err(stage_failure(RunStage::Profile, reason));
     }
     let file = FleetFile::read(&placement.fleet)

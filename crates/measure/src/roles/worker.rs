@@ -113,7 +113,7 @@ pub(super) struct RoleOutcome {
 pub(super) struct ProbeReport {
     pub identity: MachineIdentity,
     pub environment: Environment,
-    /// The address of this end of the connection, if it is an ssh connection.
+    /// The address of this machine in the connection, if it is an ssh connection.
     pub reached_at: Option<IpAddr>,
 }
 

@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 pub struct LoadMeasurement {
     /// Start of the load, in milliseconds since the Unix epoch.
     pub began_epoch_ms: u64,
-    /// Duration in nanoseconds, from the end of the warm-up. It lasts until the last response if a
-    /// number of requests ends the load, or until the end of sending if a time limit ends it. Rates
-    /// refer to this duration.
+    /// Duration in nanoseconds, from the end of the warm-up. It lasts until the last response if
+    /// the load ends after a fixed number of requests, or until the end of sending if a time limit
+    /// ends the load. Rates refer to this duration.
     pub elapsed_ns: u64,
     /// Number of successful responses within [`LoadMeasurement::elapsed_ns`], from which the
     /// throughput is computed.
@@ -108,7 +108,8 @@ pub struct RequestRecord {
     pub kind: u16,
     /// Scheduled start, in an open load.
     pub intended_ns: Option<u64>,
-    /// When processing started: connecting, if the request needed a connection, else sending.
+    /// When processing started, i.e. connecting if the request needed a connection, or else
+    /// sending.
     pub begun_ns: u64,
     /// When the request was sent; absent if it was never sent.
     pub sent_ns: Option<u64>,
@@ -450,8 +451,8 @@ pub struct TimelineTick {
     pub ok: u64,
     /// Failed requests.
     pub errors: u64,
-    /// Service times of successful responses in nanoseconds: median, 99th percentile and maximum.
-    /// Merged intervals have the larger value of each.
+    /// Service times of successful responses in nanoseconds: median, 99th percentile and maximum. A
+    /// merged interval has the larger value of each of these.
     pub p50_ns: Option<u64>,
     /// See [`TimelineTick::p50_ns`].
     pub p99_ns: Option<u64>,

@@ -1,7 +1,7 @@
 //! Defines the record of one HTTP load: its options, facts about the server, and the measurements. The record is plain
 //! data that can be written to a file and read back without loss.
 //!
-//! This module neither formats nor judges the record. Start at [`LoadRun`].
+//! This module neither formats nor evaluates the record. Start at [`LoadRun`].
 
 use serde::{Deserialize, Serialize};
 use speedwell_model::load::measurement::LoadMeasurement;
@@ -32,8 +32,8 @@ pub struct LoadRun {
     /// Whether the measurement is incomplete because a generator process or the server died.
     /// [`LoadRun::warnings`] explains it.
     pub is_partial: bool,
-    /// Caveats that the figures do not show, as whole sentences: a generator process died, redirects
-    /// were followed, and so on.
+    /// Caveats that the numbers do not show, as whole sentences: a generator process died, redirects were followed, and
+    /// so on.
     pub warnings: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ pub struct LoadPart {
     pub own_lag_p99_ns: Option<(u64, u64)>,
     /// The network device that was utilized most in relation to its speed, and this utilization as a fraction.
     pub link: Option<(String, f64)>,
-    /// The reason, if the part was lost. The figures of the part are then from its last progress report, and the
+    /// The reason, if the part was lost. The numbers of the part are then from its last progress report, and the
     /// measurements of the load do not include the part.
     pub lost: Option<String>,
 }

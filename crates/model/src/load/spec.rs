@@ -37,7 +37,7 @@ pub struct LoadSpec {
     /// Duration of the load.
     #[serde(with = "duration_text")]
     pub time: Option<Duration>,
-    /// Ends the load once throughput of consecutive seconds differs by at most this percentage.
+    /// Ends the load once the throughput of two consecutive seconds differs by at most this percentage.
     pub until_steady: Option<f64>,
     /// Warm-up, whose requests are not counted.
     #[serde(with = "duration_text")]
@@ -50,7 +50,7 @@ pub struct LoadSpec {
     pub request: Option<String>,
     /// Header fields as curl takes them: `Name: value`, `Name:`, `Name;`.
     pub header: Vec<String>,
-    /// The body, as a form; `@FILE` is the content of a file.
+    /// The body, sent as a form; `@FILE` is the content of a file.
     pub data: Option<String>,
     /// The body from a file, without a Content-Type.
     pub body_file: Option<PathBuf>,

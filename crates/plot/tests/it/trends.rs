@@ -345,7 +345,7 @@ fn up_to_a_thousand_points_each_is_drawn() {
 fn more_points_are_drawn_as_buckets_which_the_chart_says() {
     let svg = draw(&rising(4000), 960);
     let said = texts(&svg).join(" ");
-    let wanted = "4,000 points: each mark is the median of up to 10, its bar their range";
+    let wanted = "4,000 points: each mark is the median of up to 10, and its bar shows their range";
     assert!(said.contains(wanted), "{said}");
     let document = Document::parse(&svg).unwrap();
     let mut seen = 0.0;

@@ -1,4 +1,4 @@
-//! Builds the report of `history changes`: what changed along a line of revisions.
+//! Builds the report of `history changes`: what changed from revision to revision.
 //!
 //! This module decides on columns; `changes/text.rs` decides how a change is worded. Start at
 //! [`report_changes`].
@@ -28,7 +28,7 @@ const CHANGES_TABLE: &str = "changes";
 const MAX_UNFOLDED_CHANGES: usize = 20;
 
 /// Reports the changes that pass `is_shown`: first the established changes, then the suspected
-/// ones, each in the order of the line.
+/// ones, each in the order of the revisions.
 pub fn report_changes(
     history: &ProjectHistory,
     is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
@@ -124,7 +124,7 @@ impl OpenChanges {
             .filter(|series| series.trend.is_searched())
             .count();
         if history.series.is_empty() {
-            return "no series has a point on this line".into();
+            return "no series has a point on this branch".into();
         }
         if searched == 0 {
             return "no series is long enough to search for changes".into();
@@ -274,7 +274,7 @@ fn detectable_change(history: &ProjectHistory) -> Option<String> {
 
 /// Explains `~` in front of a size.
 const APPROXIMATE_NOTE: &str = "'~': approximate, because a change found by a search looks larger \
-    than it is; measure both sides again for its size.";
+    than it is; measure both sides again to learn its actual size.";
 
 fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     let mut notes = Vec::new();
@@ -288,8 +288,8 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     let missing: Vec<usize> = missing.collect();
     if let Some(fewest) = missing.iter().min() {
         notes.push(format!(
-            "{} too short to search for changes: the longest lacks {}; 'speedwell compare --old \
-             rev:OLD --new rev:NEW' answers at once.",
+            "{} too short to search for changes: the longest needs another {}; to compare two \
+             revisions now, use 'speedwell compare --old rev:OLD --new rev:NEW'.",
             format_count(missing.len(), "series is", "series are"),
             format_count(*fewest, "point", "points")
         ));
@@ -305,7 +305,7 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
             let revision = &series.trend.points[index].revision.id;
             notes.push(format!(
                 "'{}': the machine and the code both changed at {}, so their effects cannot be \
-                 separated; measuring an older revision on this machine helps.",
+                 separated. To separate them, measure an older revision on the new machine.",
                 series.key.case,
                 short_revision(revision)
             ));
@@ -315,7 +315,7 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     notes.extend(split_series_notes(history));
     if history.unplaced_points > 0 {
         notes.push(format!(
-            "{} {} left out, belonging to no revision on this line.",
+            "{} {} left out, because the measured revision is not on this branch.",
             format_count(history.unplaced_points, "point", "points"),
             if history.unplaced_points == 1 {
                 "is"
@@ -349,7 +349,7 @@ fn split_series_notes(history: &ProjectHistory) -> Vec<String> {
     }
     for (old, new) in history.possible_renames() {
         notes.push(format!(
-            "Did '{old}' become '{new}'? speedwell history rename {} {}",
+            "Did '{old}' become '{new}'? If so, use: speedwell history rename {} {}",
             quote(old),
             quote(new)
         ));
@@ -378,8 +378,8 @@ fn common_change_note(common: &CommonChange<'_>) -> String {
     });
     format!(
         "{} of {} cases changed together near {} ({}, {smallest} to {largest}): suspect something \
-         they share, such as the machine or a runtime, rather than the code of one; 'speedwell \
-         confirm' measures both sides on one machine{}.",
+         they share, such as the machine or a runtime, rather than the code of a single case. \
+         To check, measure both sides on one machine with 'speedwell confirm'{}.",
         common.changed,
         common.searched,
         short_revision(common.after),
@@ -387,7 +387,7 @@ fn common_change_note(common: &CommonChange<'_>) -> String {
         if common.metric == Metric::CPU_TIME {
             ""
         } else {
-            ", and '--metric cpu_time' leaves out waiting for other programs where it was measured"
+            "; '--metric cpu_time', where it was measured, excludes the time of waiting for other programs"
         },
     )
 }

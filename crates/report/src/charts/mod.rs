@@ -6,7 +6,7 @@
 //! | box | every run of every case, variants side by side |
 //! | bar | medians with their intervals; both sides of a comparison with the interval of the change |
 //! | histogram | how often values occur, a panel per case |
-//! | scatter | values in the order of execution, a panel per case; of a study: its points |
+//! | scatter | values in the order of execution, a panel per case; for a study, its points |
 //! | flame | where the time goes; drawn with the profiles (`profile/mod.rs`) |
 //! | line | a study: points with their intervals, joined, plus single runs |
 //! | trend | a series over revisions, with its changes |
@@ -67,7 +67,9 @@ pub enum ChartKind {
 
 /// An unknown kind of chart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown chart '{0}' (known: box, scatter, line, bar, forest, histogram, flame, trend)")]
+#[error(
+    "unknown chart '{0}': supported charts are box, scatter, line, bar, forest, histogram, flame and trend"
+)]
 pub struct UnknownChart(pub String);
 
 impl FromStr for ChartKind {
@@ -88,8 +90,8 @@ impl FromStr for ChartKind {
     }
 }
 
-/// Draws the charts of `findings` of the given `kind`. If `kind` is `None`, draws the changes, then
-/// every run.
+/// Draws charts of the given `kind` from `findings`. If `kind` is `None`, draws charts of the
+/// changes, followed by charts of every run.
 ///
 /// # Errors
 /// Fails if findings of this type have no chart of that kind.
@@ -132,7 +134,7 @@ pub fn draw_findings(
 /// The error if someone requests a trend chart for a report that does not cover revisions.
 pub fn not_a_trend() -> anyhow::Error {
     anyhow!(
-        "a trend chart shows results over revisions\nhint: speedwell history trend -o trend.svg"
+        "a trend chart shows results over revisions, which this report does not have\nhint: speedwell history trend -o trend.svg"
     )
 }
 
@@ -150,7 +152,9 @@ pub fn draw_study(
         None | Some(ChartKind::Line) => Ok(study::draw_line(study, unit, log)),
         Some(ChartKind::Scatter) => Ok(study::draw_scatter(study, unit, log)),
         Some(ChartKind::Bar) => Ok(study::draw_bar(study, unit)),
-        Some(_) => bail!("a parameter study can be drawn as line, scatter or bar"),
+        Some(_) => bail!(
+            "this chart cannot show a parameter study: supported charts are line, scatter and bar"
+        ),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Prepares what the charts of a metric share: the cases of a panel with their names, the figures
-//! of both sides of a comparison, and axes.
+//! Prepares what the charts of a metric share: the cases of a panel with their names, the values of
+//! both sides of a comparison, and axes.
 
 use crate::case_labels::{CaseLabels, LabelLine};
 use crate::figure::{better_direction, name_in_unit};
@@ -86,14 +86,14 @@ fn metric_panel<'a>(
     }
 }
 
-/// The figures of both sides of each comparison, by metric, case and variant. Charts show these
-/// figures, because medians over all runs could contradict the change that is shown next to them.
+/// The values of both sides of each comparison, by metric, case and variant. Charts show these
+/// values, because medians over all runs could contradict the change that is shown next to them.
 #[derive(Debug, Default)]
 pub struct ComparedSides(HashMap<(String, String, String), IntervalEstimate>);
 
 impl ComparedSides {
-    /// Collects the sides of `comparisons`. If a variant is in several comparisons, its figures
-    /// come from the first of them.
+    /// Collects the sides of `comparisons`. If a variant is in several comparisons, its values come
+    /// from the first of them.
     pub fn new(comparisons: &[CandidateComparison]) -> ComparedSides {
         let mut sides = HashMap::new();
         for comparison in comparisons {
@@ -127,7 +127,7 @@ impl ComparedSides {
         self.0.is_empty()
     }
 
-    /// The figure of one side, taken from its row of the comparison. For a candidate, the interval
+    /// The value of one side, taken from its row of the comparison. For a candidate, the interval
     /// is derived from the interval of the change. A baseline has no interval, since the change is
     /// relative to the baseline.
     pub fn side_estimate(&self, summary: &CaseSummary) -> Option<IntervalEstimate> {

@@ -334,7 +334,7 @@ pub struct VariantLane<'a> {
     pub variant: &'a str,
     /// Its runs, in order of execution.
     pub runs: &'a [RunValue],
-    /// The figure that is compared or, without a comparison, the median. A line is drawn at this
+    /// The value that is compared or, without a comparison, the median. A line is drawn at this
     /// value, and the unit is chosen to suit it.
     pub center: f64,
 }

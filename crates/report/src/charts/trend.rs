@@ -144,8 +144,8 @@ impl<'a> TrendDrawing<'a> {
         let points = self.series.trend.points.len();
         (per_mark > 1).then(|| {
             format!(
-                "{} points: each mark is the median of up to {per_mark} consecutive points, its \
-                 line their range",
+                "{} points: each mark is the median of up to {per_mark} consecutive points, \
+                 and its line shows their range",
                 format_number(points as f64, 0)
             )
         })
@@ -356,7 +356,7 @@ impl<'a> TrendDrawing<'a> {
             notes.extend(self.place_before(index).map(|x| plot::TrendNote {
                 x,
                 kind: plot::TrendNoteKind::Work,
-                label: "another benchmark".into(),
+                label: "benchmark changed".into(),
                 description: "the benchmark itself was changed here".into(),
             }));
         }
@@ -436,8 +436,8 @@ fn axis_coordinates(
         .collect()
 }
 
-/// Summarizes the differences between two environments. For a single difference, both values are
-/// given, without the words at their beginning that are the same.
+/// Summarizes the differences between two environments. For a single difference, shows both values,
+/// without any leading words that they share.
 fn short_cause(differences: &[FactDifference]) -> String {
     match differences {
         [] => String::new(),

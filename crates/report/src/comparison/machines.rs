@@ -177,8 +177,8 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
             .map(|by_machine| by_machine.machines.len())
             .max();
         return vec![format!(
-            "The verdicts hold on these {} only; predictions for other machines need at least 3 of \
-             a class.",
+            "The verdicts hold on these {} only; to predict changes on other machines, measure on \
+             at least 3 machines of a class.",
             format_count(machines.unwrap_or_default(), "machine", "machines")
         )];
     }
@@ -189,7 +189,7 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
             .map(|population| expectation_note(population, comparison))
             .collect(),
         _ => vec![
-            "The page and the exported figures of each case give the change to expect on other \
+            "For each case, the HTML page and the exported data give the change to expect on other \
              machines of a class."
                 .to_owned(),
         ],
@@ -363,7 +363,7 @@ mod tests {
         let shown = text(&findings, Verbosity::Normal);
         assert!(
             shown.contains(
-                "hold on these 2 machines only; predictions for other machines need at least 3"
+                "hold on these 2 machines only; to predict changes on other machines, measure on"
             ),
             "{shown}"
         );

@@ -185,8 +185,8 @@ fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     })
 }
 
-/// Half the width of a bounded interval on the log scale, as a fraction of the figure of either
-/// side.
+/// Half the width of an interval on the log scale, which serves as the relative uncertainty of both
+/// sides. `None` if the interval is empty or unbounded.
 fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
     let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
     (half > 0.0 && half.is_finite()).then_some(half)

@@ -241,7 +241,7 @@ pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
         }
     }
     (!cells.is_empty()).then(|| ReportTable {
-        caption: vec!["cells without a figure".to_owned()],
+        caption: vec!["cases and variants without a result".to_owned()],
         columns: vec![
             ReportColumn::new("case", "case", ColumnKind::Label),
             ReportColumn::new("variant", "variant", ColumnKind::Words),

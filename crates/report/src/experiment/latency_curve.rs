@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Percentages at which a chart may end. The chart ends at the first of these percentages at which
-/// the slowest requests shown do not dominate it: on a linear axis, 1 % of very slow requests would
-/// flatten everything else. The subtitle gives the time of the slowest request.
+/// Percentages at which a chart may end, in order of preference. A chart ends at the first of them
+/// at which its slowest requests no longer dominate it: on a linear axis, 1 % of very slow requests
+/// would flatten everything else. The subtitle gives the time of the slowest request.
 const END_PERCENTAGES: [u32; 4] = [98, 97, 95, 90];
 
 /// A time above this multiple of the time at 90 % dominates the chart.
@@ -38,8 +38,9 @@ struct ServedPicture<'a> {
     colours: Vec<Option<plot::RgbColor>>,
 }
 
-/// Draws the percentage of requests served against time. There is a chart per case, or per variant
-/// if `series` says so. If the file lists stages, each stage has its own version of each chart.
+/// Draws which percentage of the requests was served within each time. There is a chart per case,
+/// or per variant if `series` says so. If the experiment file lists stages, each stage has its own
+/// version of each chart.
 pub fn draw_served(
     group: &GroupFindings,
     series: ChartSeries,

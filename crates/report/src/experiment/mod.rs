@@ -72,8 +72,8 @@ pub fn report_experiment(
     document
 }
 
-/// Splits the charts into leading ones and others. The charts of the changes in each group's main
-/// metric lead. If there are none, the first chart that the file lists leads.
+/// Splits the charts into leading ones and others. The leading charts show the changes in each
+/// group's main metric. If there are no such charts, the first chart that the file lists leads.
 fn leading_first(
     charts: Vec<ReportChart>,
     found: &ExperimentFindings,
@@ -192,7 +192,8 @@ impl SharedNotes {
         }
     }
 
-    /// If a note applies to several tables, moves it behind the last table, where it appears once.
+    /// Moves notes that apply to several tables to the end, after the last table, so that each of
+    /// them appears only once.
     fn move_to_end(self, blocks: &mut Vec<ReportBlock>) {
         let shared = self.0.into_iter().filter(|(_, times)| *times > 1);
         let shared: Vec<String> = shared.map(|(text, _)| text).collect();

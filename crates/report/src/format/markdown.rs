@@ -1,5 +1,5 @@
 //! Writes documents in GitHub Flavored Markdown, for pull requests and notes. The answer comes
-//! first, then warnings that cast doubt on it, then the figures. Reference material is collapsed.
+//! first, then warnings that cast doubt on it, then the tables. Reference material is collapsed.
 //!
 //! Start at [`Markdown`]; [`write_table`] writes tables, [`escape_markdown`] escapes markup in
 //! names.

@@ -250,8 +250,8 @@ impl MarkupLanguage {
         let text = escape_controls(&words.join(" ")).into_owned();
         match self {
             _ if text.is_empty() => text,
-            // Between `+` signs, AsciiDoc takes only the bar that separates the cells of a table
-            // for markup.
+            // Between `+` signs, the only character that AsciiDoc takes for markup is the bar that
+            // separates the cells of a table.
             MarkupLanguage::AsciiDoc if !text.contains('+') => {
                 format!("`+{}+`", text.replace('|', "\\|"))
             }

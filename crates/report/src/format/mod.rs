@@ -63,7 +63,7 @@ impl ReportFormat {
     ];
 
     /// Returns the renderer for a file. Text in a file has no color and is as wide as needed.
-    /// Markdown shows the charts in the files `pictures`, one per chart.
+    /// Markdown embeds the image files named in `pictures`, one per chart.
     pub fn file_renderer(self, pictures: Vec<String>) -> Box<dyn RenderDocument> {
         match self {
             ReportFormat::Text => Box::new(TextFormat::default()),
@@ -79,7 +79,7 @@ impl ReportFormat {
 
 /// An unknown format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format '{0}' (known: text, md, adoc, org, csv, json, html)")]
+#[error("unknown format '{0}': supported formats are text, md, adoc, org, csv, json and html")]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for ReportFormat {

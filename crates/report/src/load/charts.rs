@@ -1,5 +1,5 @@
-//! Draws charts of loads: figures over time, percentiles on an axis that gives each further nine
-//! (90 %, 99 %, 99.9 %) the same room, and histograms of times.
+//! Draws charts of loads: throughput and times over the course of a load, percentiles on an axis
+//! that gives each further nine (90 %, 99 %, 99.9 %) the same room, and histograms of times.
 
 use crate::charts::point_series;
 use crate::document::ReportChart;
@@ -141,7 +141,7 @@ fn merged_subtitle(loads: &[LoadFindings<'_>]) -> String {
     match ticks.max().unwrap_or(0).div_ceil(MAX_POINTS) {
         0 | 1 => String::new(),
         several => {
-            format!("each point covers {several} intervals, with the greatest of their times")
+            format!("each point covers {several} intervals and shows the greatest of their times")
         }
     }
 }

@@ -40,10 +40,13 @@ fn gate_answer(judged: &[JudgedCondition<'_>]) -> String {
             "gate passed: its condition for failure is not met.".to_owned()
         }
         (0, 0) => format!("gate passed: none of its {conditions} for failure is met."),
-        (0, unknown) => format!("gate cannot judge: {unknown} of {conditions} cannot be judged."),
-        (failed, 0) => format!("gate failed: {failed} of {conditions}."),
+        (0, unknown) => format!("gate cannot judge {unknown} of {conditions}."),
+        (failed, 0) => format!("gate failed: the loads met {failed} of {conditions} for failure."),
         (failed, unknown) => {
-            format!("gate failed: {failed} of {conditions}; {unknown} cannot be judged.")
+            format!(
+                "gate failed: the loads met {failed} of {conditions} for failure; {unknown} cannot \
+                 be judged."
+            )
         }
     }
 }
@@ -124,14 +127,15 @@ fn unknown_reason(row: &JudgedCondition<'_>) -> Option<&'static str> {
     };
     Some(match why {
         UnknownReason::Refused(refusal) => refusal_reason(refusal),
-        UnknownReason::ClosedLoad => "only a load with --rate has this time",
+        UnknownReason::ClosedLoad => "this time is measured only for loads with --rate",
         UnknownReason::NoRequests => "no request counts towards this figure",
         UnknownReason::TooFewRequests => "too few requests: none lies beyond this percentile",
         UnknownReason::MachineLost => {
             "a machine that sent a part of the load was lost, so the load was smaller than requested"
         }
         UnknownReason::Range => {
-            "the limit lies within the range: the generator's own lateness would decide"
+            "the limit lies within the range of possible values, which is due to the lateness of the \
+             generator itself"
         }
         UnknownReason::LowerBound => "unfinished requests may have taken longer",
     })

@@ -48,7 +48,7 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
     document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
     document.push(ReportBlock::Headline(text::loads_headline(loads)));
     document.push(ReportBlock::Table(tables::summary_table(loads)));
-    // The charts precede the details, because a timeline shows at a glance whether the figures mean
+    // The charts precede the details, because a timeline shows at a glance whether the results mean
     // anything.
     document.push_charts(charts::draw_charts(loads));
     output.add_detail(&mut document, |_, document| {
@@ -62,8 +62,9 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
     document
 }
 
-/// Warnings about threats to the figures, and about problems outside the measurement. If several
-/// loads have the same warning, it is given once, with the first of these loads.
+/// Warnings about threats to the validity of the results, and about problems outside the
+/// measurement. If several loads have the same warning, it is given once, with the first of these
+/// loads.
 fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut warnings: Vec<(String, String, usize)> = Vec::new();
     let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {

@@ -108,12 +108,13 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
     let unit = if levels.is_windowed {
         "time windows of a single load per level, so they exclude differences between loads"
     } else {
-        "the visits of all levels together"
+        "the visits to all levels together"
     };
     format!(
         "The answer is the lowest concurrency whose throughput is statistically indistinguishable \
-         from the highest. ± and [ ] are 95 % intervals from {unit}. p50 and p99 are medians \
-         over visits of the service time of successful requests."
+         from the highest. ± and [ ] are 95 % intervals from {unit}. p50 and p99 are \
+         percentiles of the service time of successful requests; each is the median over the visits \
+         to a level."
     )
 }
 
@@ -254,8 +255,8 @@ fn rates_headline(rates: &RateSeries) -> String {
     };
     match (rates.answer.kept, rates.answer.missed) {
         (Some(kept), Some(missed)) if rates.is_disturbed => format!(
-            "{label}: keeps at least {}; unclear whether the server can keep {}: it was missed \
-             ({}) while other programs took the processor, as in every try of the kept rate. \
+            "{label}: keeps at least {}; unclear whether the server can keep {}, which it \
+             missed ({}): other programs took the processor during every try of both rates. \
              Quiet the machine, or use --pin or --rt.",
             format_rate(kept),
             format_rate(missed),

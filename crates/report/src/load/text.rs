@@ -1,5 +1,5 @@
-//! Describes load tests in words: the answer in a sentence, formatted times and rates, and
-//! sentences for remarks, which say what a remark means for the figures.
+//! Describes load tests in words: the answer in a sentence, formatted times and rates, and a
+//! sentence per remark that says what the remark means for the results.
 //!
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
@@ -255,8 +255,8 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
                 }
             };
             format!(
-                "{machine} was at its limit: {explanation}. These may be the generator's figures, \
-                 not the server's. Send from more machines, or give it more processors."
+                "{machine} was at its limit: {explanation}. The results may show the limits of the \
+                 generator, not of the server. Send from more machines, or give it more processors."
             )
         }
         LoadRemark::StartsApart { ns } => format!(

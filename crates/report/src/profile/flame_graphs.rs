@@ -92,7 +92,7 @@ impl FlamePicture<'_> {
         let full = self.full_width();
         let subtitle = if self.is_difference {
             format!(
-                "Widths are {}'s costs ({}), colours show how much of them the other side does not have{}",
+                "Widths show the costs of {} ({}); colours show how much of these costs the other side does not have{}",
                 self.shape_side().label,
                 self.costs_text(),
                 tool_limits(self.shape_side().profile.tool)

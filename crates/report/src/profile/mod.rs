@@ -136,7 +136,7 @@ fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
             && samples < MIN_SAMPLES
         {
             warnings.push(format!(
-                "{} was sampled only {}: shares of a few percent are noise.",
+                "{} was sampled only {}, so costs of a few percent are noise.",
                 side.label,
                 format_times(samples)
             ));
@@ -161,8 +161,8 @@ fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> 
             _ => "NEW",
         };
         notes.push(format!(
-            "A cost includes what a function called, so shares overlap. Both sides must have done the same work: \
-             costs are compared as they are, not in percent. {word}: the cheaper side spent less than 0.2 % there."
+            "The cost of a function includes the functions that it called, so percentages overlap. Both sides must have \
+             done the same work, because absolute costs are compared, not percentages. {word}: the cheaper side spent less than 0.2 % there."
         ));
     }
     for side in sides {

@@ -56,7 +56,7 @@ pub fn check_proofs(
                 Ok(text) if pattern.is_match(&text) => break,
                 Ok(_) => format!("nothing in {} matches", describe_source(&proof.place)),
                 Err(problem) => format!(
-                    "cannot read {} ({problem}), which must match",
+                    "cannot search {} ({problem}) for",
                     describe_source(&proof.place)
                 ),
             };
@@ -75,8 +75,8 @@ pub fn check_proofs(
 
 fn describe_source(source: &ProofSource) -> String {
     match source {
-        ProofSource::Stdout => "its stdout".to_owned(),
-        ProofSource::Stderr => "its stderr".to_owned(),
+        ProofSource::Stdout => "the target's stdout".to_owned(),
+        ProofSource::Stderr => "the target's stderr".to_owned(),
         ProofSource::File(file) => format!("the file '{}'", file.display()),
         ProofSource::Http(path) => format!("the response to '{path}'"),
     }

@@ -154,7 +154,9 @@ fn values_by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
         })
         .collect::<Result<_, _>>()?;
     if values.is_empty() {
-        Err(format!("nothing on its stdout matches '{pattern}'"))
+        Err(format!(
+            "nothing on the command's stdout matches '{pattern}'"
+        ))
     } else {
         Ok(values)
     }
@@ -162,18 +164,18 @@ fn values_by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
 
 fn value_by_path(path: &str, text: &str) -> Result<f64, String> {
     let root: serde_json::Value = serde_json::from_str(text.trim())
-        .map_err(|error| format!("its stdout is not JSON: {error}"))?;
+        .map_err(|error| format!("the command's stdout is not JSON: {error}"))?;
     let mut value = &root;
     for part in path.split('.') {
         let inner = match part.parse::<usize>() {
             Ok(index) if value.is_array() => value.get(index),
             _ => value.get(part),
         };
-        value = inner.ok_or_else(|| format!("its JSON has no '{path}'"))?;
+        value = inner.ok_or_else(|| format!("the JSON on the command's stdout has no '{path}'"))?;
     }
     value
         .as_f64()
-        .ok_or_else(|| format!("'{path}' in its JSON is not a number"))
+        .ok_or_else(|| format!("'{path}' in the JSON on the command's stdout is not a number"))
 }
 
 #[cfg(test)]
@@ -194,7 +196,7 @@ mod tests {
         assert!(
             values_by_pattern("x: (.*)", text)
                 .unwrap_err()
-                .contains("nothing on its stdout")
+                .contains("nothing on the command's stdout")
         );
         assert_eq!(value_by_path("a.1.b", r#"{"a":[0,{"b":7}]}"#), Ok(7.0));
         assert!(

@@ -2,8 +2,9 @@
 //! `[benchmark.NAME]` table. The load of a table does the same as `speedwell load`, and starts its
 //! own server if the table names one.
 //!
-//! Decides which metrics of a load the run gets, and when a load has failed. Start at [`send_load`]
-//! for a `[benchmark.NAME]` table, and at [`ServerLifecycle::warm_up`] for a server.
+//! Decides which metrics of a load become metrics of the run, and when a load counts as failed.
+//! Start at [`send_load`] for a `[benchmark.NAME]` table, and at [`ServerLifecycle::warm_up`] for a
+//! server.
 
 use super::lifecycle::{ServerLifecycle, pick_port};
 use super::{RunReport, RunSite, StageResult, stage_failure, target};
@@ -320,7 +321,7 @@ impl ServerLifecycle<'_> {
     }
 }
 
-/// Fails if any request of the load failed: such a server does not work.
+/// Fails if any request of the load failed, because the server then does not work correctly.
 pub(super) fn check_no_failures(load: &LoadRun) -> StageResult<()> {
     let counts = &load.measured.totals.outcomes;
     if counts.all_errors() == 0 {

@@ -84,7 +84,8 @@ impl RunProfiler {
             return Ok(None);
         }
         if self.options.tool == ProfilingTool::V8 {
-            let reason = "V8's profiler cannot record a server, only a program that ends by itself; perf can";
+            let reason = "V8's profiler cannot record a server, because it records only programs that end by \
+             themselves; perf can";
             return Err(stage_failure(RunStage::Profile, reason));
         }
         let recording = self.recorder.attach(service.pid(), home);

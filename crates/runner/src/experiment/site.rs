@@ -1,5 +1,5 @@
-//! Describes where a run takes place: the address at which other machines reach the machine of the
-//! run, and what sends the loads of the run. Start at [`RunSite`].
+//! Describes the surroundings of a run: the address at which other machines reach its machine, and
+//! the sender of its loads. Start at [`RunSite`].
 
 use crate::load::{self, send_load, wrap_measured};
 use anyhow::Result;
@@ -10,7 +10,7 @@ use speedwell_model::load::spec::LoadSpec;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 
-/// Sends the loads of a server.
+/// Sends loads to a server.
 pub trait LoadSender: Sync {
     /// Sends a load to the server listening at `address`, until it is complete or `stop` is set.
     ///

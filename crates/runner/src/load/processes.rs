@@ -5,8 +5,8 @@
 //! answers `ready`. Then it receives `go`, or `start NS` with the time on its clock at which it
 //! must start, and answers `began NS` when it has started. During the load it sends `at SNAPSHOT`
 //! periodically, and at the end `measured MEASURED`. The line `stop` ends the load early. If a
-//! worker dies, its part is lost, and the results of the others are kept. Start at [`run_workers`];
-//! [`run_worker`] is the worker's side.
+//! worker dies, its part of the load is lost, and the results of the others are kept. Start at
+//! [`run_workers`]; [`run_worker`] is the worker's side.
 
 use super::{LoadJob, LoadPart, StartSignal, UNLIMITED, build, target};
 use anyhow::{Context, bail};
@@ -51,8 +51,8 @@ pub struct WorkerAssignment {
     pub index: u32,
     /// Total number of workers.
     pub of: u32,
-    /// Number of workers whose parts the recipient sends, beginning with the worker `index`. It is
-    /// more than 1 only for a machine that starts several generator processes.
+    /// Number of workers, beginning with the worker `index`, whose parts of the load the recipient
+    /// sends. It is more than 1 only for a machine that starts several generator processes.
     #[serde(default = "one")]
     pub count: u32,
 }
@@ -93,7 +93,7 @@ pub struct GeneratorShare<'a> {
 pub struct CombinedResult {
     /// Sum of the measurements of all generators.
     pub measured: LoadMeasurement,
-    /// One sentence for each generator whose part is missing.
+    /// For each generator whose results are missing, a sentence that says why.
     pub losses: Vec<String>,
     /// Result of each machine, if there were several.
     pub parts: Vec<LoadPart>,
@@ -345,7 +345,8 @@ fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome
             let tail = outcome.stderr.last_lines(5);
             let separator = if tail.is_empty() { "" } else { "; it wrote: " };
             format!(
-                "The {process} {end} without a result, so its part is missing{separator}{tail}."
+                "The {process} {end} without a result, so its part of the load is missing \
+                 from the results{separator}{tail}."
             )
         }
     }

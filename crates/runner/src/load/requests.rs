@@ -284,9 +284,9 @@ fn encode_basic(name: &str, password: &str) -> Vec<u8> {
     format!("Basic {encoded}").into_bytes()
 }
 
-/// Applies a header as the user typed it. `Name: value` replaces a default field of that name; if
-/// the field has no default, it is added to others of the same name. `Name:` removes a default
-/// field. `Name;` adds a field without a value.
+/// Applies a header as the user typed it. `Name: value` replaces the default field of that name. If
+/// there is no such default, it adds a field, even if the request already has one of that name.
+/// `Name:` removes a default field. `Name;` adds a field without a value.
 ///
 /// # Errors
 /// Fails if the header has none of these forms.

@@ -204,7 +204,8 @@ fn run_prepared_load(
     Ok(run)
 }
 
-/// Builds a run from measured results. The run has no probe, server or parts yet.
+/// Builds a run from measured results. The run has no facts about the probe request, the server and
+/// single machines yet.
 pub fn wrap_measured(job: &LoadJob, measured: LoadMeasurement) -> LoadRun {
     LoadRun {
         label: job.url.to_string(),

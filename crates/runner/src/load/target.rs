@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// Timeout of the check whether an address accepts connections. Addresses are checked only if a
+/// Timeout for checking whether an address accepts connections. Addresses are checked only if a
 /// host has several.
 const CONNECT_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -62,7 +62,7 @@ pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Opt
     );
     ensure!(
         !url.is_tls,
-        "cannot load '{url}' through a proxy: with TLS it would only forward bytes\nhint: load the \
+        "cannot load '{url}' through a proxy: with TLS, the proxy would only forward bytes\nhint: load the \
          server directly, or use http://"
     );
     Ok(Some(proxy))

@@ -80,7 +80,10 @@ const WRK_SUPPORT: ToolSupport = ToolSupport {
     success_statuses: 200..=399,
     counts_others: true,
     reasons: &[
-        ("count", "it can only end after a time"),
+        (
+            "count",
+            "it stops after a given time, not after a number of requests",
+        ),
         ("request", "it needs a script for that"),
         ("data", "it needs a script for that"),
     ],

@@ -16,7 +16,8 @@ use std::time::Duration;
 /// Time perf may take to start or stop. The limit is long, because perf reads the memory maps of
 /// every process, possibly on a machine under load.
 const PERF_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum duration of a recording: within minutes, a server under load can fill gigabytes.
+/// Maximum duration of a recording. The recording of a server under load can reach gigabytes within
+/// minutes.
 const MAX_RECORDING: Duration = Duration::from_secs(600);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 

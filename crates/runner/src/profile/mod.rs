@@ -158,7 +158,7 @@ fn run_recorded(
 fn describe_unrecorded(program: &str, outcome: &ProcessOutcome) -> String {
     match outcome.stderr.last_lines(1) {
         line if line.is_empty() => format!("'{program}' was not recorded"),
-        line => format!("'{program}' was not recorded and printed '{line}'"),
+        line => format!("'{program}' was not recorded; it printed '{line}'"),
     }
 }
 

@@ -15,8 +15,8 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Samples per second and processor. Not a round number, so that sampling does not run in lockstep
-/// with periodic activity (B. Gregg, Systems Performance, chapter on perf).
+/// Samples per second on each processor. Not a round number, so that sampling does not run in
+/// lockstep with periodic activity (B. Gregg, Systems Performance, chapter on perf).
 const SAMPLING_RATE: &str = "997";
 /// Time limit for converting a recording to text. The limit is long, because perf reads the symbols
 /// of a program again for every conversion.
@@ -123,8 +123,8 @@ pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result
         bail!("perf wrote no recording");
     }
     let text = scratch.path("stacks.txt");
-    // A shell redirects the output to a file, because stacks recorded over minutes are longer than
-    // the output that is captured from a child process. The option `--no-inline` is set, because
+    // A shell redirects the output to a file, because stacks recorded over minutes exceed the limit
+    // on the output that is captured from a child process. The option `--no-inline` is set, because
     // looking up inlined functions in debugging information takes minutes.
     let script = "exec \"$0\" script -i \"$1\" --no-inline \
                   --fields comm,pid,tid,time,event,ip,sym,dso,period > \"$2\"";

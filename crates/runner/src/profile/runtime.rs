@@ -20,7 +20,7 @@ const SYMBOL_VARIABLES: [(&str, &str); 3] = [
     // The JIT compiler of Erlang writes such a map, too, and keeps frame pointers (OTP 25, "perf
     // support" in its internal docs).
     ("ERL_FLAGS", "+JPperf true"),
-    // Python writes such a map since version 3.12.
+    // Since version 3.12, Python writes such a map, too.
     ("PYTHONPERFSUPPORT", "1"),
 ];
 

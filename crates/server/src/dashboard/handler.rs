@@ -57,7 +57,7 @@ fn not_allowed() -> PageError {
     }
 }
 
-/// Response to a GET request, or the event stream to follow.
+/// Response to a GET request: a complete response, or an event stream that the client will follow.
 enum PageResponse {
     Answer(Response<Body>),
     Stream(Arc<HostedProject>, String),

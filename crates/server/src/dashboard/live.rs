@@ -1,8 +1,8 @@
 //! Streams sessions that are being measured to viewers, as events.
 //!
-//! The recorder commits every slot, so the store itself signals progress: a database server
-//! notifies immediately, and a file is polled four times per second. Both happen only while there
-//! are viewers. A page is rendered once for all its viewers. Start at [`stream_updates`].
+//! The recorder commits after every planned run, so the store itself signals progress: a database
+//! server notifies immediately, and a file is polled four times per second. Both happen only while
+//! there are viewers. A page is rendered once for all its viewers. Start at [`stream_updates`].
 
 use crate::dashboard::access::CallerIdentity;
 use crate::dashboard::address::{PageFormat, PageKind};

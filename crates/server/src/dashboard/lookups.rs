@@ -25,8 +25,8 @@ pub struct CommandLookups {
     pub gate: fn(&Store, &[String], &[ComparisonOption<'_>]) -> anyhow::Result<GateResult>,
     /// Returns the plan of a session that is being measured.
     pub planned: fn(&Store, i64) -> anyhow::Result<PlanSummary>,
-    /// Computes missing summary points for sessions of the store at a path, as many as fit into a
-    /// request; returns how many sessions are left.
+    /// Computes missing summary points for sessions of the store at a path, as many as one request
+    /// has time for; returns how many sessions are left.
     pub summarize: fn(&Path) -> anyhow::Result<usize>,
     /// Returns results over time from the store at a path. Caches data derived from sessions, as
     /// `speedwell history` does. The last argument is the number of sessions that lack points.
@@ -72,7 +72,7 @@ pub struct TrendQuery {
 /// Parts of a session's plan that its viewers need.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PlanSummary {
-    /// Maximum number of slots; 0 if unknown.
+    /// Maximum number of slots (planned runs); 0 if unknown.
     pub slots: usize,
     /// Timeout of a run in milliseconds; 0 if unknown.
     pub timeout_ms: u64,

@@ -180,9 +180,8 @@ impl ConnectionPermit {
         lock(&self.limiter.state).silent.remove(&self.number);
     }
 
-    /// Whether the connection counts towards the quota for any connection. If the connection counts
-    /// towards the other quota, but this quota has room again, first moves the connection to this
-    /// quota.
+    /// Whether the connection counts towards the quota for any connection. If it counts towards the
+    /// quota for logins, but the quota for any connection has room again, first moves it there.
     pub(crate) fn is_within_quota(&self) -> bool {
         if self.slot.is_within.load(Ordering::Relaxed) {
             return true;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Reason why a server cannot start.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each says so in its message")]
+#[allow(missing_docs, reason = "the message of each variant describes it")]
 pub enum Error {
     #[error("no address to listen on")]
     Nowhere,

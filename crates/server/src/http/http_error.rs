@@ -19,7 +19,7 @@ pub type ErrorRenderer = Arc<dyn Fn(&HttpError, &HeaderMap) -> Response + Send +
 pub struct HttpError {
     /// Status of the response.
     pub status: StatusCode,
-    /// The problem: a fragment in lower case.
+    /// The problem, as a sentence fragment in lower case.
     pub message: String,
     /// How to fix it.
     pub hint: Option<String>,

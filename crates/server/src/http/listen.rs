@@ -39,7 +39,7 @@ pub enum ListenAddress {
 /// How a server is protected against unauthorized clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerProtection {
-    /// At least one token exists, and the application requires it.
+    /// At least one token exists, and the application requires a token.
     pub token: bool,
     /// The server or a trusted proxy in front of it terminates TLS.
     pub tls: bool,

@@ -32,7 +32,7 @@ const UNLIMITED: Duration = Duration::from_secs(366 * 24 * 3600);
 pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.sampling.iterations.is_none(),
-        "--watch measures time windows, so --iterations has no effect\nhint: -t 2s"
+        "--watch measures time windows, so --iterations has no effect\nhint: -t 2s sets the length of a window"
     );
     ensure!(
         !args.variants.is_any(),

@@ -90,8 +90,8 @@ pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<Comman
     let number = session.number.unwrap_or_default();
     status::write_stdout(format!("@{number}\n"))?;
     status::print_note(&format!(
-        "the workers are started; 'speedwell fleet status @{number}' shows their progress, 'speedwell fleet collect \
-         @{number}' waits for the results and reports them"
+        "the workers were started; 'speedwell fleet status @{number}' shows their progress, and 'speedwell fleet \
+         collect @{number}' waits for the results and reports them"
     ));
     Ok(CommandStatus::DONE)
 }

@@ -101,7 +101,7 @@ pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
     let Some(new) = args.new else {
         ensure!(
             store.undo_rename(&args.old)?,
-            "no rename of '{}' to undo",
+            "'{}' has not been renamed, so there is nothing to undo",
             args.old
         );
         status::print_note(&format!("'{}' has its own history again", args.old));

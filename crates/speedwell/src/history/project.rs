@@ -1,8 +1,9 @@
 //! Loads the results of a project over time: brings the store up to date with its sessions and the
 //! repository, and searches every series for changes.
 //!
-//! This module decides which branch is the line whose history is shown, what to query from git and
-//! what to cache. `analysis::trend` decides where changes are. Start at [`load_history`].
+//! A line is a sequence of revisions, usually the first-parent history of a branch. This module
+//! decides which line to show, what to query from git and what to cache. `analysis::trend` decides
+//! where changes are. Start at [`load_history`].
 
 use anyhow::{Context, Result, bail};
 use regex::Regex;
@@ -33,7 +34,7 @@ const MEASURED_ORDER_PREFIX: char = '/';
 /// Options for a project's history.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryRequest {
-    /// The branch to use as the line.
+    /// The branch whose first-parent history is the line.
     pub branch: Option<String>,
     /// Patterns for case IDs. A case is selected if its ID matches a pattern, or if there are no
     /// patterns.
@@ -53,7 +54,7 @@ pub struct HistoryRequest {
     /// Reads only this many of the newest points of each series; by default all. Changes in a
     /// truncated series are found but not stored, because earlier changes are not visible.
     pub max_points: Option<usize>,
-    /// Joins results across changes of the benchmark itself.
+    /// Joins the results before and after a change to the benchmark itself.
     pub ignores_benchmark_changes: bool,
     /// Adds further information about the whole series: changes of the environment, names of
     /// revisions, failures, and the continuation of the branch from which the line forked.
@@ -170,8 +171,8 @@ fn future_sessions(store: &Store) -> Result<Option<String>> {
     }
     Ok((!sessions.is_empty()).then(|| {
         format!(
-            "Dated in the future because of a wrong clock: {names}. Their points are dated by their \
-             arrival here."
+            "Sessions dated in the future because of a wrong clock: {names}. Their points get the date \
+             at which they arrived here."
         )
     }))
 }
@@ -190,8 +191,8 @@ fn shared_label_warning(store: &Store, machine: u32, label: &str) -> Result<Opti
     Ok((processors.len() > 1).then(|| {
         let processors: Vec<String> = processors.into_iter().collect();
         format!(
-            "Different machines are named '{label}' ({}), and their points are compared as if from \
-             one: give each a different --machine.",
+            "Different machines are named '{label}' ({}), so their points are compared as if a single \
+             machine had measured them: give each machine a different name with --machine.",
             processors.join(", ")
         )
     }))
@@ -303,7 +304,9 @@ fn resolve_line(
         [] => "the store has no branch".to_owned(),
         names => format!("the store has {}", names.join(", ")),
     };
-    bail!("no branch '{name}' here\nhint: {stored}; 'git fetch' gets the branches of the remote")
+    bail!(
+        "no branch '{name}' here\nhint: {stored}; 'git fetch' fetches the branches of the remote repository"
+    )
 }
 
 /// The branch in the project file, the default branch of the remote repository, or the checked-out
@@ -339,8 +342,8 @@ pub(crate) fn branch_tip(git: &GitRepository, branch: &str) -> Option<String> {
     }
 }
 
-/// Brings the stored line up to its newest commit. Returns `false` if the line stays as it is,
-/// because the repository seems to be unrelated to the measured revisions.
+/// Brings the stored line up to date with its newest commit. Returns `false` if the line stays as
+/// it is, because the repository seems to be unrelated to the measured revisions.
 fn update_line(
     store: &mut Store,
     git: &GitRepository,
@@ -364,8 +367,8 @@ fn update_line(
         .context("git cannot list the commits")?;
     if !is_measured_repository(store, git, &whole_line)? {
         notes.push(format!(
-            "This repository has none of the revisions that were measured last: it is taken for an \
-             unrelated one, and its '{branch}' is ignored."
+            "This repository has none of the revisions that were measured last, so it is considered \
+             unrelated, and its branch '{branch}' is ignored."
         ));
         return Ok(false);
     }

@@ -68,8 +68,8 @@ fn parse_day(word: &str) -> Option<i64> {
     matches!(separator, b'-' | b'.' | b'/').then(|| parse_time(word))?
 }
 
-/// Numbers of the sessions whose code descends from the revision `word`, according to git or to a
-/// line of revisions in the store.
+/// Numbers of the sessions whose code descends from the revision `word`, according to git or to the
+/// history of a branch in the store.
 fn later_sessions(store: &Store, word: &str) -> Result<Vec<i64>> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let revision = reference::resolve_revision(store, &git, word)?;

@@ -1,9 +1,9 @@
 //! Implements `speedwell load --benchmarker`, which replaces wrk in programs that start a load
 //! generator.
 //!
-//! The command prints one line of JSON with the figures that HTTP tools have in common. It sends no
+//! The command prints one line of JSON with the metrics that HTTP tools have in common. It sends no
 //! probe request before the load, because the calling program does not expect one. It stores
-//! nothing, because the calling program stores the figures. Start at [`run`].
+//! nothing, because the calling program stores the metrics. Start at [`run`].
 
 use crate::options::LoadArgs;
 use crate::status::{self, CommandStatus};
@@ -48,7 +48,7 @@ pub fn only_run(session: &Session) -> anyhow::Result<&Run> {
     session.runs.first().context("nothing was measured")
 }
 
-/// Formats the figures of one run under the names that HTTP tools share.
+/// Formats the metrics of one run under the names that HTTP tools share.
 fn result_line(run: &Run) -> Json {
     let value = |name: &str| {
         let sample = run.samples.iter().find(|sample| &*sample.metric == name);

@@ -78,7 +78,7 @@ fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Comm
     }
 }
 
-/// Generates a part of a load for another process of this program.
+/// Sends a part of a load on behalf of another process of this program.
 ///
 /// # Errors
 /// Fails if no load was requested, or if it could not be started.
@@ -88,7 +88,7 @@ pub fn run_generator() -> anyhow::Result<CommandStatus> {
     runner::load::run_worker().map(|()| CommandStatus::DONE)
 }
 
-/// Sends this machine's share of a load, which is described on standard input.
+/// Sends this machine's share of a load. The load is described on standard input.
 ///
 /// # Errors
 /// Fails if the connection is lost, or if this machine cannot send the load.
@@ -169,8 +169,8 @@ fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
         let min_requests = condition.fewest_requests();
         ensure!(
             count >= min_requests,
-            "--fail-on '{condition}' cannot be judged with {count} requests: too few for that \
-             percentile\nhint: -n {min_requests} or more"
+            "--fail-on '{condition}' cannot be evaluated: {count} requests are too few for that \
+             percentile\nhint: use -n {min_requests} or more"
         );
     }
     Ok(())

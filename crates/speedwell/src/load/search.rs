@@ -33,7 +33,8 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     ensure!(
         matches!(mode, LoadMode::Concurrency(_))
             || (options.step, options.patience, options.concurrency_limit) == (None, None, None),
-        "--step, --patience and --concurrency-limit need a search for the best concurrency\nhint: -c max"
+        "--step, --patience and --concurrency-limit apply only to a search for the best \
+         concurrency\nhint: add -c max"
     );
     if mode == LoadMode::AsSpecified {
         return Ok(());
@@ -65,12 +66,12 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     }
     ensure!(
         pace.count.is_none(),
-        "all levels are loaded for the same time, so --count has no effect\nhint: -t 2s"
+        "all levels are loaded for the same time, so --count has no effect\nhint: -t 2s sets this time"
     );
     ensure!(
         args.generator.client == LoadClient::Builtin,
-        "several levels or rates need the builtin client: other tools do not report whether the \
-         level was kept"
+        "several levels or rates can be measured only with the builtin client: other tools do \
+         not report whether they kept the level"
     );
     Ok(())
 }

@@ -38,8 +38,8 @@ enum StarterKind {
     Adapter(AdapterArgs),
 }
 
-/// Writes the files and suggests the next step. If the user wants a first look instead, returns the
-/// files, so that the caller can measure them.
+/// Writes the files. If a first measurement is to follow, returns the files for it; otherwise,
+/// suggests the next step.
 ///
 /// # Errors
 /// Fails if a file exists already or cannot be written.

@@ -21,7 +21,7 @@ const PRELOAD: &str = "preload";
 pub struct OverheadArgs {
     /// Module to load: a .js, .cjs, .mjs, .py or .so file, or a package
     ///
-    /// A package is the name of a Node.js package.
+    /// A package is given by its Node.js package name.
     #[arg(long, value_name = "MODULE")]
     pub require: String,
     #[command(flatten)]
@@ -131,7 +131,7 @@ fn module_loading(
         "js" | "cjs" | "mjs" => Ok(load_in_node(&module_path, extension == "mjs")),
         _ if is_file || module.starts_with(['.', '/']) => bail!(
             "cannot load the module '{module}': unknown type\n\
-             hint: known are .js .cjs .mjs .py .so; for others, write the variant's env or args by hand"
+             hint: supported types are .js .cjs .mjs .py .so; for others, write the variant's env or args by hand"
         ),
         _ => Ok(load_in_node(&escape_text(module), false)),
     }

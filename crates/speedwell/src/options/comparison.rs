@@ -35,7 +35,7 @@ pub struct ComparisonArgs {
     /// case fails but some cannot be judged.
     #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
     pub fail_on: FailOn,
-    /// Judge benchmarks that changed: each side measures its own version
+    /// Compare changed benchmarks, too: each side runs its own version
     #[arg(long)]
     pub with_own_benchmarks: bool,
     /// Which direction of a metric is better (repeatable)

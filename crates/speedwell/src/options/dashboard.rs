@@ -40,7 +40,7 @@ pub struct DashboardArgs {
     /// Private key of the certificate, in PEM format
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
     pub key: Option<PathBuf>,
-    /// URL under which others reach the server
+    /// URL at which other machines reach the server
     #[arg(long, value_name = "URL", help_heading = "Network")]
     pub public_url: Option<String>,
     /// Trust forwarded headers from this TLS-terminating proxy

@@ -24,7 +24,7 @@ pub struct ExecutionArgs {
     pub order: OrderName,
     /// Which time to compare: wall, or cpu for code that does not wait
     ///
-    /// cpu is the processor time, without waiting.
+    /// cpu is the processor time, which excludes time spent sleeping or waiting for I/O.
     #[arg(long, value_name = "CLOCK")]
     pub clock: Option<ClockName>,
     /// Seed for all random choices [default: random; stored and shown]

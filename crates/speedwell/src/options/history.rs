@@ -30,7 +30,7 @@ pub struct SeriesArgs {
     /// else any significant change].
     #[arg(long, value_name = "PCT", value_parser = parse::percentage_as_fraction)]
     threshold: Option<f64>,
-    /// Join results across changes of the benchmark itself
+    /// Join results across changes to the benchmark itself
     #[arg(long)]
     same_work: bool,
 }

@@ -59,11 +59,11 @@ impl LayoutArgs {
         );
         ensure!(
             !has_part(Sections) || self.builds.is_some(),
-            "'--layout sections' needs several builds\nhint: --builds 32"
+            "'--layout sections' needs several builds\nhint: add --builds 32"
         );
         ensure!(
             self.builds.is_none() || uses_defaults || has_part(Sections),
-            "--builds varies the order of sections, but '--layout' leaves 'sections' out\nhint: --layout sections,env,stack"
+            "--builds varies the order of sections, but '--layout' leaves 'sections' out\nhint: use --layout sections,env,stack"
         );
         Ok(LayoutVariation {
             builds: self.builds.unwrap_or(0),

@@ -74,7 +74,7 @@ pub struct LoadArgs {
     pub origin: OriginArgs,
     /// Show live results in a browser
     ///
-    /// The dashboard is served until you press Enter, or for a minute after the last viewer left.
+    /// The dashboard is served until you press Enter, or until a minute after the last viewer leaves.
     #[arg(long, conflicts_with_all = ["no_save", "client"], help_heading = "Output")]
     pub dashboard: bool,
     /// Act as the tool of an HTTP benchmark: send the load, store nothing, print one line of JSON
@@ -342,9 +342,9 @@ pub struct PaceArgs {
     /// 'DUR exp' draws the pauses from an exponential distribution.
     #[arg(long, value_name = "DUR[ exp]")]
     pub think: Option<ThinkPause>,
-    /// Stop early, once throughput and median are steady [default: 5]
+    /// Stop early, once throughput and latency are steady [default: 5]
     ///
-    /// They are steady when two consecutive seconds differ by at most PCT.
+    /// They are steady when throughput and median latency in two consecutive seconds differ by at most PCT.
     #[arg(
         long,
         value_name = "PCT",
@@ -456,7 +456,7 @@ pub struct TrafficArgs {
     pub user_agent: Option<String>,
     /// TOML file with several kinds of requests and their weights
     ///
-    /// Paths are relative to the URL.
+    /// The path of a request in the file replaces the path of the URL.
     #[arg(
         long,
         value_name = "FILE",

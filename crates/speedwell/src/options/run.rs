@@ -53,7 +53,7 @@ pub struct RunArgs {
     pub profile: bool,
     /// Show live results in a browser
     ///
-    /// The dashboard is served until you press Enter, or for a minute after the last viewer left.
+    /// The dashboard is served until you press Enter, or until a minute after the last viewer leaves.
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test", "no_save"])]
     pub dashboard: bool,
     #[command(flatten)]

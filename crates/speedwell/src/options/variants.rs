@@ -26,7 +26,7 @@ pub struct VariantArgs {
     pub variant: Vec<String>,
     /// Baseline: a program, or a git revision as rev:REV
     ///
-    /// 'rev:REV' measures the targets as of a git revision, 'rev:REV:PROGRAM' uses a program built from it. 'rev:@base'
+    /// 'rev:REV' measures the targets as of a git revision; 'rev:REV:PROGRAM' uses a program built from it. 'rev:@base'
     /// is the merge base with the branch that the current branch will be merged into.
     #[arg(long, value_name = "PROGRAM", requires = "new")]
     pub old: Option<PathBuf>,
@@ -88,7 +88,8 @@ impl VariantArgs {
             .collect();
         ensure!(
             self.build.build.is_none() || !revisions.is_empty(),
-            "--build needs a revision to build\nhint: --old rev:main --new rev:HEAD"
+            "--build needs a revision to build\nhint: name revisions, for example \
+             --old rev:main --new rev:HEAD"
         );
         Ok(VariantRequest {
             given: variants,
@@ -100,7 +101,7 @@ impl VariantArgs {
     }
 }
 
-/// A variant, and the revision to build it from, if it is a revision.
+/// A variant and, if it is built from a revision, that revision.
 type TypedVariant = (Variant, Option<TypedRevision>);
 
 /// A revision as typed: `rev:REV[:PROGRAM]`.

@@ -15,8 +15,8 @@ const SESSIONS_PER_WRITE: usize = 20;
 /// How often to look for new sessions.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Starts a thread that summarizes new sessions until the server stops. Failures are retried
-/// without a message, because the pages show the errors of a store.
+/// Starts a thread that summarizes new sessions until the server stops. After a failure, it tries
+/// again and reports nothing, because the dashboard's pages show the errors of a store.
 pub fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
     std::thread::spawn(move || {
         lower_priority();

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 /// Back up sessions, token digests, triage and deletions to a file
 ///
-/// The file is JSON Lines; 'speedwell serve restore' reads it into a file or into PostgreSQL, no matter which it came
-/// from. It is a consistent snapshot of each project, even while the server runs. Sessions that are being measured on
-/// this machine are left out; a session whose process was killed is written as interrupted.
+/// The file is JSON Lines. 'speedwell serve restore' reads it into a database file or into PostgreSQL, whichever of the
+/// two the sessions came from. It is a consistent snapshot of each project, even while the server runs. Sessions that
+/// are being measured on this machine are left out; a session whose process was killed is written as interrupted.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
     /// File to create; it must not exist yet
@@ -121,14 +121,14 @@ pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
     status::print_note(&message);
     if !has_end {
         status::print_note(&format!(
-            "'{displayed_file}' was written by an older version, without a final count of sessions: compare the number above \
-             with the output of 'speedwell serve backup'"
+            "'{displayed_file}' was written by an older version, which did not record the number of sessions: to find out \
+             whether any are missing, compare the number above with the output of 'speedwell serve backup'"
         ));
     }
     Ok(CommandStatus::DONE)
 }
 
-/// Opens a file for reading twice. Input from a pipe is copied to a file first.
+/// Opens a file that will be read twice. Input from a pipe is copied to a file first.
 fn open_seekable(path: &Path, scratch: &ScratchFolder) -> std::io::Result<File> {
     let mut file = File::open(path)?;
     if file.metadata()?.is_file() {

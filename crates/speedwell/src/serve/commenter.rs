@@ -58,8 +58,8 @@ pub fn spawn_commenter(site: Arc<SiteState>, stopper: ServerStopper, public_url:
     });
 }
 
-/// Posts the pending updates of all projects. Failures of a store are retried without a message,
-/// because the project's pages report them.
+/// Posts the pending updates of all projects. If a store cannot be read, tries again later and
+/// reports nothing, because the project's pages show the failure.
 fn post_all(site: &SiteState, public_url: Option<&str>) {
     for (project, _) in site.list_projects().unwrap_or_default() {
         let setting = project.exists().then(|| {
@@ -191,8 +191,8 @@ impl CommentPoster<'_> {
             compare_sources(store, &sources, &comparison)
         });
         let mut answer = answer_or_error.unwrap_or_else(pull_comment::not_compared);
-        // Even if nothing could be compared, the update gets a stamp, because the stamps decide
-        // which of two updates is newer: the one whose session was measured later.
+        // The update gets a stamp even if nothing could be compared. Stamps decide which of two
+        // updates is newer: the one whose session was measured later.
         answer.stamp = ResultStamp {
             revision: job.revision.clone(),
             at_unix_ms: pull_comment::measured_at(started_unix_ms),
@@ -264,7 +264,7 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
         .or_else(|| candidates.clone().next())
         .with_context(|| {
             format!(
-                "base {} was not measured on this machine",
+                "base {} was not measured on the same machine",
                 short_revision(&base)
             )
         })?;

@@ -65,7 +65,7 @@ impl DashboardThread {
             return;
         }
         status::print_note(
-            "the dashboard stays up until you press Enter, or for a minute after the last viewer left",
+            "the dashboard stays up until you press Enter, or until a minute after the last viewer leaves",
         );
         let has_ended = Arc::new(AtomicBool::new(false));
         if has_terminal {

@@ -1,6 +1,6 @@
-//! Implements `speedwell serve forge`, which selects a repository: the server comments on the pull
-//! requests of this repository. Only users with access to the server's command line can change this
-//! setting: no page and no session can name another repository. Start at [`run`].
+//! Implements `speedwell serve forge`, which selects the repository on whose pull requests the
+//! server comments. Only users with access to the server's command line can change this setting: no
+//! page and no session can name another repository. Start at [`run`].
 
 use super::backup::open_project_store;
 use super::lookups::parse_comparison;
@@ -43,8 +43,8 @@ enum ForgeCommand {
 struct SetArgs {
     /// Repository, e.g. github:OWNER/NAME
     ///
-    /// Other forms are gitlab:GROUP/NAME and gitea:https://HOST/OWNER/NAME. For a self-hosted server, give its URL as
-    /// for Gitea.
+    /// Other forms are gitlab:GROUP/NAME and gitea:https://HOST/OWNER/NAME. A self-hosted GitHub or GitLab is written
+    /// like Gitea: github:https://HOST/OWNER/NAME.
     #[arg(value_name = "REPOSITORY")]
     repository: String,
     /// File with the token, read for each comment
@@ -55,7 +55,7 @@ struct SetArgs {
     /// Name of the comment and the status
     #[arg(long, value_name = "NAME", default_value = "compare")]
     check: String,
-    /// When the status is failure: worse, unclear [default: never]
+    /// When to report failure: worse, unclear [default: never]
     #[arg(long, value_name = "WHEN")]
     fail_on: Option<String>,
     /// Smallest change that matters, as for 'compare'

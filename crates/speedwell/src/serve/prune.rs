@@ -16,7 +16,7 @@ const UNDELETE_PERIOD: Duration = Duration::from_secs(7 * 86_400);
 /// Age after which an unfinished upload is dropped.
 const UPLOAD_EXPIRY: Duration = Duration::from_secs(7 * 86_400);
 
-/// Delete old sessions: failed ones, and those of branches
+/// Delete old sessions that failed or belong to branches
 ///
 /// Nothing is deleted automatically. Tagged sessions, sessions of the main branch and sessions that confirm a change
 /// are always kept. The store remembers deleted sessions and refuses later pushes of them; a deletion can be undone for

@@ -52,7 +52,7 @@ pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// A server that is already listening, and will respond once it runs.
+/// A server that is already listening, but does not respond until it is run.
 pub struct ReadyServer {
     pub server: HttpServer,
     pub site: Arc<SiteState>,
@@ -93,7 +93,7 @@ impl ReadyServer {
         };
         ensure!(
             options.has_token || args.behind_proxy.is_none(),
-            "the proxy lets others reach this server, so it needs a token first\n{}",
+            "other people could reach this server through the proxy, but there is no token yet\n{}",
             add_token_hint(&path)
         );
         let server =
@@ -199,7 +199,7 @@ impl ListenPlan {
         }
         ensure!(
             is_local || args.public_url.is_some(),
-            "a server for others must know its public name\n\
+            "a server that other machines can reach needs a public URL\n\
              hint: --public-url https://perf.example"
         );
         let proxy = args
@@ -294,7 +294,7 @@ fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
         _ => "127.0.0.1",
     };
     bail!(
-        "requests for '{name}' come from others, but everyone who can connect here counts as a user of this machine\n\
+        "'{name}' is a public name, but this server treats everyone who can connect as a user of this machine\n\
          hint: --behind-proxy {proxy} if a TLS proxy forwards them; without one: \
          --bind 0.0.0.0:443 --cert FILE --key FILE"
     )
@@ -310,7 +310,7 @@ fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedPro
     if proxy == "unix" {
         ensure!(
             is_socket,
-            "--behind-proxy unix needs a Unix socket to listen on\n\
+            "--behind-proxy unix works only if the server listens on a Unix socket\n\
              hint: --bind unix:/run/speedwell.socket, or give the proxy's address to --behind-proxy"
         );
         return Ok(TrustedProxy::Unix);
@@ -352,7 +352,7 @@ fn asset_addresses(files: &AssetTable) -> anyhow::Result<AssetAddresses> {
     })
 }
 
-/// Opens an address in the user's browser; `url` is the same address without the key.
+/// Opens an address in the user's browser; `url` is the same address without the login key.
 fn open_browser(address: &str, url: &str) {
     let spawned = Command::new("xdg-open")
         .arg(address)

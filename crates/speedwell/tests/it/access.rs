@@ -377,7 +377,7 @@ fn people_log_in_with_a_token_and_out_again(place: &StorePlace) {
     project
         .run(&words)
         .expect_status(2)
-        .expect_stderr(&["needs a token first", "speedwell serve token add"]);
+        .expect_stderr(&["there is no token yet", "speedwell serve token add"]);
     let token = token(&project, &["--scope", "triage", "--project", "core"]);
     let dashboard = TestDashboard::with(&project, &PROXIED);
     assert_eq!(dashboard.key, "", "others come in here, so there is no key");
@@ -495,7 +495,7 @@ fn a_name_that_others_use_is_served_only_with_what_keeps_them_out() {
             .expect_stderr(texts);
     };
     let by_proxy = [
-        "'perf.example' come from others",
+        "'perf.example' is a public name",
         "hint: --behind-proxy 127.0.0.1",
     ];
     refused(&[], &by_proxy);

@@ -355,7 +355,7 @@ fn a_backup_that_is_cut_between_two_lines_is_refused(place: &StorePlace) {
         .join("\n");
     restore(&one_missing, "new/results.db")
         .expect_status(2)
-        .expect_stderr(&["2 sessions were read", "counts 1 and 3"]);
+        .expect_stderr(&["2 sessions were read", "counts 1 projects and 3 sessions"]);
     restore(&format!("{whole}{}\n", lines[1]), "new/results.db")
         .expect_status(2)
         .expect_stderr(&["unexpected line after the end of the backup"]);
@@ -445,6 +445,6 @@ fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &StorePlace) {
     store.purge_deleted_before(i64::MAX).unwrap();
     run(&["--undelete", "0197-5"])
         .expect_status(2)
-        .expect_stderr(&["are no longer stored"]);
+        .expect_stderr(&["is no longer stored"]);
     assert_eq!(store.deleted_sessions().unwrap().len(), 1);
 }

@@ -289,8 +289,8 @@ fn a_range_that_is_no_line_is_refused_with_both_ends_and_the_way_out() {
     refused(
         "side..c4",
         &[
-            "'side' and 'c4' are on different lines",
-            "..c4 is a single line",
+            "'side' and 'c4' are on different branches",
+            "use the range ",
         ],
     );
     refused(

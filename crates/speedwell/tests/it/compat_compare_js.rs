@@ -136,7 +136,8 @@ fn a_significant_regression_beyond_the_limit_is_status_1() {
     let slower: Vec<&str> = outcome.stderr.lines().collect();
     assert_eq!(slower.len(), 2, "{slower:?}");
     assert!(
-        slower[0].contains("encoding='utf16le'' is 60.07 % slower, more than 58 %"),
+        slower[0]
+            .contains("encoding='utf16le'' is 60.07 % slower, which exceeds the limit of 58 %"),
         "{slower:?}"
     );
     assert_eq!(run("67").status, 0, "no regression is that large");

@@ -101,7 +101,7 @@ fn a_side_that_is_disturbed_more_often_keeps_its_runs() {
     let change = &found["changes"][0];
     let notes = change["notes"].as_str().unwrap();
     assert!(
-        notes.contains("'new' is disturbed more often (100 against 0 %)"),
+        notes.contains("'new' was disturbed more often (in 100 % of its runs, against 0 %)"),
         "{notes}"
     );
     assert_eq!(
@@ -177,7 +177,7 @@ fn a_calibration_says_how_many_runs_each_rule_would_reject() {
         "2",
     ];
     project.run(&words).expect_status(0).expect_stdout(&[
-        "Share of these runs that --reject would discard:",
+        "Fraction of these runs that --reject would discard:",
         "involuntary>50/s 38 %",
     ]);
     let refused = project.run(&[&words[..], &["--reject", RULE]].concat());

@@ -26,7 +26,7 @@ fn expect_nothing_measured(project: &TempProject) {
 fn what_cannot_be_written_is_refused_before_the_first_run() {
     let project = project().with("results/keep", "");
     for (file, why) in [
-        ("x.pdf", "unknown kind of file (known: "),
+        ("x.pdf", "unknown kind of file: supported extensions are "),
         ("no/such/x.svg", "cannot write 'no/such/x.svg'"),
         ("results", "unknown kind of file"),
     ] {
@@ -58,7 +58,10 @@ fn a_report_that_cannot_be_made_is_refused_before_the_first_run() {
     };
     check(&["--x-axis", "m"], "no parameter 'm'");
     check(&["--x-axis", "n", "--by", "m"], "no parameter 'm'");
-    check(&["--sort", "size"], "unknown sort column 'size' (known: ");
+    check(
+        &["--sort", "size"],
+        "unknown sort column 'size': supported columns are ",
+    );
     check(
         &[&["--sort", "-candidat"], &two[..]].concat(),
         "unknown sort column 'candidat'",
@@ -71,7 +74,7 @@ fn a_report_that_cannot_be_made_is_refused_before_the_first_run() {
     );
     check(
         &["--x-axis", "n", "--chart", "box"],
-        "a parameter study can be drawn as line, scatter or bar",
+        "this chart cannot show a parameter study: supported charts are line, scatter and bar",
     );
     check(&["--chart", "pie"], "unknown chart 'pie'");
     check(

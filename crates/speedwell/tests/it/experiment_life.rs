@@ -265,7 +265,7 @@ fn a_variant_that_did_not_take_effect_is_an_error() {
     expect_failure(
         &ready(&["says=mode:off"]),
         "proof",
-        &["its stderr", "'mode:on'", "did not take effect"],
+        &["the target's stderr", "'mode:on'", "did not take effect"],
     );
     assert_eq!(
         perform_run(&ready(&["says=mode:on"]))["failure"],
@@ -477,7 +477,7 @@ fn a_command_that_fails_is_told_with_its_end_and_last_words() {
     expect_failure(
         &silent,
         "figures",
-        &["'time'", "nothing on its stdout matches"],
+        &["'time'", "nothing on the command's stdout matches"],
     );
     let endless = with_value(command("sleep 60"), "target/limit_ms", json!(300));
     expect_failure(&endless, "alive", &["did not end within 0.3 s"]);

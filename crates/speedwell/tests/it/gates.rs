@@ -163,7 +163,7 @@ fn what_a_side_lacks_is_said() {
 fn a_copy_of_the_same_file_is_no_comparison() {
     let file = go_output(12, "5 B/op");
     let same = compare(&file, &file, &WORSE).expect_status(2);
-    same.expect_stdout(&["are the same results"]);
+    same.expect_stdout(&["contain the same results"]);
     compare(&file, &file, &[]).expect_status(0);
 }
 
@@ -191,7 +191,10 @@ fn a_load_refuses_a_percentile_that_its_requests_cannot_show() {
         "p99.99>1s",
     ];
     let refused = project.run(&words).expect_status(2);
-    refused.expect_stderr(&["cannot be judged with 5 requests", "hint: -n 10000 or more"]);
+    refused.expect_stderr(&[
+        "cannot be evaluated: 5 requests are too few",
+        "hint: use -n 10000 or more",
+    ]);
 }
 
 #[test]

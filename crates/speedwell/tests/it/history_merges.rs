@@ -90,7 +90,9 @@ fn a_merge_and_a_squashed_branch_have_one_position_each_and_their_inner_commits_
     expected.insert(18, 17);
     assert_eq!(places, expected);
     let listed = repository.run(&["history", "changes"]).expect_status(0);
-    listed.expect_stdout(&["4 points are left out, belonging to no revision on this line"]);
+    listed.expect_stdout(&[
+        "4 points are left out, because the measured revision is not on this branch",
+    ]);
 }
 
 #[test]

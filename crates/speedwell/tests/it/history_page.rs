@@ -329,9 +329,9 @@ fn trends_are_written_as_pictures_and_nothing_else_is() {
     assert!(svg.contains(">2020-10"), "dates stand below");
 
     let answer = project.run(&["history", "trend", "--chart", "box"]);
-    answer
-        .expect_status(2)
-        .expect_stderr(&["can only be drawn as a trend"]);
+    answer.expect_status(2).expect_stderr(&[
+        "this chart cannot show results over revisions: the only supported chart is trend",
+    ]);
     let answer = project.run(&["report", "@1", "--chart", "trend"]);
     answer.expect_status(2).expect_stderr(&[
         "a trend chart shows results over revisions",

@@ -86,7 +86,7 @@ fn connections_that_were_idle_are_noticed_also_where_lengths_vary() {
             "said once, and not here: {warnings:?}"
         );
         let warnings = finding_texts(&session);
-        let lengths = "6667 of 8000 requests failed only by body length";
+        let lengths = "6667 of 8000 requests failed only because of their body length";
         assert!(
             warnings.iter().any(|warning| warning.contains(lengths)),
             "{name}: {warnings:?}"

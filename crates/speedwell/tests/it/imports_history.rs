@@ -300,8 +300,7 @@ fn an_answer_of_bencher_needs_a_direction() {
         "hint: speedwell import FILE --set better=less",
     ]);
     let words = ["bencher-perf.json", "--set", "better=less"];
-    import_twice(&project, &words, 6)
-        .expect_stderr(&["3 cases, 18 points", "without a commit (6)"]);
+    import_twice(&project, &words, 6).expect_stderr(&["3 cases, 18 points", "without a commit: 6"]);
     let sessions = sessions(&project);
     assert_eq!(sessions[0].environment.machine.as_deref(), Some("base"));
     assert_eq!(
@@ -478,7 +477,7 @@ fn a_broken_file_is_refused_with_the_place_of_its_mistake() {
         .expect_status(2);
     wrong.expect_stderr(&[
         "in --set 'better=up': unknown direction 'up'",
-        "hint: --set better=less",
+        "hint: use --set better=less",
     ]);
 }
 

@@ -200,7 +200,7 @@ fn oddities_of_go_output_are_told() {
     );
     let all = warnings.join("\n");
     for words in [
-        "cpu is 'A' and 'B'",
+        "cpu is first 'A', then 'B'",
         "1 non-finite value was left out",
         "the first is 'BenchmarkD-2 10 7'",
     ] {
@@ -268,11 +268,11 @@ fn requests_of_ab_that_failed_are_warned_of() {
         ),
         (
             "ab/ab_length_fail.out",
-            "32 of 40 requests failed only by body length",
+            "32 of 40 requests failed only because of their body length",
         ),
         (
             "ab/ab_pasted_22.txt",
-            "32 of 40 requests failed only by body length",
+            "32 of 40 requests failed only because of their body length",
         ),
         (
             "ab/ab_refused_r.out",

@@ -69,7 +69,7 @@ fn two_equal_runs_a_side_are_an_exact_answer() {
     let change = exact["change"].as_f64().unwrap();
     assert!((0.018..0.021).contains(&change), "{change}");
     assert_eq!(exact["p"], Value::Null);
-    assert_eq!(exact["notes"], "Exact, 2 of 2 runs.");
+    assert_eq!(exact["notes"], "Exact: 2 of 2 runs agree.");
     assert_eq!(estimate["metric"], "cycles_estimate");
     assert!(
         numbers(&estimate["baseline_values"])[0] > old[0],
@@ -129,7 +129,7 @@ fn times_are_taken_beside_the_count_where_they_are_asked_for() {
     assert_eq!(names, ["instructions", "time"]);
     assert_eq!(changes[0]["verdict"], "worse");
     let notes = changes[0]["notes"].as_str().unwrap();
-    assert!(notes.starts_with("Exact, 8 of 8 runs."), "{notes}");
+    assert!(notes.starts_with("Exact: 8 of 8 runs agree."), "{notes}");
     // Times vary, so there is no verdict on them before there are eight.
     let times = numbers(&changes[1]["baseline_values"]);
     assert_eq!(times.len(), 8);
@@ -159,7 +159,7 @@ fn what_cannot_be_counted_is_refused_with_the_reason() {
     }
     let lost = project.run(&["eval", "c", "1", "--estimate-cycles"]);
     lost.expect_status(2)
-        .expect_stderr(&["hint: --metric instructions"]);
+        .expect_stderr(&["hint: add --metric instructions"]);
 }
 
 #[test]

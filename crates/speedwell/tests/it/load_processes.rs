@@ -167,7 +167,7 @@ fn what_a_tool_cannot_do_is_refused_by_name() {
     let refused: [(&[&str], &str); 5] = [
         (
             &["wrk", "-n", "5"],
-            "wrk does not support --count: it can only end after a time",
+            "wrk does not support --count: it stops after a given time",
         ),
         (&["h2load", "--rate", "5"], "h2load does not support --rate"),
         (

@@ -208,7 +208,7 @@ fn options_that_contradict_a_search_are_refused() {
         ("-c max --rate 100", "send requests on a schedule"),
         ("-c 1,2 --ramp 0-10:1s", "send requests on a schedule"),
         ("-c max -n 100", "--count has no effect"),
-        ("-c 4 --patience 3", "hint: -c max"),
+        ("-c 4 --patience 3", "hint: add -c max"),
         (
             "--rate max -c 1,2",
             "cannot be combined with several levels",
@@ -221,7 +221,7 @@ fn options_that_contradict_a_search_are_refused() {
         ("--squeeze -c 3", "cannot be used with"),
         (
             "-c max --threads 4 --concurrency-limit 2",
-            "less than the 4",
+            "need at least 4",
         ),
     ];
     for (words, why) in refused {

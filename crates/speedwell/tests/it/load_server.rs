@@ -93,7 +93,7 @@ fn a_port_that_is_in_use_is_refused_before_anything_is_started() {
     let port = other.local_addr().unwrap().port();
     load(&project, port, "/", &["--serve", "touch started; sleep 60"])
         .expect_status(2)
-        .expect_stderr(&["is already in use by '", "hint: stop it"]);
+        .expect_stderr(&["is already in use by '", "hint: stop that process"]);
     assert!(!project.path("started").exists());
 }
 

@@ -248,8 +248,8 @@ fn what_an_early_look_has_found_counts_when_others_are_found_later() {
 #[test]
 fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
     let text = metrics(33, &["old", "new"]);
-    let warning = "8 runs a side cannot show any change among 33 comparisons: the smallest p value, 0.0015, times 33 \
-                   is above 5 %. --runs 10 is enough.";
+    let warning = "8 runs a side cannot show any change among 33 comparisons: the smallest possible p value, 0.0015, \
+                   times 33 is above 5 %. --runs 10 is enough.";
     for words in [&["--correct", "holm"][..], &["--correct", "holm", "--list"]] {
         let answer = run(&text, &TWO, &[&["--runs", "8"], words].concat());
         assert_eq!(answer.stderr.matches(warning).count(), 1, "{answer:#?}");
@@ -282,7 +282,8 @@ fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
                 "memory",
             ],
             Some(
-                "among 66 comparisons: the smallest p value, 0.00077, times 66 is above 5 %. --runs 10 is enough.",
+                "among 66 comparisons: the smallest possible p value, 0.00077, times 66 \
+                 is above 5 %. --runs 10 is enough.",
             ),
         ),
         (

@@ -74,7 +74,10 @@ fn what_cannot_be_paired_is_refused_with_the_reason() {
     let refusals: [(&[&str], &str); 3] = [
         (&["-c", "2"], "has several workers"),
         (&["--shared"], "needs a separate process for every snippet"),
-        (&[], "'eval/sh' waits: it was runnable for"),
+        (
+            &[],
+            "'eval/sh' spent too much time sleeping or waiting for I/O",
+        ),
     ];
     for (words, reason) in refusals {
         let eval = [
@@ -115,7 +118,7 @@ fn a_snippet_that_sleeps_waits_even_if_its_compiler_computes() {
     command.env("XDG_CACHE_HOME", cache.path());
     let refused = CommandResult::from(command.output().unwrap()).expect_status(2);
     refused.expect_stderr(&[
-        "'eval/c' waits: it was runnable for",
+        "'eval/c' spent too much time sleeping or waiting for I/O",
         "'--order paired' compares processor time",
         "hint: --order blocks",
     ]);

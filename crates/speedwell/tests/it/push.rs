@@ -167,7 +167,7 @@ fn a_killed_session_keeps_no_other_from_being_sent(place: &StorePlace) {
     push(&["@2..@4"]).expect_status(0).expect_stderr(&[
         "sent @2 to",
         "sent @4 to",
-        "measured or were killed: @3.",
+        "measured or were killed were not sent: @3.",
     ]);
     assert_eq!(
         core(place)
@@ -192,7 +192,7 @@ fn a_killed_session_keeps_no_other_from_being_sent(place: &StorePlace) {
     );
     push(&["@4..@2"])
         .expect_status(2)
-        .expect_stderr(&["hint: @2..@4"]);
+        .expect_stderr(&["hint: use @2..@4"]);
     push(&["@3"]).expect_status(2);
 }
 
@@ -584,7 +584,7 @@ fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
     assert!(
         unknown
             .stderr
-            .contains("this machine does not know its issuer; --ca FILE"),
+            .contains("this machine does not trust its issuer; add the issuer with --ca FILE"),
         "{unknown:?}"
     );
     push(&["--ca", "key.pem"])

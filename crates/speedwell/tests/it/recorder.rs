@@ -177,7 +177,7 @@ fn a_session_that_somebody_else_records_too_is_refused_and_nothing_is_mixed_up(p
     let refused = first.observe(&SessionEvent::SlotsDone(&[0])).unwrap_err();
     let words = format!("{refused:#}");
     assert!(
-        words.contains("another speedwell is recording session @1"),
+        words.contains("another speedwell process is recording session @1"),
         "{words}"
     );
     assert_eq!(slots(&theirs.load_session(number).unwrap()), [0]);

@@ -151,7 +151,7 @@ fn a_search_for_the_best_concurrency_cannot_be_resumed() {
             .expect_status(2)
             .expect_stderr(&[
                 "session @1 cannot be resumed: a concurrency search",
-                "from earlier ones\nhint: start it again",
+                "based on earlier ones\nhint: start it again",
             ]);
     }
 }

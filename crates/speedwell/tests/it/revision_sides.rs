@@ -171,7 +171,7 @@ fn code_of_the_checkout_that_both_sides_load_is_named_and_there_is_no_verdict() 
         "bench/y.js",
     ];
     let answer = repository.run(&words).expect_status(2);
-    let answer = answer.expect_stdout(&["both sides load lib/k.js of the checkout"]);
+    let answer = answer.expect_stdout(&["both sides load lib/k.js from the checkout"]);
     answer.expect_stderr(&["load lib/k.js from the checkout instead of its revision"]);
 }
 
@@ -198,7 +198,7 @@ fn expect_code_of_the_checkout(
     let mut command = repository.command(&[&common, words].concat());
     command.envs(variables.iter().copied());
     let answer = CommandResult::from(command.output().unwrap()).expect_status(2);
-    answer.expect_stdout(&[&format!("both sides load {file} of the checkout")]);
+    answer.expect_stdout(&[&format!("both sides load {file} from the checkout")]);
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn a_library_of_python_that_is_installed_from_the_checkout_is_named() {
             command.envs(variables);
             let answer = CommandResult::from(command.output().unwrap()).expect_status(0);
             let said = [&answer.stdout[..], &answer.stderr].concat();
-            assert!(!said.contains("of the checkout"), "{said}");
+            assert!(!said.contains("from the checkout"), "{said}");
         }
     }
 }

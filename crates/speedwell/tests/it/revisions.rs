@@ -127,7 +127,10 @@ fn what_is_no_revision_is_refused_with_the_nearest_name() {
     );
     refused(
         "rev:0123456789",
-        &["unknown revision '0123456789'", "hint: a branch, a tag"],
+        &[
+            "unknown revision '0123456789'",
+            "hint: name a branch, a tag",
+        ],
     );
     for option in ["-x", "--help", "--output=/tmp/x", "--all"] {
         refused(&format!("rev:{option}"), &["unknown revision '-"]);

@@ -249,7 +249,10 @@ fn what_a_report_would_refuse_is_refused_before_anything_is_measured() {
             "cannot write 'x.pdf': unknown kind of file",
         ),
         (["-o", "missing/x.md"], "cannot write 'missing/x.md'"),
-        (["--x-axis=len", "--sort=change"], "known: by cases line"),
+        (
+            ["--x-axis=len", "--sort=change"],
+            "supported columns are by cases line",
+        ),
     ] {
         project
             .run(&[&["run", "bench/strings"], &words[..]].concat())

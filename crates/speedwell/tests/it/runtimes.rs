@@ -120,8 +120,8 @@ fn what_a_runtime_lacks_fails_there_and_nowhere_else() {
     let words: Vec<&str> = answer.stdout.split_whitespace().collect();
     let said = words.join(" ");
     for text in [
-        "Node.js flags that Bun lacks: '--expose-gc'",
-        "Node.js flags that Deno lacks: '--expose-gc'",
+        "Node.js flags that Bun does not support: '--expose-gc'",
+        "Node.js flags that Deno does not support: '--expose-gc'",
         "to repeat it: ",
     ] {
         assert!(said.contains(text), "no {text:?} in {said}");

@@ -172,7 +172,7 @@ fn what_is_not_comparable_is_said_and_never_that_nothing_changed(place: &StorePl
         .expect(201, "stored");
     let comment = comment_about(&forge, HEAD);
     assert!(
-        comment.contains("**not compared: base aaaaaaaaaa was not measured on this machine"),
+        comment.contains("**not compared: base aaaaaaaaaa was not measured on the same machine"),
         "{comment}"
     );
     wait_until(|| forge.statuses().len() == 2);

@@ -225,9 +225,12 @@ fn pairs_are_refused_before_anything_is_built_where_no_processor_time_is_reporte
 fn a_framework_without_an_adapter_is_named_and_one_of_the_user_wins() {
     let project = TempProject::new().with("a.mjs", "import { bench, run } from 'mitata';\n");
     let answer = project.run(&["run", "a.mjs"]).expect_status(2);
-    answer.expect_stderr(&["benchmarks of mitata", "speedwell new adapter mitata"]);
+    answer.expect_stderr(&[
+        "benchmarks written with mitata",
+        "speedwell new adapter mitata",
+    ]);
     let answer = project.run(&["run", "."]).expect_status(2);
-    answer.expect_stderr(&["cannot measure 'a.mjs'", "benchmarks of mitata"]);
+    answer.expect_stderr(&["cannot measure 'a.mjs'", "benchmarks written with mitata"]);
     let table = "[suite.mitata]\nrecognise = { kind = 'text', glob = '*.mjs' }\nprogram = 'sh'\n\
                  list = ['{program}', '-c', 'echo own']\ncase = '(?P<name>.+)'\n\
                  run = ['{program}', '-c', 'echo own 5']\nread = 'lines'\nline = '(?P<name>\\w+) (?P<value>\\d+)'\n";

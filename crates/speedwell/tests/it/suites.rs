@@ -156,7 +156,7 @@ fn our_options_are_the_suites_own_and_those_of_the_user_come_last() {
         .expect_stderr(&["has no option for --warmup"]);
     let told = project.run(&["run", "./bench-tool", "-r", "1", "--", "--only=copy"]);
     told.expect_status(2)
-        .expect_stderr(&["does not accept '--only' of mine"]);
+        .expect_stderr(&["does not accept the option '--only' of mine"]);
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn mistakes_are_refused_before_anything_is_measured() {
     };
     refused(
         &["--steady", "100%"],
-        "the steady part must be less than a whole process",
+        "the steady part must be less than the whole process",
     );
     refused(
         &[

@@ -7,8 +7,8 @@ use super::{decreasing_root, normal};
 use std::f64::consts::{PI, SQRT_2};
 
 /// With more degrees of freedom than this, the expansion about the normal distribution is used. It
-/// is exact to the last digits there, whereas the continued fraction loses another digit with every
-/// power of ten, because its argument df / (df + t^2) approaches 1.
+/// is exact to the last digits there, whereas the continued fraction loses another digit each time
+/// the degrees of freedom grow tenfold, because its argument df / (df + t^2) approaches 1.
 const MANY_DEGREES: f64 = 10_000.0;
 
 /// Probability that |T| exceeds |t| with `df` degrees of freedom; NaN when `df` is not positive.

@@ -1,10 +1,10 @@
 //! Corrects the p values of many comparisons that are measured together.
 //!
-//! This module decides which comparisons may end as different. A comparison may do so if it
-//! survives the correction now, even if all other open comparisons had p = 1. Each member counts
-//! with the smallest p value of its looks. So p values can only fall, and a comparison that
-//! survives now also survives the final correction. The module knows nothing of the data and the
-//! schedule of looks. Start at [`ComparisonFamily::settle_survivors`].
+//! This module decides which comparisons may end because their sides differ. A comparison may do so
+//! if it survives the correction now, even if all other open comparisons had p = 1. Each member
+//! counts with the smallest p value of its looks (interim analyses). So p values can only fall, and
+//! a comparison that survives now also survives the final correction. The module knows nothing of
+//! the data and the schedule of looks. Start at [`ComparisonFamily::settle_survivors`].
 
 use super::{SequentialDesign, limits_for_spending};
 use crate::distribution::normal;
@@ -102,7 +102,7 @@ pub fn survives_correction(adjusted: f64, alpha: f64) -> bool {
 /// the p value.
 const NODE_RATIO: f64 = 3.162_277_660_168_379_5;
 /// Number of nodes below the error rate of the design. They reach down to 1e-14 of that rate,
-/// because the smallest p value of 32 runs per side is 7e-13.
+/// because the smallest p value that 32 runs per side can reach is 7e-13.
 const NODES_BELOW: usize = 28;
 /// Number of nodes above the error rate of the design. Nodes with a rate of 1 or more are not used.
 const NODES_ABOVE: usize = 40;

@@ -1,10 +1,11 @@
 //! Implements sequential designs, which determine when a comparison may stop measuring, and which
 //! claims it may then make.
 //!
-//! This module computes the limits of each look so that all looks together reject equal sides with
-//! the requested probability, and applies these limits to observations in blocks. It measures and
-//! schedules nothing. Start at [`SequentialDesign`], then [`decide_at_look`]. For many comparisons
-//! at once, continue with [`RepeatedP`] and [`ComparisonFamily`].
+//! A look is an interim analysis: a point at which measuring may stop. This module computes the
+//! limits of each look so that all looks together reject equal sides with the requested
+//! probability, and applies these limits to observations in blocks. It measures and schedules
+//! nothing. Start at [`SequentialDesign`], then [`decide_at_look`]. For many comparisons at once,
+//! continue with [`RepeatedP`] and [`ComparisonFamily`].
 
 mod family;
 

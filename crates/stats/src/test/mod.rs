@@ -28,7 +28,8 @@ pub fn fisher_exact(happened: [u32; 2], all: [u32; 2]) -> f64 {
     assert!(happened[0] <= all[0] && happened[1] <= all[1]);
     let in_all = happened[0] + happened[1];
     let (smallest, largest) = (in_all.saturating_sub(all[1]), in_all.min(all[0]));
-    // Logarithms of the hypergeometric probabilities up to a common constant, by their ratios.
+    // Logarithms of the hypergeometric probabilities, up to a common constant, computed from the
+    // ratios of neighboring probabilities.
     let mut logs = vec![0.0];
     for count in smallest..largest {
         let [first, second] = [all[0] - count, in_all - count].map(f64::from);

@@ -1,5 +1,5 @@
-//! Detects changes along a series sequentially: there is a look after every point, and every look
-//! can lead to a suspicion or a finding.
+//! Detects changes along a series sequentially: after every point, the points so far are examined
+//! (a look), and every look can lead to a suspicion or a finding.
 //!
 //! This module decides when a border (the place of a change) is suspected, found or withdrawn, and
 //! where it finally lies; `scan` computes the evidence. When points are added, a detector can
@@ -86,7 +86,7 @@ pub(super) struct LevelBorder {
 /// State of the detection along a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangeDetector {
-    /// Number of points at the next look. It decreases when a border is added: the walk then
+    /// Number of points at the next look. It decreases when a border is added: the detection then
     /// returns to the points just after this border.
     pub(super) next: usize,
     /// Largest number of points at any look so far.

@@ -1,6 +1,6 @@
-//! Computes statistics of levels: the variance between sessions that their runs do not explain, the
-//! mean of a level with its interval, and whether the newest point lies beyond the points before
-//! it.
+//! Computes statistics of levels: how much more sessions vary than the scatter of their runs
+//! explains, the mean of a level with its interval, and whether the newest point lies beyond the
+//! points before it.
 //!
 //! The functions describe a given level and search for nothing; none of their results is an alarm.
 //! Start at [`between_sessions`].

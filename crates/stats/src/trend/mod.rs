@@ -2,10 +2,11 @@
 //! new point.
 //!
 //! This module finds where the level of a series changed, with the evidence and the size of each
-//! change. It knows no commits, sessions or names of machines: a point is only a value with a
-//! position and the number of its machine. The evidence is rank-based, so that one limit suits any
-//! shape of noise, and that limit accounts for every look at every point. Start at
-//! [`find_changes`]; [`ChangeDetector`] continues where the last look ended.
+//! change. It knows nothing about commits, sessions or names of machines: a point is only a value
+//! with a position and the number of its machine. The evidence is rank-based, so that one limit
+//! suits any shape of noise, and that limit takes into account that the detection is repeated after
+//! every point. Start at [`find_changes`]; [`ChangeDetector`] continues where the last detection
+//! ended.
 //!
 //! ```
 //! use speedwell_stats::trend::{ChangeEvidence, MeasuredPoint, find_changes};

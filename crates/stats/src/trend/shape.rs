@@ -159,9 +159,9 @@ pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usiz
 }
 
 /// Returns where the machine changed together with the code, so that the two effects cannot be
-/// separated. At such a place, more than half of the points on each side are from machines that the
-/// other side lacks. The result is the first point after the latest such place. To separate the
-/// effects, measure an older revision on the new machine.
+/// separated. At such a place, more than half of the points on each side are from machines without
+/// points on the other side. The result is the first point after the latest such place. To separate
+/// the effects, measure an older revision on the new machine.
 ///
 /// The result is an index into the points given to [`TrendSeries::new`].
 pub fn machine_swap(series: &TrendSeries) -> Option<usize> {

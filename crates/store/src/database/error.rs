@@ -13,7 +13,7 @@ pub(crate) enum Error {
     /// The server's database does not use UTF-8.
     #[cfg(feature = "postgres")]
     #[error(
-        "its encoding is {0}, but names of benchmarks need UTF8\nhint: createdb --encoding=UTF8 --template=template0"
+        "its encoding is {0}, but the names of benchmarks require UTF8\nhint: create a database with this encoding: createdb --encoding=UTF8 --template=template0"
     )]
     Encoding(String),
     /// A query that should return a row returned none.

@@ -11,7 +11,7 @@
 //! | `COLLATE {{binary}}` | `BINARY` | `"C"`: otherwise the server's locale determines the order |
 //! | `{{numbers:2}}` | subquery of the numbers in `$2`, a JSON array such as `[3, 5]` | the same |
 //! | `{{texts:a ORDER BY b}}` | the strings of a group as a JSON array | the same |
-//! | `FROM run {{by:run_by_case}}` | `INDEXED BY run_by_case`: otherwise the planner would search all runs of the session | nothing: it has row statistics |
+//! | `FROM run {{by:run_by_case}}` | `INDEXED BY run_by_case`: otherwise the planner would search all runs of the session | nothing: row statistics keep the planner from doing so |
 //! | `{{rows:3}}` | `VALUES ($1, $2, $3)`, executed per row | the same for many rows in one round trip |
 
 use std::sync::OnceLock;

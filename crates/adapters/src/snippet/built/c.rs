@@ -123,7 +123,7 @@ fn compile_first_accepted(
     )
 }
 
-/// Returns the path in the cache folder of a file with this content.
+/// Returns the path of the file with this content in the cache folder.
 fn source_path(text: &str, ending: &str) -> PathBuf {
     let mut hash = DefaultHasher::new();
     text.hash(&mut hash);
@@ -166,9 +166,10 @@ fn c_source(parts: &SnippetParts) -> String {
     file.text
 }
 
-/// Generates the C++ source: the code in four functions whose types the compiler deduces
-/// (`code.hpp`). Headers take far longer to compile than most code, so the first attempt includes
-/// only the headers that seem necessary. The second attempt includes all of them (`all_headers`).
+/// Generates the C++ source, in which the user's code is in four functions whose return types the
+/// compiler deduces (`code.hpp`). Headers take far longer to compile than most code, so the first
+/// attempt includes only the headers that seem necessary. The second attempt includes all of them
+/// (`all_headers`).
 fn cpp_source(parts: &SnippetParts, all_headers: bool) -> String {
     let mut file = GeneratedSource::new("code.cpp", LineMarkers::Hash);
     let template = include_str!("languages/cpp.txt");

@@ -72,10 +72,10 @@ pub(super) fn build_snippet(
 fn with_hint(mut failure: CompileFailure, language: SnippetLanguage) -> CompileFailure {
     let hint = match language {
         SnippetLanguage::C => {
-            "install gcc or clang, or name a compiler with --variant 'NAME=PROGRAM' or CC"
+            "install gcc or clang, or name a compiler with --variant 'NAME=PROGRAM' or the variable CC"
         }
         SnippetLanguage::Cpp => {
-            "install g++ or clang++, or name a compiler with --variant 'NAME=PROGRAM' or CXX"
+            "install g++ or clang++, or name a compiler with --variant 'NAME=PROGRAM' or the variable CXX"
         }
         SnippetLanguage::Rust => {
             "install Rust (https://rustup.rs), or name rustc with --variant 'NAME=PROGRAM'"

@@ -1,9 +1,10 @@
-//! Divides a snippet into parts, and compiles it in the first interpretation that is accepted.
+//! Divides a snippet into parts, and compiles it in the first interpretation that the compiler
+//! accepts.
 //!
 //! Only the compiler can tell whether the last statement of a part is an expression with a value.
-//! The first interpretation is that every part that may have a value has one. Parts with compiler
-//! errors are then treated as statements without a value. If the program was compiled earlier, it
-//! is found without trying the interpretations again.
+//! In the first interpretation, every part that may have a value has one. In each further
+//! interpretation, the parts with compiler errors are treated as statements without a value. If the
+//! program was compiled earlier, it is found without trying the interpretations again.
 
 use super::text::{SplitText, StatementKind};
 use crate::compile::CompileFailure;
@@ -52,8 +53,8 @@ impl SnippetPart {
     }
 }
 
-/// Returns the part to which a line of compiler output refers: `runner:3: error: ...`, with or
-/// without a folder.
+/// Returns the part to which a line of compiler output refers, such as `runner:3: error: ...`. The
+/// name of the part may follow a folder.
 fn part_of_line(line: &str) -> Option<&'static str> {
     let (path, rest) = line
         .trim_start()
@@ -179,7 +180,7 @@ fn count_errors(failure: &CompileFailure) -> usize {
 }
 
 /// Rewrites a failure for the user: the first error in the user's code becomes the reason, and the
-/// output keeps each message only once, and keeps no messages about generated code.
+/// output then contains each message only once and no messages about generated code.
 pub fn rewrite_for_user(mut failure: CompileFailure) -> CompileFailure {
     let FailureCause::Invalid { reason } = &mut failure.cause else {
         return failure;

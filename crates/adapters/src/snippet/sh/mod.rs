@@ -1,9 +1,9 @@
-//! Measures shell commands: this program, started with a hidden command, is their harness.
+//! Measures shell commands. Their harness is this program itself, started with a hidden command.
 //!
 //! Each iteration is one process. A command without shell syntax is started directly, unless it is
 //! compared with one that needs a shell. Execution times include the cost of the shell, which is
 //! also measured and reported separately. This cost is not subtracted: a command no slower than the
-//! shell would then have times of zero and below, which cannot be compared. Start at
+//! shell would then have times of zero or less, which cannot be compared. Start at
 //! [`serve_protocol`].
 
 use speedwell_machine::process::{ProcessEnd, ProcessStopwatch};
@@ -29,8 +29,8 @@ const SHELL_CHARACTERS: &str = "|&;<>()$`*?[]#~{}!\n\\=";
 const MIN_SHELL_TIME: Duration = Duration::from_millis(40);
 const MIN_SHELL_RUNS: usize = 10;
 
-/// Whether only a shell can execute the line: it contains shell syntax, or does not begin with a
-/// program.
+/// Whether only a shell can execute the line, because it contains shell syntax or does not begin
+/// with a program.
 pub fn needs_shell(line: &str) -> bool {
     let argv = shell_words::split(line).unwrap_or_default();
     let is_plain = !line.contains(|c| SHELL_CHARACTERS.contains(c));
@@ -109,7 +109,7 @@ pub fn describe_failure(ended: ProcessEnd) -> Option<String> {
         ProcessEnd::Exit(126) => Some(format!("exited with status {NOT_EXECUTABLE}")),
         ProcessEnd::Exit(127) => Some(format!("exited with status {NOT_FOUND}")),
         ProcessEnd::Exit(code) => Some(format!(
-            "exited with status {code}; if that is expected, add '|| true'"
+            "exited with status {code}; if that is expected, add '|| true' to the command"
         )),
         ProcessEnd::Signal(signal) => Some(format!("was killed by signal {signal}")),
         _ => Some("did not exit on its own".to_owned()),

@@ -181,10 +181,10 @@ pub fn extract_observation(
 }
 
 /// Returns how many benchmarks share one name, if several do. `results` are all results with this
-/// name. Several results for one metric come from several benchmarks: in most formats, the name of
-/// a benchmark occurs once, because the reader merges repetitions, or the framework writes one
-/// result for each name. Pyperf's format, and the formats that an adapter describes itself, are not
-/// checked, because one benchmark may repeat its name there.
+/// name. Several results for one metric mean that there are several benchmarks, because in most
+/// formats, the name of a benchmark occurs only once: either the reader merges repetitions, or the
+/// framework writes one result for each name. Pyperf's format, and the formats that an adapter
+/// describes itself, are not checked, because one benchmark may repeat its name there.
 fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
     let may_repeat = matches!(
         read,

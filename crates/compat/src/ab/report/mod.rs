@@ -213,7 +213,8 @@ fn report_warnings(report: &AbReportContent) -> Vec<String> {
     }
     if figures.lacks_concurrency() {
         warnings.push(format!(
-            "Less than {:.0} % of the requested concurrency: the times belong to a lighter load.",
+            "Less than {:.0} % of the requested concurrency was reached, so the times belong to a \
+             lighter load.",
             MIN_CONCURRENCY_SHARE * 100.0
         ));
     }

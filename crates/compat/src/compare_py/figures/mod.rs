@@ -66,7 +66,7 @@ pub struct ComparedPair {
     pub change: TimePair<Option<f64>>,
 }
 
-/// Mann-Whitney test of all entries with one name.
+/// Mann-Whitney test of all entries with the same name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UTest {
     /// Two-sided p value; NaN if a time is NaN.
@@ -84,7 +84,7 @@ impl UTest {
     }
 }
 
-/// All entries with one name.
+/// All entries with the same name.
 #[derive(Debug)]
 pub struct ComparedRow<'e> {
     /// First entry of the baseline that can be compared.
@@ -279,7 +279,7 @@ fn times_in_seconds(entry: &GoogleBenchmarkEntry<'_>) -> Option<TimePair<f64>> {
     Some(entry_times(entry)?.map_times(|time| time * (ns_per_unit / 1e9)))
 }
 
-/// Entries with one name.
+/// Entries with the same name.
 #[derive(Default)]
 struct NamedEntries<'e> {
     sides: [Vec<&'e GoogleBenchmarkEntry<'e>>; 2],

@@ -196,7 +196,8 @@ impl ErlperfCommand {
         if squeeze.is_some() && snippets.len() > 1 {
             return Err(
                 "parallel concurrency estimation runs are not supported: -q takes one snippet\n\
-                 hint: 'speedwell eval erlang CODE CODE -c max' searches for one after the other"
+                 hint: 'speedwell eval erlang CODE CODE -c max' estimates the concurrency of one \
+                 snippet after the other"
                     .to_owned(),
             );
         }
@@ -386,11 +387,11 @@ impl TypedArguments<'_> {
             return Ok(());
         };
         let existing = match count {
-            1 => "is one snippet".to_owned(),
-            count => format!("are {count} snippets"),
+            1 => "is only one snippet".to_owned(),
+            count => format!("are only {count} snippets"),
         };
         Err(format!(
-            "{option} '{surplus}' has no snippet: it is number {}, but there {existing}",
+            "{option} '{surplus}' would belong to snippet number {}, but there {existing}",
             count + 1
         ))
     }
@@ -424,7 +425,8 @@ impl TypedArguments<'_> {
         };
         let variation =
             (text.parse::<f64>().ok()).filter(|share| share.is_finite() && *share >= 0.0);
-        let error = || format!("invalid argument {text} for: --cv, expected a share such as 0.05");
+        let error =
+            || format!("invalid argument {text} for: --cv, expected a fraction such as 0.05");
         Ok(Some(SteadyCondition {
             variation: variation.ok_or_else(error)?,
             max_samples: max_samples

@@ -151,7 +151,7 @@ fn a_hook_too_many_is_named_with_and_without_one_for_all() {
         let reason = refusal_of(&[&surplus[..], more].concat());
         assert_eq!(
             reason,
-            "--init '2.' has no snippet: it is number 2, but there is one snippet"
+            "--init '2.' would belong to snippet number 2, but there is only one snippet"
         );
     }
     let reason = refusal_of(&["a.", "b.", "--label", "x", "--label", "y", "--label", "z"]);

@@ -299,7 +299,7 @@ const MISTAKES: &[FileMistake] = &[
         "0.5*throughput(plain)",
         "50ms",
         36,
-        &["'50ms' has a unit that no metric here has\n"],
+        &["'50ms' cannot be compared with the metrics in this claim\n"],
     ),
     (
         "0.5*throughput(plain)",

@@ -212,9 +212,9 @@ fn a_service_that_runs_share_is_the_same_for_all_of_them() {
         ),
         (
             vec![&scoped("block"), &second, &cases],
-            "'db' above it does not live as long",
+            "this service would outlive 'db', which is above it",
         ),
-        (vec![&alone, &private], "the service 'db' outlives it"),
+        (vec![&alone, &private], "the service 'db' lasts longer"),
     ] {
         let place = if parts.contains(&&alone) { "" } else { PLACE };
         let parts: Vec<&str> = parts.into_iter().map(String::as_str).collect();

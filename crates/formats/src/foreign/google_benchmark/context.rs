@@ -1,8 +1,8 @@
 //! Reads the `context` of a google/benchmark file, which describes the machine, the library and the
 //! program.
 //!
-//! Decides which facts are worth comparing and which make figures unreliable; does not look at the
-//! rows. Start at [`read_environment`].
+//! Decides which facts are worth comparing and which make the results unreliable. Does not read the
+//! results themselves. Start at [`read_environment`].
 
 use crate::foreign::json::JsonNode;
 use anyhow::Result;
@@ -71,7 +71,7 @@ fn format_caches(context: &JsonNode<'_>) -> Result<Option<String>> {
     Ok((!caches.is_empty()).then(|| caches.join(", ")))
 }
 
-/// Returns the three load averages, or `None` if the system lacks them.
+/// Returns the three load averages, or `None` if the file does not contain them.
 fn read_load_average(context: &JsonNode<'_>) -> Result<Option<[f64; 3]>> {
     let Some(list) = context.get("load_avg") else {
         return Ok(None);

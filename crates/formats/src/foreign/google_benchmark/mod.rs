@@ -94,7 +94,7 @@ fn check_version(context: &Value) -> Result<()> {
 
 fn parse_row((index, text): (usize, &&RawValue)) -> Result<GoogleBenchmarkRow> {
     serde_json::from_str(text.get()).map_err(|error| {
-        // Line and column of the error count from the start of the row, so replace them with the
+        // The error counts its line and column from the start of the row, so replace them with the
         // index of the row.
         let message = error.to_string();
         let message = message

@@ -125,8 +125,9 @@ impl GoogleBenchmarkRow {
     }
 
     /// Returns whether the wall time of an iteration exceeds its CPU time by more than 10 %. In
-    /// that case the machine was busy or the code waits, and wall time says little about the code.
-    /// Returns `None` with several threads or manual timing, where the two times need not agree.
+    /// that case the machine was busy, or the code sleeps or waits for I/O, and wall time says
+    /// little about the code. Returns `None` with several threads or manual timing, where the two
+    /// times need not agree.
     pub fn is_waiting(&self) -> Option<bool> {
         let comparable = self.threads <= 1.0 && !self.name.contains("/manual_time");
         let (real_ns, cpu_ns) = self.real_ns.zip(self.cpu_ns).filter(|_| comparable)?;

@@ -133,7 +133,7 @@ impl CallStacks {
             let name = self
                 .names
                 .get(&current)
-                .with_context(|| format!("unknown node {current}"))?;
+                .with_context(|| format!("node {current} does not exist"))?;
             let Some(parent) = self.parents.get(&current) else {
                 break;
             };
@@ -197,7 +197,10 @@ mod tests {
     #[test]
     fn a_tree_that_is_none_is_an_error_and_no_endless_loop() {
         let broken = |text: String| fold_profile(&text).unwrap_err().to_string();
-        assert_eq!(broken(profile_text("[9]", "[1]", "[2]")), "unknown node 9");
+        assert_eq!(
+            broken(profile_text("[9]", "[1]", "[2]")),
+            "node 9 does not exist"
+        );
         assert!(broken(profile_text("[1]", "[1]", "[1,2]")).ends_with("is its own ancestor"));
         assert_eq!(
             broken(profile_text("[]", "[]", "[2]")),

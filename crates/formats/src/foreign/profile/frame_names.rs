@@ -8,10 +8,10 @@ use std::sync::LazyLock;
 
 /// Replacements in names, applied in this order.
 const NAME_REPLACEMENTS: [(&str, &str); 9] = [
-    // V8 marks each function with the compiler of its code: `~` stands for the interpreter, `^` and
-    // `+` for the quick compilers, `*` for the optimizing compiler. The mark is removed because it
-    // changes while the program runs. Code passed to `eval` runs once and keeps its mark. Node 14
-    // and older write LazyCompile where newer versions write JS.
+    // V8 marks each function with the compiler that produced its code: `~` stands for the
+    // interpreter, `^` and `+` for the fast compilers, `*` for the optimizing compiler. The mark is
+    // removed because it changes while the program runs. Code passed to `eval` runs once and keeps
+    // its mark. Node 14 and older write LazyCompile where newer versions write JS.
     (
         r"^(?:JS|LazyCompile|Function|InterpretedFunction):[~^+*]*",
         "JS:",

@@ -19,7 +19,7 @@ pub use perf_script::{PerfScript, read as read_perf_script};
 /// Magic number of `perf record` files (tools/perf/util/header.c of Linux).
 const PERF_MAGIC: &[u8] = b"PERFILE2";
 
-/// Reads a recording. Returns `None` for any other format.
+/// Reads a recording. Returns `None` if its format is not supported.
 ///
 /// # Errors
 /// Fails if the recording is invalid, or is a perf file that has not been converted to text.
@@ -69,7 +69,7 @@ fn are_folded_stacks(beginning: &str) -> bool {
 /// Parses folded stacks.
 ///
 /// # Errors
-/// Fails if a line lacks a weight, or there are no lines.
+/// Fails if a line has no weight, or the weights add up to 0.
 fn read_folded(text: &str, names: &FrameNames) -> Result<StackProfile> {
     let mut profile = StackProfile::new(ProfileTool::Folded, WeightUnit::Unknown);
     for (number, line) in content_lines(text) {

@@ -19,7 +19,7 @@ use speedwell_model::MetricDirection;
 pub struct ResultPaths<'a> {
     /// Path to the results; empty for the whole document.
     pub results: &'a str,
-    /// Path from a result to its name; `None` if one process writes one case.
+    /// Path from a result to its name; `None` if each process writes a single result.
     pub name: Option<&'a str>,
     /// Path from a result to a number or a list of numbers.
     pub samples: &'a str,

@@ -12,7 +12,8 @@ use anyhow::{Context as _, Result, ensure};
 /// only in the path of the file.
 ///
 /// # Errors
-/// Fails if the file is not JSON, has other keys, or has lists of different lengths.
+/// Fails if the file is not JSON, a required key is missing, a value is invalid, or the lists have
+/// different lengths.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);

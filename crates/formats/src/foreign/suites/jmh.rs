@@ -243,7 +243,7 @@ mod tests {
         let metric = r#"{"scoreUnit":"ns/op","rawDataHistogram":[[[[10.0,1],[20.0,3]],[]]]}"#;
         let read = read(document("sample", metric).as_bytes()).unwrap();
         assert_eq!(figures(&read[0])[0], ("sampled_time", 17.5));
-        assert_eq!(read[0].samples.len(), 2, "with the one of the profiler");
+        assert_eq!(read[0].samples.len(), 2, "one sample is from the profiler");
     }
 
     #[test]

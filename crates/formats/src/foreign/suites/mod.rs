@@ -1,8 +1,8 @@
 //! Parses what one process of a benchmark framework writes. The frameworks are google/benchmark,
 //! `go test`, criterion and the like, and any other that a table in the configuration describes.
 //!
-//! Decides only what the output means; the harness decides who starts a process and which results
-//! were wanted. Each submodule converts the output of one framework into [`ReportedResult`]s.
+//! Decides only what the output means; the harness decides how processes are started and which
+//! results are kept. Each submodule converts the output of one framework into [`ReportedResult`]s.
 
 pub mod catch2;
 pub mod configured;

@@ -37,7 +37,8 @@ pub fn read_benchmark(benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
         "'{}' is {count}: expected at least 1",
         iterations.location()
     );
-    // Files stored by pytest-benchmark itself (--benchmark-save) only contain rounds on request.
+    // Files stored by pytest-benchmark itself (--benchmark-save) contain the rounds only on
+    // request.
     match (stats.get("data"), stats.get("median")) {
         (None, Some(median)) => {
             reported.add_node(&seconds_measure(), &median, None)?;

@@ -1,7 +1,7 @@
 //! Parses the JSON of `vitest bench --outputJson`, and the list of skipped benchmarks that
 //! `vitest bench` prints.
 //!
-//! Version 4 of vitest writes only the mean of all iterations; its list of single iterations is
+//! Version 4 of vitest writes only the mean of all iterations; its list of individual iterations is
 //! empty. Start at [`read`].
 
 use super::{ReportedResult, first_line};

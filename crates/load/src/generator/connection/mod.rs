@@ -346,8 +346,8 @@ impl LoadConnection {
         }
     }
 
-    /// Handles bytes that no request asked for: they arrived before the first request was sent or
-    /// after the last response.
+    /// Handles bytes that no request asked for, because they arrived before the first request was
+    /// sent or after the last response.
     fn handle_stray_bytes(&mut self, core: &mut WorkerCore) {
         if let Some(sent) = self.pending.take() {
             let now_ns = core.clock.now_ns();

@@ -146,8 +146,8 @@ const fn build_step(state: usize, bits: usize, may_end: &[bool; STATES]) -> Deco
     }
 }
 
-/// Decodes a string and passes on its bytes. `None` if the string has invalid padding or contains
-/// the forbidden symbol (section 5.2).
+/// Decodes a string and passes its bytes to `take`. `None` if the string has invalid padding or
+/// contains the forbidden symbol (section 5.2).
 #[inline]
 pub(super) fn decode(coded: &[u8], mut take: impl FnMut(u8)) -> Option<()> {
     let (mut state, mut flags) = (0, MAY_END);

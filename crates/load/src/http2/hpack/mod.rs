@@ -192,7 +192,7 @@ impl FieldList {
         &mut self.bytes
     }
 
-    /// Completes a field after its name, up to `name_end`, and its value have been appended.
+    /// Completes a field whose name, which ends at `name_end`, and value have been appended.
     fn end_field(&mut self, name_end: usize) {
         self.ends.push((name_end, self.bytes.len()));
     }

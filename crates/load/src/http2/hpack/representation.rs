@@ -20,7 +20,7 @@ impl<'a> CodedText<'a> {
         Some(CodedText { is_huffman, coded })
     }
 
-    /// Decodes a Huffman-coded string and passes on its bytes. `None` if it is invalid.
+    /// Decodes a Huffman-coded string and passes its bytes to `take`. `None` if it is invalid.
     pub(crate) fn decode_huffman(self, take: impl FnMut(u8)) -> Option<()> {
         huffman::decode(self.coded, take)
     }

@@ -191,7 +191,7 @@ fn check_clock_source(tree: &FileTree) -> CheckResult {
     CheckResult::new(NAME, state, format!("'{current}'")).with_remedy(remedy)
 }
 
-/// Judges the cost of reading the clock. A reading takes 20 to 50 ns in fast user-space code, and
+/// Assesses the cost of reading the clock. A reading takes 20 to 50 ns in fast user-space code, and
 /// hundreds of nanoseconds with a system call.
 fn check_clock_cost(cost_ns: f64, resolution_ns: Option<u64>) -> CheckResult {
     let cost_state = match cost_ns {
@@ -247,7 +247,7 @@ fn measure_lateness_ns() -> Vec<f64> {
     (0..50).map(lateness_ns).collect()
 }
 
-/// Judges how late timers are. The kernel may delay a timer by its slack, which is 50 us by
+/// Assesses how late timers are. The kernel may delay a timer by its slack, which is 50 us by
 /// default; waking up takes some tens of microseconds more. Such timers start and end sample
 /// windows, so even one sleep that ends more than 2 ms late causes a warning.
 fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {

@@ -52,9 +52,9 @@ fn check_address_layout(tree: &FileTree) -> CheckResult {
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 
-/// Checks what users may count in their own processes. Up to level 1, they may count events in the
-/// kernel and in user space; at level 2, only events in user space; from level 3 on, nothing. The
-/// levels above 2 exist only in some distributions.
+/// Checks which performance events users may count in their own processes. Up to level 1, they may
+/// count events in the kernel and in user space; at level 2, only events in user space; from level
+/// 3 on, nothing. The levels above 2 exist only in some distributions.
 fn check_performance_counters(tree: &FileTree) -> CheckResult {
     const NAME: &str = "performance counters";
     let level: Option<i32> = tree.read_value("/proc/sys/kernel/perf_event_paranoid");
@@ -80,7 +80,7 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
     let hardware = if has_hardware {
         ""
     } else {
-        ", but without the processor's own"
+        "; the processor's own counters are missing"
     };
     CheckResult::new(NAME, state, format!("{description}{hardware}"))
         .with_remedy("sudo sysctl kernel.perf_event_paranoid=1")
@@ -279,7 +279,7 @@ mod tests {
     fn missing_hardware_counters_are_mentioned() {
         let machine = machine(&[("/proc/sys/kernel/perf_event_paranoid", "-1")]);
         let found = check_performance_counters(&machine).found;
-        assert_eq!(found, "allowed, but without the processor's own");
+        assert_eq!(found, "allowed; the processor's own counters are missing");
         assert_eq!(
             check_performance_counters(&super::super::super::file_tree::fake::machine(&[])).state,
             CheckState::Unknown

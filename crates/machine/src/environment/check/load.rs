@@ -1,4 +1,5 @@
-//! Checks how busy the machine is with other work, and how much the duration of equal work varies.
+//! Checks how busy the machine is with other work, and how much the time for a fixed amount of work
+//! varies.
 
 use crate::environment::activity::{self, PressureResource};
 use crate::environment::check::{CheckResult, CheckState};
@@ -18,7 +19,7 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     checks
 }
 
-/// Judges a figure for which lower values are better.
+/// Assesses a number for which lower values are better.
 fn judge_figure(figure: f64, warning_limit: f64, bad_limit: f64) -> CheckState {
     match figure {
         figure if figure > bad_limit => CheckState::Bad,
@@ -125,8 +126,8 @@ pub(super) fn check_noise() -> CheckResult {
     judge_noise(&measure_ns())
 }
 
-/// Measures the durations of equal work. The work touches no memory and calls nothing, so any
-/// variation comes from the machine: from frequencies, interrupts or other processes.
+/// Measures repeatedly how long the same work takes. The work touches no memory and calls nothing,
+/// so any variation comes from the machine: from frequencies, interrupts or other processes.
 fn measure_ns() -> Vec<f64> {
     let time = |rounds: u64| {
         let start = Instant::now();
@@ -155,7 +156,7 @@ fn spin_rounds(rounds: u64) -> u64 {
     state
 }
 
-/// Judges the coefficient of variation of the durations. At 1 %, thirty runs per side detect a
+/// Assesses the coefficient of variation of the durations. At 1 %, thirty runs per side detect a
 /// change of 0.7 %; at 5 %, they detect a change of 3.8 % (crates/stats/DERIVATIONS.md, "Power").
 /// If the coefficient is above 5 %, most comparisons end unclear.
 fn judge_noise(durations_ns: &[f64]) -> CheckResult {
@@ -178,7 +179,7 @@ fn judge_noise(durations_ns: &[f64]) -> CheckResult {
         _ => CheckState::Good,
     };
     let description = format!(
-        "equal work of {:.2} ms varies by {variation_percent:.2} %, slowest/fastest {:.2}",
+        "the same work takes {:.2} ms, varying by {variation_percent:.2} %, slowest/fastest {:.2}",
         typical / 1e6,
         slowest / fastest
     );
@@ -270,7 +271,7 @@ mod tests {
         assert_eq!(check.state, CheckState::Warning);
         assert_eq!(
             check.found,
-            "equal work of 1.00 ms varies by 2.01 %, slowest/fastest 1.04"
+            "the same work takes 1.00 ms, varying by 2.01 %, slowest/fastest 1.04"
         );
         assert_eq!(judge_noise(&[1e6; 200]).state, CheckState::Good);
         let mut wild = vec![1e6; 200];

@@ -93,7 +93,7 @@ fn check_processor_count(tree: &FileTree) -> CheckResult {
     CheckResult::new(
         NAME,
         state,
-        format!("{available} of {online} online available"),
+        format!("{available} of {online} online processors available"),
     )
     .with_remedy(remedy)
 }
@@ -106,14 +106,17 @@ fn check_quota(tree: &FileTree) -> CheckResult {
         return CheckResult::new(NAME, CheckState::Good, "no limit");
     };
     let (state, throttled) = match limit.throttled_periods {
-        Some(0) => (CheckState::Warning, ", not reached so far".to_owned()),
+        Some(0) => (
+            CheckState::Warning,
+            "; this limit has not been reached so far".to_owned(),
+        ),
         Some(periods) => (
             CheckState::Bad,
-            format!(", reached in {periods} periods so far"),
+            format!("; this limit was reached in {periods} periods so far"),
         ),
         None => (CheckState::Warning, String::new()),
     };
-    let found = format!("the time of {} processors{throttled}", limit.cpus);
+    let found = format!("limited to {} processors{throttled}", limit.cpus);
     CheckResult::new(NAME, state, found).with_remedy(match system::detect_container(tree) {
         Some(kind) if kind == "docker" || kind == "podman" => {
             format!("start the container with '{kind} run --cpuset-cpus 0-1' instead of '--cpus'")
@@ -208,7 +211,7 @@ mod tests {
         let pinned = check_of("0-3", "Cpus_allowed_list:\t2");
         assert_eq!(
             (pinned.state, pinned.found.as_str()),
-            (CheckState::Warning, "1 of 4 online available")
+            (CheckState::Warning, "1 of 4 online processors available")
         );
         assert_eq!(
             pinned.remedy.as_deref(),
@@ -237,7 +240,7 @@ mod tests {
         assert_eq!(check.state, CheckState::Bad);
         assert_eq!(
             check.found,
-            "the time of 1.5 processors, reached in 3 periods so far"
+            "limited to 1.5 processors; this limit was reached in 3 periods so far"
         );
         assert_eq!(
             check.remedy.as_deref(),

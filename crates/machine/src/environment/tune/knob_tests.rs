@@ -293,7 +293,7 @@ fn what_may_not_be_written_is_seen_without_writing() {
                 "{knob}"
             );
             fs::write(folder.resolve("/.dockerenv"), "").unwrap();
-            let note = "read-only here: ask the host".to_owned();
+            let note = "read-only in this container: change it on the host".to_owned();
             assert_eq!(
                 planned_state(&folder),
                 (KnobOutcome::Cannot, note),
@@ -341,7 +341,7 @@ fn one_interrupt_that_cannot_be_moved_does_not_hinder_the_others() {
     .unwrap();
     let state = turn(&folder, "irq");
     assert_eq!(state.outcome, KnobOutcome::Set);
-    assert_eq!(state.note, "1 of 3: the device cannot do it");
+    assert_eq!(state.note, "1 of 3 settings: the device cannot do it");
     let value_of = |path| machine(&folder).current_value(path).unwrap();
     assert_eq!(value_of("/proc/irq/24/smp_affinity_list"), "0-3");
     assert_eq!(value_of("/proc/irq/25/smp_affinity_list"), "0-1");
@@ -552,7 +552,7 @@ fn a_partition_that_the_kernel_calls_invalid_is_a_failure() {
     let state = turn(&folder, "own-cpus");
     assert_eq!(
         state.note,
-        format!("1 of 4: its value is '{value}' instead of 'isolated'")
+        format!("1 of 4 settings: its value is '{value}' instead of 'isolated'")
     );
     assert_eq!(reset(&folder), []);
 }

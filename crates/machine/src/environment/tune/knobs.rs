@@ -31,7 +31,7 @@ pub struct TuneRequest {
 }
 
 impl TuneRequest {
-    /// Whether the request names the knob. A request without names includes the default knobs.
+    /// Whether the request names the knob, or names no knobs and this is a default knob.
     pub(super) fn includes_knob(&self, knob: &TuneKnob) -> bool {
         if self.knobs.is_empty() {
             knob.is_usual

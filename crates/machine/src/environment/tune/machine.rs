@@ -96,7 +96,7 @@ impl TunableMachine {
         let is_inside = system::detect_container(&self.tree).is_some();
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::ROFS | Errno::ACCESS | Errno::PERM) if is_inside => {
-                "read-only here: ask the host".to_owned()
+                "read-only in this container: change it on the host".to_owned()
             }
             Some(Errno::ROFS) => "read-only here".to_owned(),
             Some(Errno::ACCESS | Errno::PERM) => "the kernel does not allow it".to_owned(),

@@ -205,7 +205,7 @@ impl KnobState {
         if refused == total && total > 0 {
             self.note = self.refusal.clone();
         } else if refused > 0 {
-            self.note = format!("{refused} of {total}: {}", self.refusal);
+            self.note = format!("{refused} of {total} settings: {}", self.refusal);
         }
     }
 }
@@ -491,7 +491,7 @@ impl ThrottleCount {
         (events > 0).then(|| {
             format!(
                 "A core was throttled {events} times because of its temperature: expect noisy \
-                     figures."
+                     results."
             )
         })
     }

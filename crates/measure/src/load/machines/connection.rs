@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const MAX_STDERR_BYTES: u64 = 4096;
 
-/// State of the machine at the other end.
+/// State of the machine that sends part of the load.
 #[derive(Debug, Default)]
 pub(super) struct GeneratorState {
     pub ready: Option<(GeneratorReady, ClockOffset)>,
@@ -113,7 +113,7 @@ impl GeneratorConnection {
         let stderr_reader = stderr.map(|mut stderr| {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
-                // Discard the rest, so that the other end does not block on an unread stderr.
+                // Discard the rest, so that the process does not block on an unread stderr.
                 let _ = stderr
                     .by_ref()
                     .take(MAX_STDERR_BYTES)
@@ -219,7 +219,7 @@ impl GeneratorConnection {
         let _ = child.kill();
     }
 
-    /// Closes our end and waits for the other end to exit, but at most this long.
+    /// Closes stdin and waits for the process to exit, but at most this long. Then kills it.
     pub fn close(&self, max_wait: Duration) {
         *self.stdin.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let deadline = Instant::now() + max_wait;
@@ -232,7 +232,7 @@ impl GeneratorConnection {
         let _ = child.wait();
     }
 
-    /// Explains why the connection ended, based on the stderr and the exit status of the other end.
+    /// Explains why the connection ended, based on the stderr and the exit status of its process.
     pub fn end_reason(&self, error: &anyhow::Error) -> String {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         // The process exits when its input ends, unless the machine does not respond.

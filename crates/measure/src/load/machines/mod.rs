@@ -23,13 +23,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Poll interval for reasons to end a load.
+/// Interval between checks for a reason to end a load.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time between the announcement of the start and the start, in addition to the time that the
 /// announcement takes to arrive.
 const START_LEAD_NS: i64 = 300_000_000;
-/// A sending machine counts as lost after this silence; it reports its progress ten times per
-/// second.
+/// A machine that sends part of a load counts as lost after being silent for this long. Normally,
+/// it reports its progress ten times per second.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
 /// How long a machine may take to report after the load was stopped, including the time for
 /// outstanding responses.
@@ -167,7 +167,7 @@ fn check_portable(spec: &LoadSpec) -> Result<()> {
     let given = local_options.iter().find(|(_, is_set)| *is_set);
     if let Some((name, _)) = given {
         bail!(
-            "--{name} refers to this machine, but with --generators others send the load\nhint: leave it \
+            "--{name} refers to this machine, but with --generators, other machines send the load\nhint: leave it \
              out, or leave out --generators"
         );
     }
@@ -259,7 +259,7 @@ fn monitor_load(
         if stopped_at.is_none() && (is_lost || stop.load(Ordering::Relaxed)) {
             stopped_at = Some(Instant::now());
             for connection in connections {
-                // Ignore errors: the other end may have exited.
+                // Ignore errors: the process may have exited.
                 let _ = connection.send_line("stop");
             }
         }

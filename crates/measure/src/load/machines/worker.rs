@@ -1,11 +1,11 @@
 //! Runs the generators on a machine that sends part of a load for another machine. The generators
 //! of all machines start at an agreed time.
 //!
-//! Protocol: the other end sends a request as JSON. This side replies `ready FACTS`, and answers
-//! each `time` with the time of its clock. The other end then sends `start NS`, which is a time of
-//! that clock. This side sends `at SNAPSHOT` from time to time and `measured REPORT` at the end,
-//! and answers `time` until the connection closes. Closing the connection, or sending `stop`, ends
-//! the load. Start at [`perform_load`].
+//! Protocol: the coordinator, which runs on the other machine, sends a request as JSON. The worker
+//! replies `ready FACTS`, and answers each `time` with the time of its clock. The coordinator then
+//! sends `start NS`, which is a time of that clock. The worker sends `at SNAPSHOT` from time to
+//! time and `measured REPORT` at the end, and answers `time` until the connection closes. Closing
+//! the connection, or sending `stop`, ends the load. Start at [`perform_load`].
 
 use super::link::LinkWatch;
 use anyhow::{Context, Result};
@@ -102,7 +102,7 @@ pub fn perform_load() -> Result<()> {
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner)
     {
-        // The other end queries the clock once more before it closes the connection.
+        // The coordinator queries the clock once more before it closes the connection.
         let _ = listener.join();
     }
     Ok(())

@@ -29,7 +29,7 @@ pub enum HistogramLogError {
     #[error("the tag '{0}' contains a character that histogram logs do not allow")]
     Tag(String),
     /// A line does not belong to a histogram log.
-    #[error("expected a line of a histogram log at byte {0}")]
+    #[error("invalid line at byte {0}: expected a line of a histogram log")]
     Line(usize),
     /// A payload is not a histogram.
     #[error("cannot read the histogram '{tag}': {why}")]
@@ -80,8 +80,8 @@ impl<'a> HistogramLogRow<'a> {
     }
 }
 
-/// Writes the log of a load that started at `epoch_ms` since the Unix epoch. Information that the
-/// format cannot express becomes comments.
+/// Writes the log of a load that started `epoch_ms` milliseconds after the Unix epoch. Information
+/// that the format cannot express becomes comments.
 ///
 /// # Errors
 /// Fails if a tag contains an invalid character or a histogram cannot be encoded.
@@ -136,7 +136,7 @@ pub struct LoggedHistogram {
 }
 
 impl LoggedHistogram {
-    /// Returns the values at the resolution of their bins, so that even the mean is not exact. The
+    /// Returns the values at the resolution of their bins, so even the mean is not exact. The
     /// caller must know which quantity was logged. Values above an hour are counted as beyond the
     /// range.
     pub fn to_distribution<K: TimeQuantity>(&self) -> TimeDistribution<K> {

@@ -3,7 +3,8 @@
 //! Each quantity has its own type, so that the time since a request was sent and the time since it
 //! was due cannot end up in one histogram. A closed load has no response time at all. Values that a
 //! histogram cannot hold are counted separately. Start at [`TimeDistribution`], then
-//! [`ClosedLatency`] and [`OpenLatency`], which record, and [`OpenVerdict`], which judges.
+//! [`ClosedLatency`] and [`OpenLatency`], which record latency, and [`OpenVerdict`], which judges
+//! it.
 
 mod distribution;
 mod log;
@@ -358,7 +359,7 @@ impl OpenLatency {
 // The response time lies between two bounds: the time since the intended start, and that time minus
 // the generator's lag.
 
-/// Bounds that differ by at most this factor are reported as one figure.
+/// Bounds that differ by at most this factor are reported as a single number.
 const AGREEMENT_FACTOR: f64 = 1.05;
 
 /// A range whose bounds differ by more than this factor is not informative, unless it is narrower
@@ -369,7 +370,7 @@ const MAX_RANGE_FACTOR: f64 = 2.0;
 /// millisecond and one missed time slice can cause it.
 const MIN_WIDE_RANGE_NS: f64 = 1e6;
 
-/// Whether two bounds in nanoseconds can be reported as one figure.
+/// Whether two bounds in nanoseconds can be reported as a single number.
 pub fn bounds_agree(low_ns: f64, high_ns: f64) -> bool {
     high_ns <= low_ns * AGREEMENT_FACTOR
 }

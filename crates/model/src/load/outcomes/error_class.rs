@@ -1,7 +1,8 @@
 //! Defines why a request can fail: the classes of failures and their stable names.
 
 /// Why a request failed. In the name of a class, for example `connect.timeout`, the part before the
-/// dot is the phase of the request, and the part after the dot is what happened in that phase.
+/// dot is the category of the failure, and the part after the dot tells the failures of one
+/// category apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorClass {
     /// The server name could not be resolved.
@@ -81,7 +82,7 @@ pub enum ErrorClass {
     H3Idle,
     /// The server violated HTTP/3 or QUIC.
     H3Protocol,
-    /// The status code counts as failure.
+    /// The status code counts as a failure.
     Status,
     /// The response is not the expected one.
     Assertion,
@@ -325,7 +326,7 @@ impl ErrorClass {
         CLASS_DESCRIPTIONS[self.index()].1
     }
 
-    /// The phase: the name up to the dot, e.g. `reset`.
+    /// The category: the part of the name before the dot, e.g. `reset`.
     pub fn phase(self) -> &'static str {
         let name = self.name();
         name.split_once('.').map_or(name, |(phase, _)| phase)

@@ -79,7 +79,7 @@ impl OutcomeCounts {
         self.codes.count_status(code);
     }
 
-    /// Counts a complete response with this status that is not the expected one.
+    /// Counts a complete response that has this status but is not the expected one.
     pub fn count_failed_assertion(&mut self, code: u16) {
         self.errors.0[ErrorClass::Assertion.index()] += 1;
         self.codes.count_status(code);

@@ -169,7 +169,7 @@ fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
             "p",
             "left-out",
             &format!(
-                "The chart '{}' is left out, because it would take {} MB here; -o chart.svg writes it.",
+                "The chart '{}' is left out, because it would take {} MB here; to write it to a file, use -o chart.svg.",
                 chart.title,
                 svg.len() >> 20
             ),

@@ -304,8 +304,8 @@ fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()
         ));
     } else {
         writer.push_raw(
-            "<p>Every figure with all its digits, and the value of every run, as JSON in this \
-             page: the element <code>#raw-data</code>.</p>\n",
+            "<p>This page contains every number with all its digits, and the value of every run, as \
+             JSON in the element <code>#raw-data</code>.</p>\n",
         );
         writer.push_raw(&format!(
             "<script type=\"application/json\" id=\"raw-data\">\n{json}</script>\n"

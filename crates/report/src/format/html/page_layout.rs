@@ -26,7 +26,7 @@ pub struct ServedFrame {
     pub breadcrumbs: Vec<PageLink>,
     /// Addresses of style and scripts.
     pub assets: AssetPaths,
-    /// Address of the same figures as JSON.
+    /// Address of the page's data as JSON.
     pub data_link: String,
     /// The same document in other formats.
     pub formats: Vec<PageLink>,
@@ -342,16 +342,16 @@ fn field_control(field: &FormField) -> String {
     out + "</select>"
 }
 
-/// Renders the last part of the page: links to the same figures for programs.
+/// Renders the last part of the page: links to its data for programs.
 pub(super) fn raw_data_section(frame: &ServedFrame) -> String {
     let mut out = format!(
-        "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>\n<p>Every figure with all its digits: \
+        "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>\n<p>Every number with all its digits: \
          <a href=\"{}\">this page as JSON</a>.",
         escape_html(&frame.data_link)
     );
     if !frame.formats.is_empty() {
         let links: Vec<String> = frame.formats.iter().map(link_markup).collect();
-        let _ = write!(out, " The same as {}.", links.join(", "));
+        let _ = write!(out, " Other formats: {}.", links.join(", "));
     }
     out + "</p>\n</section>\n"
 }

@@ -146,7 +146,8 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     } else {
         ""
     };
-    // A table that has only figures is narrow; the style does not stretch it to the page width.
+    // A table that has only columns of numbers is narrow; the style does not stretch it to the page
+    // width.
     let figures = view
         .shown
         .iter()

@@ -279,7 +279,8 @@ fn wrap_line(line: &str, max_width: usize) -> Vec<String> {
     lines
 }
 
-/// Splits a line into words. A figure counts as one word: `2 %`, `[+6.9, +9.6]`.
+/// Splits a line into words. A percentage (`2 %`) and an interval (`[+6.9, +9.6]`) count as one
+/// word each.
 fn split_words(line: &str) -> Vec<String> {
     /// Maximum length of an interval. An opening bracket without a closing one within this length
     /// does not start an interval.

@@ -86,8 +86,8 @@ impl ForgeClient {
         }
     }
 
-    /// Returns the status of the commit's newest result, if this result is newer than `status`.
-    /// Returns `None` otherwise, and also if the forge does not let us read statuses.
+    /// Returns the status of the commit's newest result. Returns `None` if this result is not newer
+    /// than `status`, or if the forge does not let us read statuses.
     fn newer_status(&self, status: &CommitStatus) -> Option<CommitStatus> {
         let repository = &self.pull_request.repository;
         let path = if self.pull_request.forge == ForgeKind::GitLab {

@@ -1,7 +1,7 @@
 //! Posts a result on a pull request, as a comment and as the status of its commit.
 //!
-//! Each of the two is posted even if the other fails, but never in place of a newer result. Start
-//! at [`ForgeClient::post_update`].
+//! Each of the two is posted even if the other fails. Neither replaces a newer result. Start at
+//! [`ForgeClient::post_update`].
 
 use crate::clients::forge::client::{Error, ForgeClient};
 use crate::clients::forge::comment::{CommentOutcome, CommentText, RevisionOrder};

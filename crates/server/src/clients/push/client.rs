@@ -271,11 +271,11 @@ fn explain_connect_error(message: &str) -> String {
     let explanations = [
         (
             "UnknownIssuer",
-            "this machine does not know its issuer; --ca FILE adds the issuer",
+            "this machine does not trust its issuer; add the issuer with --ca FILE",
         ),
         (
             "CaUsedAsEndEntity",
-            "it is a CA certificate; the server needs one signed by it",
+            "it is a CA certificate, but the server must use a certificate signed by that CA",
         ),
         ("NotValidYet", "it is not valid yet; check the clock"),
         ("NotValidForName", "it is not valid for this name"),
@@ -308,7 +308,7 @@ fn check_same_session(
 
 fn received_lines(body: &Value) -> Result<u64, UploadError> {
     let lines = body["lines"].as_u64();
-    lines.ok_or_else(|| UploadError::retryable("the server did not report its position"))
+    lines.ok_or_else(|| UploadError::retryable("the server did not report how many lines it has"))
 }
 
 fn interpret_response(mut response: Response<Body>) -> Result<ServerReply, UploadError> {
@@ -396,7 +396,7 @@ mod tests {
         for (error, words) in [
             (
                 "io: invalid peer certificate: UnknownIssuer",
-                "--ca FILE adds the issuer",
+                "add the issuer with --ca FILE",
             ),
             ("io: invalid peer certificate: Expired", "has expired"),
             (

@@ -21,12 +21,12 @@ pub enum ParseTargetError {
     InvalidAddress(String),
     /// The token would be sent unencrypted.
     #[error(
-        "'{0}' is not encrypted, so the token could be intercepted\nhint: use https://; http:// is only allowed for this machine"
+        "connections to '{0}' are not encrypted, so the token could be intercepted\nhint: use https://; http:// is only allowed for this machine"
     )]
     Unencrypted(String),
     /// It contains credentials.
     #[error(
-        "the URL contains a user or a password, visible to everyone who can list processes\nhint: set SPEEDWELL_TOKEN"
+        "the URL contains a user name or a password, which everyone who can list processes can see\nhint: pass a token in the variable SPEEDWELL_TOKEN"
     )]
     HasCredentials,
 }

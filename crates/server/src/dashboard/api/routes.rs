@@ -32,7 +32,7 @@ pub const ROUTES: &[ApiRoute] = &[
         method: "PUT",
         path: "{project}/sessions/{id}",
         permission: RequiredPermission::Push,
-        summary: "Upload a session: its header, to be followed by its lines; or all lines, with their digest",
+        summary: "Upload a session: either its header, with the lines to follow, or all lines with their digest",
         query: &[(
             "sha256",
             "digest of all lines: the body is the whole session, and the request finishes the upload",
@@ -123,7 +123,7 @@ pub const ROUTES: &[ApiRoute] = &[
         query: &[],
         body_kind: BodyKind::Json,
         is_heavy: false,
-        responses: &[(200, "'tagged', also if the session already had the tag")],
+        responses: &[(200, "'tagged', even if the session already had the tag")],
         handler: sessions::add_tag,
     },
     document_route(

@@ -68,8 +68,9 @@ pub fn append_lines(call: &ApiRequest<'_>) -> SessionResult {
         .and_then(|number| number.parse::<u64>().ok())
         .filter(|number| *number > 0 && i64::try_from(*number).is_ok())
         .ok_or_else(|| {
-            ApiError::bad_request("missing or invalid line number 'at'")
-                .with_hint("use ?at=N, the number of the first line sent; 1 follows the header")
+            ApiError::bad_request("missing or invalid line number 'at'").with_hint(
+                "use ?at=N, the number of the first line sent; line 1 follows the header",
+            )
         })?;
     if call.body.is_empty() {
         return Err(ApiError::bad_request("the body contains no lines"));

@@ -91,7 +91,7 @@ pub fn check_runs(sessions: &[&SessionOverview]) -> Result<(), PageError> {
         ..PageError::bad_request(format!(
             "cannot analyse {runs} runs on a page: expected at most {MAX_RUNS}"
         ))
-        .with_hint("speedwell report @NUMBER on the command line accepts more runs as text, or as a page with cases selected by --filter")
+        .with_hint("on the command line, 'speedwell report @NUMBER' shows more runs as text; with --filter, it also writes a page of selected cases")
     })
 }
 

@@ -28,10 +28,10 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Timeout for git to list the revisions of a line.
+/// Timeout for git to list the revisions of a range.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Options for filling a line of revisions with points of the history.
+/// Options for filling gaps in the history of a branch.
 #[derive(Debug, Clone, Default)]
 pub struct BackfillRequest {
     /// `A..B`, both ends included.
@@ -46,7 +46,7 @@ pub struct BackfillRequest {
     pub measuring: MeasureRequest,
 }
 
-/// Outcome for one revision of the line.
+/// Outcome for one revision of the range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RevisionOutcome {
     /// Measured: the number of the session, and the number of failures in it.
@@ -64,7 +64,7 @@ pub enum RevisionOutcome {
 pub struct BackfillResult {
     /// The revisions considered, oldest first.
     pub revisions: Vec<(Revision, RevisionOutcome)>,
-    /// Number of revisions on the line.
+    /// Number of revisions in the range.
     pub line: usize,
     /// Why the backfill ended before it reached the target number of points.
     pub early: Option<EarlyStop>,
@@ -77,7 +77,7 @@ pub enum EarlyStop {
     Interrupted,
     /// The time limit was reached.
     Budget,
-    /// The line has no more revisions.
+    /// The range has no more revisions.
     NoMoreRevisions,
 }
 
@@ -97,7 +97,7 @@ impl BackfillResult {
     }
 }
 
-/// Measures revisions of the line until enough of them have points.
+/// Measures revisions of the range until enough of them have points.
 ///
 /// # Errors
 /// Fails if the range is invalid, nothing can be measured at the newest revision, or the store
@@ -112,7 +112,7 @@ pub fn backfill_line(
     install_handlers()?;
     let begin = Instant::now();
     let line = list_line(&request.range)?;
-    let newest = line.last().context("the line has no revisions")?;
+    let newest = line.last().context("the range contains no revisions")?;
     let plans = plan_revision(request, &newest.id, listener)
         .context("cannot measure the newest revision of the range")?;
     let mut run = BackfillRun {
@@ -193,24 +193,24 @@ fn list_line(range: &str) -> Result<Vec<Revision>> {
     if !is_ancestor {
         bail!(
             "'{oldest}' is not a first-parent ancestor of '{newest}'\nhint: 'git log --first-parent \
-             {newest}' lists them; the older revision comes first"
+             {newest}' lists the ancestors; put the older revision first"
         );
     }
     Ok([vec![first], later_revisions].concat())
 }
 
-/// Returns the indexes of a line of `count` revisions in measuring order: the newest, the oldest,
-/// then repeatedly the middle of the widest gap. Of equally wide gaps, the newest comes first.
-/// Wherever the sequence is cut off, it covers the line evenly, and a later request for more points
-/// continues the same sequence.
+/// Returns the indexes of `count` consecutive revisions in the order in which they are measured:
+/// the newest, the oldest, then repeatedly the middle of the widest gap. Of equally wide gaps, the
+/// newest comes first. Wherever the sequence is cut off, it covers the range evenly, and a later
+/// request for more points continues the same sequence.
 fn coarse_to_fine(count: usize) -> Vec<usize> {
     let Some(last) = count.checked_sub(1) else {
         return Vec::new();
     };
     let mut indices = vec![last, 0];
     indices.dedup();
-    // A gap is its width and the index of its newer end. The heap returns the widest gap first, and
-    // the newest of equally wide ones.
+    // Each gap is stored as its width and the index of its newer end. The heap returns the widest
+    // gap first, and the newest of equally wide ones.
     let mut gaps = BinaryHeap::from([(last, last)]);
     while let Some((width, high)) = gaps.pop() {
         if width < 2 {

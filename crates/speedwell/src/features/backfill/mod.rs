@@ -173,7 +173,8 @@ impl BackfillArgs {
         };
         ensure!(
             !self.sampling.steady,
-            "--steady analyzes single runs, but points of the history are medians over runs\nhint: speedwell warmup"
+            "--steady analyzes single runs, but points of the history are medians over runs\nhint: 'speedwell warmup' \
+             analyzes single runs"
         );
         let mut measuring = self.selection.measure_request(
             &self.targets,

@@ -1,9 +1,9 @@
-//! Bisects a line of revisions: builds and measures what `analysis::bisect` asks for, and stores
-//! each result at once.
+//! Bisects a range of revisions: builds and measures the revisions that `analysis::bisect` asks
+//! for, and stores each result at once.
 //!
-//! This module decides what a range of revisions is, how a revision becomes a variant, and when to
-//! stop. What the search knows is derived from the stored session, so a search that was killed can
-//! be resumed. Start at [`plan_bisection`], then [`start_bisection`].
+//! This module decides which revisions belong to a range, how a revision becomes a variant, and
+//! when to stop. The state of the search is derived from the stored session, so a search that was
+//! killed can be resumed. Start at [`plan_bisection`], then [`start_bisection`].
 
 use crate::features::confirm::measure::{SuspectChange, keep_cases};
 use crate::reference;
@@ -32,7 +32,7 @@ use speedwell_store::{SessionRecorder, Store};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Timeout for git to list the revisions of a line.
+/// Timeout for git to list the revisions of a range.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum number of worktrees kept at a time. When this number is reached, all worktrees except
@@ -44,21 +44,22 @@ const MAX_READY: usize = 5;
 pub struct BisectRequest {
     /// `GOOD..BAD`.
     pub range: String,
-    /// Whether the line follows all parents of a commit instead of only the first.
+    /// Whether the search follows all parents of a commit instead of only the first.
     pub along_all_parents: bool,
     /// Program to build from each revision, relative to the current folder.
     pub program: Option<PathBuf>,
     /// The metric to follow; by default the first one reported.
     pub metric: Option<String>,
-    /// Whether to confirm a change even if the benchmark itself changed, too.
+    /// Whether to confirm a change even if the benchmark itself also changed.
     pub with_own_benchmarks: bool,
     /// What to measure. The bisection sets the variants itself.
     pub measuring: MeasureRequest,
-    /// A stored change whose case the search measures, if the search is about such a change.
+    /// The stored change to locate, if any. The search then measures the case of this change.
     pub suspect: Option<SuspectChange>,
 }
 
-/// Plans a search: determines its line, builds both ends, and selects the single case to measure.
+/// Plans a search: determines the revisions of the range, builds both ends, and selects the single
+/// case to measure.
 ///
 /// # Errors
 /// Fails if the range is invalid, an end cannot be built, or the targets do not select exactly one
@@ -123,8 +124,8 @@ pub fn load_interrupted(
     Ok((number, plan))
 }
 
-/// Parses the range. Returns its two ends as the user typed them, and the line of revisions from
-/// the good end to the bad end.
+/// Parses the range. Returns its two ends as the user typed them, and all revisions from the good
+/// end to the bad end.
 fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)> {
     let range = &request.range;
     let (good, bad) = range
@@ -162,8 +163,8 @@ fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)
              --all-parents"
         ),
         Some(base) => bail!(
-            "'{good}' and '{bad}' are on different lines\nhint: they fork at {base}; {}..{bad} is a \
-             single line",
+            "'{good}' and '{bad}' are on different branches\nhint: they fork at {base}; use the \
+             range {}..{bad}",
             &base[..base.len().min(10)]
         ),
         None => bail!(
@@ -186,7 +187,7 @@ fn check_case(plan: &SessionPlan) -> Result<()> {
     let ellipsis = if total > SHOWN { ", ..." } else { "" };
     bail!(
         "a bisection needs exactly one case, found {total}: {}{ellipsis}\nhint: --filter selects a \
-         benchmark, --set a value",
+         benchmark, --set selects a parameter value",
         names.join(", ")
     )
 }
@@ -272,7 +273,8 @@ struct BisectRun<'a, 'l> {
     session: Session,
     recorder: SessionRecorder<'a>,
     listener: &'a mut EventListener<'l>,
-    /// Revisions that are ready to be measured, each as its index on the line and its variant.
+    /// Revisions that are ready to be measured, each as its index in [`BisectionRange::line`] and
+    /// its variant.
     ready: Vec<(usize, Variant)>,
     last_note: String,
 }
@@ -474,7 +476,7 @@ impl BisectRun<'_, '_> {
         Ok(())
     }
 
-    /// Measures the runs of a block that are still missing.
+    /// Measures the missing runs of a block.
     fn measure_block(&mut self, block: &BisectBlock) -> Result<SessionEnd> {
         let variant = |index: &usize| {
             let ready = self

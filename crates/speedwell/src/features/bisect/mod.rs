@@ -25,10 +25,10 @@ use std::time::Duration;
 
 /// Find the revision that changed a benchmark
 ///
-/// Both ends of the line from GOOD to BAD are compared first. Then revisions between them are built in a worktree and
-/// measured together with both ends, in randomised blocks. Noise does not mislead the search: each block updates the
-/// probability of every revision, until one reaches 95 %. That one is measured again, against the revision before it.
-/// Revisions that fail to build or run are skipped. Your checkout is not touched.
+/// The revisions GOOD and BAD, the two ends of the range, are compared first. Then revisions between them are built in
+/// a worktree and measured together with both ends, in randomised blocks. Noise does not mislead the search: each block
+/// updates the probability of every revision, until one reaches 95 %. That one is measured again, against the revision
+/// before it. Revisions that fail to build or run are skipped. Your checkout is not touched.
 ///
 /// Exit status 1 if no revision is found, for example because the ends do not differ.
 #[derive(Debug, Args)]
@@ -65,7 +65,7 @@ pub struct BisectArgs {
     change: Option<i64>,
     /// Follow all parents of merges, not only first parents
     ///
-    /// The line is then the longest path from GOOD to BAD.
+    /// The search then follows the longest path from GOOD to BAD.
     #[arg(long, help_heading = "Search")]
     all_parents: bool,
     /// Program built from each revision, to run the targets
@@ -80,7 +80,7 @@ pub struct BisectArgs {
     /// There is no search if the ends differ by less.
     #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percentage_as_fraction, help_heading = "Search")]
     threshold: f64,
-    /// Judge benchmarks that changed: each side measures its own version
+    /// Compare changed benchmarks, too: each side runs its own version
     #[arg(long, help_heading = "Search")]
     with_own_benchmarks: bool,
     /// Stop after the first block of runs that completes past this time

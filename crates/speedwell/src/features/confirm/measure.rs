@@ -180,7 +180,7 @@ pub fn changes_in_plan(store: &Store, plan: &SessionPlan) -> Result<Vec<SuspectC
 /// options.
 ///
 /// # Errors
-/// Fails if the change does not exist or no session knows the target of its case.
+/// Fails if the change does not exist or no stored session has the target of its case.
 pub fn prepare_change(
     store: &Store,
     number: i64,
@@ -196,7 +196,7 @@ pub fn prepare_change(
     ensure!(
         !change.is_drift,
         "change {number} is a gradual drift, not a step between two revisions\nhint: --old rev:OLD \
-         --new rev:NEW compares any two"
+         --new rev:NEW compares any two revisions"
     );
     let (job, variant) = find_job(store, &series)?;
     let mut request = request.clone();

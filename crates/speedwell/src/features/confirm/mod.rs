@@ -19,10 +19,10 @@ use std::collections::BTreeSet;
 
 /// Measure both sides of a suspected change again, to confirm or refute it
 ///
-/// Both sides are measured on this machine in randomised blocks of four, 14 to 48 runs a side, so that at most one in a
-/// hundred changes that do not exist is confirmed. Earlier measurements do not count, so the change is not overstated.
-/// CHANGE is a number from 'speedwell history changes': its revisions, case and target are taken from the store, and
-/// the result is stored there.
+/// Both sides are measured on this machine in randomised blocks of four, with 14 to 48 runs per side. If a change does
+/// not exist, the chance that it is confirmed is at most 1 %. Earlier measurements do not count, so the change is not
+/// overstated. CHANGE is a number from 'speedwell history changes': its revisions, case and target are taken from the
+/// store, and the result is stored there.
 ///
 /// Exit status 1 if a change is not confirmed.
 #[derive(Debug, Args)]
@@ -166,7 +166,7 @@ fn measure_suspects(
     }
     ensure!(
         plans.plan.variants.len() == 2,
-        "a confirmation needs two sides\nhint: --old and --new"
+        "a confirmation compares exactly two sides\nhint: name them with --old and --new"
     );
     if task.execution.list || task.execution.test {
         return measuring::execute_plans(plans, store, task);

@@ -2,8 +2,9 @@
 //! steady enough.
 //!
 //! This module measures each file first in single runs, until its samples are long enough, and then
-//! in several runs, which show how much they vary. `analysis::iterations` decides when samples are
-//! long enough and which number of iterations to try next. Start at [`search_iterations`].
+//! in several runs, which show how much the samples vary. `analysis::iterations` decides when
+//! samples are long enough and which number of iterations to try next. Start at
+//! [`search_iterations`].
 
 use crate::measurement::execute_session;
 use anyhow::{bail, ensure};

@@ -21,9 +21,9 @@ use std::time::Duration;
 /// Find iteration counts that make benchmark files long and steady enough
 ///
 /// Files with a parameter for the number of iterations (n in Node.js) are measured with increasing numbers, until a
-/// sample of every case takes long enough, the mean coefficient of variation of the file's cases is small enough, and
-/// no case has twice as much. Every variant must be steady. '-o FILE.set' writes the numbers as lines for 'run --set
-/// @FILE.set'; nothing is stored.
+/// sample of every case takes long enough, the mean coefficient of variation of the file's cases is below --cv, and
+/// that of no single case exceeds twice --cv. Every variant must be steady. '-o FILE.set' writes the numbers as lines
+/// for 'run --set @FILE.set'; nothing is stored.
 ///
 /// Exit status 1 if no number is sufficient for a file.
 #[derive(Debug, Args)]
@@ -62,7 +62,8 @@ pub struct IterationsArgs {
     tries: u32,
     /// Coefficient of variation below which a file is steady
     ///
-    /// The mean over the file's cases counts. No case may have twice as much.
+    /// The limit applies to the mean over the file's cases. A single case may exceed it, but not by more than a factor
+    /// of 2.
     #[arg(long, value_name = "PCT", default_value = "5%", value_parser = parse::percentage_as_fraction, help_heading = "Search")]
     cv: f64,
     /// Minimum duration of a sample of every case

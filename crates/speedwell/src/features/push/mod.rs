@@ -42,8 +42,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Push sessions to a team server
 ///
 /// Sessions are always stored locally first, and stay in the outbox until the server has them: nothing is lost while
-/// the server is unavailable. Without a source, all finished sessions in the outbox are sent. Files are imported first,
-/// in any format of 'import'. The token is read from SPEEDWELL_TOKEN.
+/// the server is unavailable. Without a source, all finished sessions in the outbox are sent. Files are imported first;
+/// they may have any format that 'speedwell import' accepts. The token is read from SPEEDWELL_TOKEN.
 ///
 /// Exit status 2 if a session could not be sent, unless --spool wrote it to a file.
 #[derive(Debug, Args)]
@@ -77,7 +77,7 @@ pub struct PushArgs {
     /// List the outbox without sending anything
     #[arg(long, conflicts_with_all = ["sources", "all", "to", "wait", "spool", "ca"])]
     list: bool,
-    /// Read the token from this file instead of a variable
+    /// Read the token from this file, not from the environment
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Also trust the authorities in this file [env: SPEEDWELL_CA]
@@ -227,7 +227,7 @@ impl NamedSessions {
             };
             ensure!(
                 first <= last,
-                "empty range '{source}': @{first} is newer than @{last}\nhint: @{last}..@{first}"
+                "empty range '{source}': @{first} is newer than @{last}\nhint: use @{last}..@{first}"
             );
             return self.add_range(first..=last, store);
         }
@@ -278,7 +278,7 @@ impl NamedSessions {
             .map(|number| format!("@{number}"))
             .collect();
         status::print_warning(&format!(
-            "Not sent, because they are being measured or were killed: {}.",
+            "Sessions that are being measured or were killed were not sent: {}.",
             names.join(", ")
         ));
         status::print_hint(&format!(

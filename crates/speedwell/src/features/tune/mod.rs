@@ -21,8 +21,8 @@ use std::time::Duration;
 /// Change machine settings that make measurements noisy, and restore them
 ///
 /// With a command, the settings are changed, the command is executed, and the previous settings are restored however it
-/// ends. Without a command, they stay until 'speedwell tune reset', or for the time of --for. Knobs in the state 'on
-/// request' are only changed if they are named.
+/// ends. Without a command, the changes stay until 'speedwell tune reset', or for the time of --for. Knobs in the state
+/// 'on request' are only changed if they are named.
 ///
 /// Exit status 1 if nothing can be changed here; with a command, its exit status.
 #[derive(Debug, Args)]
@@ -96,7 +96,7 @@ impl TunePlace {
     /// Opens the machine at this place.
     ///
     /// # Errors
-    /// Fails if the folder that stands for the machine cannot be parsed.
+    /// Fails if a file in the folder that stands for the machine cannot be parsed.
     pub fn open_machine(&self) -> anyhow::Result<TunableMachine> {
         Ok(TunableMachine::open(&self.root, self.dies_at)?)
     }
@@ -193,8 +193,8 @@ pub struct MachineTuner {
 
 impl MachineTuner {
     /// Prepares the default knobs. Must be called before this process adopts orphans, because the
-    /// guard must not become a child of this process. Keeps the processors of `pin` free if this
-    /// leaves processors for other work. Returns `None` if nothing can be changed.
+    /// guard must not become a child of this process. Keeps the processors of `pin` free if
+    /// others are left for other work. Returns `None` if nothing can be changed.
     ///
     /// # Errors
     /// Fails if this user may not change the machine, or if another process has changed it.

@@ -23,11 +23,11 @@ use std::time::Duration;
 
 /// Find out whether and when processes reach a steady state, and what the warm-up costs
 ///
-/// Every run is a fresh process, recorded from its first iteration. Changes of the level of its times are detected, and
+/// Every run is a fresh process, recorded from its first iteration. Changes in the level of its times are detected, and
 /// the process is classified as flat, a warm-up, a slow-down, cyclic, without steady state, or unclear. The results are
-/// three figures: the time of an iteration in the steady part, the time until then, and the total. With several
-/// variants, all three are compared. Files in C++ and Python can be recorded, and, with --code, snippets in every
-/// language.
+/// three figures: the time of an iteration in the steady part, the time until that part begins, and the total. With
+/// several variants, all three are compared. Files in C++ and Python can be recorded, and, with --code, snippets in
+/// every language.
 ///
 /// With --fail-on, exit status 1 if a figure is worse or a case has no steady state, provided that at least 80 % of the
 /// processes agree.
@@ -101,7 +101,7 @@ pub struct WarmupArgs {
 pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.steady < 1.0,
-        "the steady part must be less than a whole process: --steady {}",
+        "the steady part must be less than the whole process, but --steady is {}",
         report::format_share(args.steady)
     );
     process::adopt_orphans();

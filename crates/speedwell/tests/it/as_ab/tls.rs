@@ -89,7 +89,7 @@ fn tls_is_reported_as_by_ab_and_certificates_are_verified() {
         refused.value("Account"),
         "1 attempted = 0 ok + 1 tls.verify"
     );
-    let hint = "hint: '--insecure' accepts any certificate, as the original does\n";
+    let hint = "hint: '--insecure' accepts any certificate, as ab itself does\n";
     assert!(refused.stderr.ends_with(hint), "{}", refused.stderr);
 }
 

@@ -75,7 +75,9 @@ fn the_baseline_runs_first_and_each_line_comes_before_the_output_it_announces() 
     assert!(lines(&answer)[7].starts_with("BM_x_pvalue "), "{answer:#?}");
     assert_eq!(answer.status, 0);
     assert!(
-        answer.stderr.contains("hint: with one process per side"),
+        answer
+            .stderr
+            .contains("hint: each side runs as one process"),
         "{answer:#?}"
     );
     assert!(

@@ -190,7 +190,7 @@ impl ShiftSteps {
         }
     }
 
-    /// Counts the gaps between steps that satisfy `is_first`. These gaps must precede all others.
+    /// Counts the gaps (between steps) that satisfy `is_first`, which must precede all other gaps.
     fn count_first(&self, is_first: impl Fn(f64) -> bool) -> usize {
         let (mut low, mut high) = (0, self.0.len() + 1);
         while low < high {

@@ -91,7 +91,7 @@ const EXPLANATIONS: &[(&[SqlState], &str, &str)] = &[
     (
         &[SqlState::CHARACTER_NOT_IN_REPERTOIRE],
         "a name contains a character that PostgreSQL cannot store",
-        "a name must not contain the character NUL",
+        "remove the character NUL from the name",
     ),
 ];
 

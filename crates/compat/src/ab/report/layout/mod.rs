@@ -21,8 +21,8 @@ const TIME_ROWS: [(&str, TimeSelector); 4] = [
     ("Total", RequestTiming::total_ns),
 ];
 
-/// Returns the three lines that start every report. In ab, the second and third line name its
-/// owners.
+/// Returns the three lines that start every report. In ab, the second and third lines state its
+/// copyright and license.
 pub fn banner_lines() -> [String; 3] {
     [
         format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
