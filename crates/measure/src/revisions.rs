@@ -5,7 +5,7 @@
 //! checkout, and when two sides are identical. `runner::worktree` decides how a revision gets into
 //! its folder. Start at [`check_out_revisions`].
 
-use super::{EventListener, RevisionRequest, VariantRequest, emit_warning, reference};
+use super::{EventListener, RevisionRequest, VariantRequest, emit_warning};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
@@ -13,13 +13,12 @@ use speedwell_adapters::{
     BenchmarkJob, BenchmarkSource, KnownAdapters, ProgressReporter, SourceKind, resolve_program_for,
 };
 use speedwell_config::project::ProjectFile;
-use speedwell_machine::environment::GitRepository;
+use speedwell_machine::environment::{GitRepository, find_fork};
 use speedwell_machine::process::{
     adopt_orphans, check_interrupted, install_handlers, resolve_program,
 };
 use speedwell_model::{BuildCommand, SessionEvent, Variant, VariantWorktree, as_milliseconds};
 use speedwell_runner::worktree::{self, Checkout, ResolvedCommit};
-use speedwell_store::SessionReference;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -93,7 +92,7 @@ pub(crate) fn resolve_commit(checkout: &Checkout, typed: &str) -> Result<Resolve
     match typed.parse() {
         Ok(SessionReference::Base(branch)) => {
             let git = GitRepository::for_folder(&checkout.root, MERGE_BASE_TIMEOUT);
-            checkout.resolve_commit(&reference::find_fork(&git, branch.as_deref())?.id)
+            checkout.resolve_commit(&find_fork(&git, branch.as_deref())?.id)
         }
         _ => checkout.resolve_commit(typed),
     }

@@ -21,6 +21,7 @@ mod point;
 mod profile;
 mod run;
 mod session;
+mod session_reference;
 pub mod stage_report;
 mod text;
 mod unit_direction;
@@ -51,6 +52,7 @@ pub use session::{
     RunCount, RunOrder, SampleDivision, SampleLength, SamplingOptions, Session, SessionDesign,
     SessionPurpose, SessionState, SteadyRule, StoppingDesign, seed_of_step,
 };
+pub use session_reference::{ReferenceError, SessionReference, validate_tag};
 pub use text::{as_milliseconds, format_fixed, nearest_name, parse_duration, quote};
 pub use variant::{BuildCommand, ErlangNodes, Snippet, SnippetLanguage, Variant, VariantWorktree};
 

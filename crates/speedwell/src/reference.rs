@@ -2,9 +2,9 @@
 
 use crate::history::project::branch_tip;
 use anyhow::Context;
-use speedwell_machine::environment::{GitRepository, ci_target_branch};
-use speedwell_model::short_revision;
-use speedwell_store::{SessionReference, Store};
+use speedwell_machine::environment::{BranchFork, GitRepository, find_fork};
+use speedwell_model::{SessionReference, short_revision};
+use speedwell_store::Store;
 use std::path::Path;
 use std::time::Duration;
 
@@ -74,51 +74,6 @@ pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u3
         None => None,
     };
     position.with_context(|| format!("'{word}' is not a revision in the history of '{line}'"))
-}
-
-/// The point at which `HEAD` forked from the branch into which it will be merged.
-pub struct BranchFork {
-    /// The branch, as git names it.
-    pub target: String,
-    /// ID of the last common commit.
-    pub id: String,
-}
-
-/// Returns the merge base of `HEAD` and `branch`. The default of `branch` is the branch into which
-/// a CI job's pull request will be merged, or else the default branch of the remote repository.
-///
-/// # Errors
-/// Fails if there is no such branch or no common commit, as in a shallow clone.
-pub fn find_fork(git: &GitRepository, branch: Option<&str>) -> anyhow::Result<BranchFork> {
-    let word = branch.map_or_else(|| "@base".to_owned(), |branch| format!("@base:{branch}"));
-    let ci_branch = ci_target_branch();
-    let name = branch.or(ci_branch.as_deref());
-    let target = git.target_branch(name).with_context(|| match name {
-        Some(name) => missing_branch_message(git, name),
-        None => format!(
-            "cannot resolve '{word}': the branch that the current branch will be merged into is unknown\nhint: name \
-             it, for example @base:main"
-        ),
-    })?;
-    let id = git.merge_base(&target, "HEAD").with_context(|| {
-        format!(
-            "'{word}': HEAD and '{target}' have no common commit in this clone\nhint: run 'git \
-             fetch --unshallow' if the clone is shallow"
-        )
-    })?;
-    Ok(BranchFork { target, id })
-}
-
-/// Explains that a branch is missing, and how to fetch it if there is a remote repository.
-fn missing_branch_message(git: &GitRepository, name: &str) -> String {
-    let hint = match git.try_git_output(&["remote", "get-url", "origin"]) {
-        Some(_) => {
-            let unshallow = if git.is_shallow() { "--unshallow " } else { "" };
-            format!("git fetch {unshallow}origin {name}:refs/remotes/origin/{name}")
-        }
-        None => "'git branch' lists all branches".to_owned(),
-    };
-    format!("no branch '{name}' here\nhint: {hint}")
 }
 
 /// Returns the session of the newest measured revision that the checkout and `branch` have in

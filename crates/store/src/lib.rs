@@ -63,7 +63,6 @@ pub use packs::{SearchCache, SeriesPoints};
 pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
 pub use projects::{StoredProject, project_name_problem};
 pub use recorder::SessionRecorder;
-pub use reference::{ReferenceError, SessionReference};
 pub use retention::RetentionRules;
 pub use selection::SessionFilter;
 pub use sessions::SessionOverview;
@@ -76,7 +75,8 @@ pub use uploads::{IncompleteUpload, SessionDigest, UploadSender, UploadStatus, c
 /// to 10 seconds for another writer.
 ///
 /// ```
-/// use speedwell_store::{SessionReference, Store};
+/// use speedwell_model::SessionReference;
+/// use speedwell_store::Store;
 /// let store = Store::in_memory()?;
 /// assert!(store.resolve_reference(&SessionReference::Latest).is_err(), "nothing measured yet");
 /// # Ok::<(), anyhow::Error>(())

@@ -156,7 +156,8 @@ fn sibling_path(path: &Path, ending: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SessionFilter, SessionReference};
+    use crate::SessionFilter;
+    use speedwell_model::SessionReference;
 
     /// Creates a store with one session at schema version `steps`, and closes it.
     fn create_results(folder: &Path, steps: usize) -> PathBuf {

@@ -47,7 +47,7 @@ impl Store {
             "cannot begin a session that already has runs"
         );
         for tag in &session.tags {
-            super::reference::validate_tag(tag)?;
+            speedwell_model::validate_tag(tag)?;
         }
         let writer = self.transact(|file| {
             let mut writer =

@@ -4,7 +4,7 @@
 use crate::Store;
 use crate::database::{Database, Error, SqlRow, sql, sql_params};
 use crate::read::{parse_json, parse_state};
-use crate::reference::validate_tag;
+use speedwell_model::validate_tag;
 use crate::session_writer::SessionWriter;
 use anyhow::ensure;
 use speedwell_formats::json_lines::ParsedLine;

@@ -25,7 +25,7 @@ pub use activity::{ActivityInterval, IntervalUsage, ProcessWatch, busy_machine};
 pub use capture::capture_environment;
 pub use check::{CheckResult, CheckState, check_free_disk, run_all_checks};
 pub use git::{GitError, GitRepository, REPOSITORY_VARIABLES};
-pub use origin::{ci_target_branch, find_origin};
+pub use origin::{BranchFork, find_fork, find_origin};
 pub use programs::{ProgramVersion, program_version};
 pub use revision_range::revision_line;
 pub use sensors::{RunSensors, SensorReadings};
