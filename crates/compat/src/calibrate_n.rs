@@ -17,7 +17,7 @@ use speedwell_analysis::iterations::{
     CaseSamples, IterationLevel, IterationSearch, IterationSteps, RequiredSteadiness,
     VariationSpread,
 };
-use speedwell_measure::ScriptsRequest;
+use speedwell_engine::ScriptsRequest;
 use speedwell_model::{Case, SessionEvent, SessionObserver, Variant};
 use std::io::{self, Write};
 

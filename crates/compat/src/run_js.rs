@@ -8,8 +8,8 @@ use crate::console::DropInConsole;
 use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
 use anyhow::Result;
+use speedwell_engine::ScriptsRequest;
 use speedwell_formats::node_csv::{javascript, rows};
-use speedwell_measure::ScriptsRequest;
 use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
 
 const COMMAND_LINE: CommandLine = CommandLine {

@@ -6,7 +6,7 @@
 use crate::resume::load_interrupted_plan;
 use anyhow::ensure;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_measure::{EventListener, MeasureRequest, PreparedPlan};
+use speedwell_engine::{EventListener, MeasureRequest, PreparedPlan};
 use speedwell_model::{RunCount, StoppingDesign, Variant};
 use speedwell_store::Store;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::ComparisonSide;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_config::experiment::{DefinitionForm, definition_form};
-use speedwell_measure::PreparedPlan;
+use speedwell_engine::PreparedPlan;
 use speedwell_model::Session;
 use speedwell_report::sources::{self, LabelledSession};
 use std::path::Path;
@@ -91,10 +91,10 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     if args.execution.order == OrderName::Paired {
         let locations = operands.iter().flat_map(|operand| &operand.locations);
         let locations: Vec<String> = locations.cloned().collect();
-        speedwell_measure::check_paired_targets(&locations, &std::env::current_dir()?)?;
+        speedwell_engine::check_paired_targets(&locations, &std::env::current_dir()?)?;
     }
     let mut progress = ProgressDisplay::new(&args.output);
-    let emitter = speedwell_measure::shared_emitter(&mut progress);
+    let emitter = speedwell_engine::shared_emitter(&mut progress);
     let sides: Vec<Option<ComparisonSide>> = operands
         .iter()
         .map(|operand| source::program_side(operand, &args.arguments, &emitter))

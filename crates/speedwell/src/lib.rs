@@ -28,6 +28,7 @@ mod new;
 mod operand;
 mod options;
 mod output_files;
+mod profile_recording;
 mod profiles;
 mod progress;
 mod pull_comment;
@@ -47,6 +48,7 @@ mod status_line;
 mod trial;
 mod worker;
 
+pub use history::project as project_history;
 pub use status::CommandStatus;
 
 use features::{backfill, bisect, confirm, iterations, push, tune, warmup};

@@ -4,7 +4,7 @@
 //! The module decides which values to invent. A nonexistent sort column, x-axis parameter or chart
 //! makes the report of these values fail, and so is rejected before anything is measured. The
 //! module cannot check the names of metrics, because only a run reveals them (see
-//! `measure::rehearsal`). Start at [`check_report`].
+//! `engine::rehearsal`). Start at [`check_report`].
 
 use super::options::MeasureTask;
 use anyhow::bail;

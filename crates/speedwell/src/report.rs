@@ -9,13 +9,13 @@ use super::options::{
 use super::session_report::own_gate;
 use super::source::ResultSource;
 use super::{CommandStatus, operand, source, status};
+use crate::reference;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_analysis::{self as analysis, AnalysisFindings};
 use speedwell_formats::node_csv::CsvLayout;
-use speedwell_measure::reference;
 use speedwell_model::Session;
 use speedwell_report::{Document, session};
 use speedwell_store::SessionByCases;

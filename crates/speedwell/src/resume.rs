@@ -1,16 +1,16 @@
 //! Loads the plan and the finished work of an interrupted session.
 
-use super::{EventListener, PreparedPlan, ResumedSession, revisions};
 use crate::reference;
-use crate::session::needs_earlier_runs;
 use anyhow::{Context, anyhow, bail, ensure};
 use speedwell_adapters::discover::DiscoveredBenchmarks;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind};
+use speedwell_engine::{
+    EventListener, PreparedPlan, ResumedSession, attach_definitions, needs_earlier_runs, revisions,
+};
 use speedwell_machine::process;
-use speedwell_model::{DefinitionFile, SessionState, as_milliseconds, quote};
+use speedwell_model::{SessionState, as_milliseconds, quote};
 use speedwell_store::{LARGE_SESSION, Store};
-use std::sync::Arc;
 use std::time::Duration;
 
 fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> {
@@ -117,37 +117,4 @@ fn finished_work(
         runs,
         empty_slots,
     })
-}
-
-/// Gives jobs the text that their definition file had at the start of the session. Plans of earlier
-/// versions of this program do not contain this text. For such a plan, each file is read once.
-pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
-    let to_definition =
-        |source: DefinitionFile| Arc::new(speedwell_config::LazyDefinition::new(source));
-    let mut definitions: Vec<Arc<speedwell_config::LazyDefinition>> = plan
-        .design
-        .definitions
-        .iter()
-        .cloned()
-        .map(to_definition)
-        .collect();
-    let loads = plan.jobs.iter_mut().map(|job| &mut job.source);
-    for source in loads.filter(|source| source.kind == SourceKind::Load) {
-        let stored = definitions
-            .iter()
-            .find(|definition| definition.source().file == source.file)
-            .cloned();
-        let definition = match stored {
-            Some(definition) => definition,
-            None => {
-                definitions.push(to_definition(speedwell_config::read_source(
-                    &source.file,
-                    &[],
-                )?));
-                definitions[definitions.len() - 1].clone()
-            }
-        };
-        source.definition = Some(definition);
-    }
-    Ok(())
 }

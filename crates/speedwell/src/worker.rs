@@ -11,17 +11,19 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use speedwell_adapters::ProtocolMessage;
 use speedwell_adapters::experiment::{RUN_SUBCOMMAND, SERVICES_SUBCOMMAND};
-use speedwell_fleet::check::{CHECK_SUBCOMMAND, MachineCheck, MachineReport, serve_check};
-use speedwell_fleet::detached::SHARD_SUBCOMMAND;
-use speedwell_fleet::{MachineIdentity, STILL_RUNNING, speed_probe};
+use speedwell_engine::execution::load::{GENERATOR_SUBCOMMAND, open_private_channel};
 use speedwell_machine::environment::{self, CheckState};
 use speedwell_machine::process;
-use speedwell_measure::fleet::{clean_here, detached_worker, receive_bundle, worker};
-use speedwell_measure::load::machines::worker::LOAD_SUBCOMMAND;
-use speedwell_measure::roles;
-use speedwell_measure::roles::worker::ROLE_SUBCOMMAND;
 use speedwell_model::assignment::{PlaceholderValue, RunAssignment, ScopedServices};
-use speedwell_runner::load::{GENERATOR_SUBCOMMAND, open_private_channel};
+use speedwell_remote::fleet::{clean_here, detached_worker, receive_bundle, worker};
+use speedwell_remote::load::worker::LOAD_SUBCOMMAND;
+use speedwell_remote::machines::check::{
+    CHECK_SUBCOMMAND, MachineCheck, MachineReport, serve_check,
+};
+use speedwell_remote::machines::detached::SHARD_SUBCOMMAND;
+use speedwell_remote::machines::{MachineIdentity, STILL_RUNNING, speed_probe};
+use speedwell_remote::roles;
+use speedwell_remote::roles::worker::ROLE_SUBCOMMAND;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::thread;

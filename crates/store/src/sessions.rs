@@ -4,11 +4,11 @@
 use crate::Store;
 use crate::database::{Database, Error, SqlRow, sql, sql_params};
 use crate::read::{parse_json, parse_state};
-use speedwell_model::validate_tag;
 use crate::session_writer::SessionWriter;
 use anyhow::ensure;
 use speedwell_formats::json_lines::ParsedLine;
 use speedwell_machine::process::ProcessIdentity;
+use speedwell_model::validate_tag;
 use speedwell_model::{
     CodeOrigin, Environment, NoiseCalibration, ProfileRecording, Run, Session, SessionState,
     Variant,

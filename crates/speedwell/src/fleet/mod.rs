@@ -10,9 +10,9 @@ use super::{CommandStatus, status};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use speedwell_config::labels::MachineSelector;
-use speedwell_fleet::check::{self, MachineReport};
-use speedwell_fleet::clock::ClockOffset;
-use speedwell_fleet::{FleetEngine, FleetMachine, MachineState, program};
+use speedwell_remote::machines::check::{self, MachineReport};
+use speedwell_remote::machines::clock::ClockOffset;
+use speedwell_remote::machines::{FleetEngine, FleetMachine, MachineState, program};
 use speedwell_report::{self as report, FleetFacts, FleetLine};
 
 /// Clock offsets above this limit are mentioned in the notes of a machine. No result depends on the

@@ -6,7 +6,7 @@ use crate::options::{MeasureTask, OutputArgs};
 use crate::session_report::report_stored;
 use crate::{CommandStatus, status};
 use anyhow::Result;
-use speedwell_measure::roles::{MeasuringProcess, PlacedSession};
+use speedwell_remote::roles::{MeasuringProcess, PlacedSession};
 use speedwell_report::{self as report, RoleRow};
 use speedwell_store::Store;
 

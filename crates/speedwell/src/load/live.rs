@@ -3,9 +3,9 @@
 
 use crate::progress::format_clock;
 use crate::status_line::{clear_line, draw_line};
+use speedwell_engine::execution::load::LoadSnapshot;
 use speedwell_load::pace::StopCondition;
 use speedwell_report::{Uncertainty, format_quantity};
-use speedwell_runner::load::LoadSnapshot;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

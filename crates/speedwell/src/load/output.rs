@@ -7,12 +7,11 @@ use crate::{CommandStatus, status};
 use anyhow::Context;
 use speedwell_analysis::load::{LoadFindings, gate};
 use speedwell_analysis::{self as analysis, AnalysisFindings};
-use speedwell_measure::load::{LoadRequest, build_session};
+use speedwell_engine::execution::load::LoadRun;
 use speedwell_model::Session;
 use speedwell_model::load::latency::{HistogramLogRow, write_log};
 use speedwell_model::load::measurement::{LoadLatency, RequestRecord};
 use speedwell_report as report;
-use speedwell_runner::load::LoadRun;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 

@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use speedwell_adapters::TrialMode;
+use speedwell_engine::{PlanRequest, SamplingRequest};
 use speedwell_machine::process::CpuSet;
-use speedwell_measure::{PlanRequest, SamplingRequest};
 use speedwell_model::{
     ComparedClock, InstructionCounting, LayoutVariation, Metric, RejectRules, RunOrder,
     SampleLength, SessionPurpose, SteadyRule,

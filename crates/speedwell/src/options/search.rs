@@ -4,7 +4,7 @@
 use super::parse;
 use clap::Args;
 use speedwell_analysis::scaling::SaturationRules;
-use speedwell_measure::SearchRequest;
+use speedwell_engine::SearchRequest;
 use speedwell_model::load::spec::parse_rate;
 use std::str::FromStr;
 

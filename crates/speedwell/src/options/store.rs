@@ -2,8 +2,8 @@
 
 use clap::Args;
 use speedwell_analysis::AnalysisFindings;
+use speedwell_engine::SessionRequest;
 use speedwell_machine::environment;
-use speedwell_measure::SessionRequest;
 use speedwell_model::{CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, quote};
 use speedwell_report::mark_known;
 use speedwell_server::clients::push::UploadTarget;

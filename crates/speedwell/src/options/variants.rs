@@ -3,8 +3,8 @@
 use super::parse;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use speedwell_engine::{BuildRequest, RevisionRequest, VariantRequest};
 use speedwell_machine::process::resolve_program;
-use speedwell_measure::{BuildRequest, RevisionRequest, VariantRequest};
 use speedwell_model::Variant;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Computes missing history points of sessions on a background thread of the server, so that no
 //! page has to wait for them.
 
-use speedwell_measure::history::summarize_sessions;
+use crate::history::project::summarize_sessions;
 use speedwell_server::dashboard::SiteState;
 use speedwell_server::http::ServerStopper;
 use speedwell_server::http::blocking::lower_priority;

@@ -1,8 +1,10 @@
 //! Lets pages of the dashboard call functions of the command line, so that references to sessions
 //! and default options have the same meaning on both sides.
 
+use crate::history::project::{HistoryRequest, load_history, summarize_sessions};
 use crate::options::{ComparisonArgs, default_threshold};
 use crate::pull_comment::{self, PullAnswer};
+use crate::reference;
 use crate::{CommandStatus, operand, source};
 use anyhow::anyhow;
 use clap::{Args, FromArgMatches};
@@ -10,8 +12,6 @@ use regex::Regex;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
-use speedwell_measure::history::{HistoryRequest, load_history, summarize_sessions};
-use speedwell_measure::reference;
 use speedwell_report::mark_known;
 use speedwell_report::sources::LabelledSession;
 use speedwell_server::clients::forge::CommitState;

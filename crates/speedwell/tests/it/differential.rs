@@ -185,7 +185,7 @@ fn pages_of(sessions: u32, step: usize) {
     });
     // A server would summarize them in the background, some at a time.
     query_both_parallel(&mut stores, "points", |store| {
-        speedwell_measure::history::summarize_sessions(store, usize::MAX).unwrap()
+        speedwell::project_history::summarize_sessions(store, usize::MAX).unwrap()
     });
     let served = places.each_ref().map(|place| {
         let project = TempProject::new().storing_in(place);

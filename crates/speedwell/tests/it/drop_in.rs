@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use speedwell_compat::{self as compat, DropInConsole};
-use speedwell_measure::ScriptsRequest;
+use speedwell_engine::ScriptsRequest;
 use speedwell_model::{
     Case, FailureCause, Metric, Run, Sample, SessionEvent, SessionObserver,
     SessionStep as FailedStep, StepFailure,

@@ -2,10 +2,10 @@
 
 use super::{PageContent, PageContext, PageOutcome};
 use crate::dashboard::page_error::PageError;
+use speedwell_model::SessionReference;
 use speedwell_model::{CodeOrigin, short_revision};
 use speedwell_report::html::PageLink;
 use speedwell_report::{Document, ReportBlock, format_moment};
-use speedwell_model::SessionReference;
 use speedwell_store::SessionFilter;
 
 /// Maximum number of sessions listed.

@@ -10,19 +10,19 @@ use crate::measurement::measure_session;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis as analysis;
+use speedwell_engine::execution::worktree::{self, Checkout};
+use speedwell_engine::{
+    EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, revisions,
+    session_header,
+};
 use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::{
     adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested,
-};
-use speedwell_measure::{
-    EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, revisions,
-    session_header,
 };
 use speedwell_model::{
     FailureCause, Metric, OriginRequest, Revision, SessionEvent, SessionObserver, SessionPurpose,
     SessionState, SessionStep, StepFailure, Variant, quote, short_revision,
 };
-use speedwell_runner::worktree::{self, Checkout};
 use speedwell_store::Store;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::path::PathBuf;
@@ -251,7 +251,7 @@ fn measured_revisions(
     session: &SessionRequest,
     store: &mut Store,
 ) -> Result<BTreeSet<String>> {
-    history::summarize_sessions(store, usize::MAX)?;
+    project::summarize_sessions(store, usize::MAX)?;
     let machine = analysis::identify_machine(
         &session.capture_environment(&[]),
         session.find_origin().as_ref(),
@@ -318,7 +318,7 @@ impl BackfillRun<'_, '_> {
         };
         let used_worktree = plans.plan.variants[0].worktree.clone();
         let request = self.session_for(revision);
-        let measured = measure_session(plans, &request, self.store, self.listener)?;
+        let measured = measure_session(plans, &request, None, self.store, self.listener)?;
         if let Some(used_worktree) = used_worktree {
             worktree::release_worktree(&used_worktree);
         }

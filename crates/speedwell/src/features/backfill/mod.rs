@@ -1,6 +1,8 @@
 //! `speedwell backfill`: measures old revisions for which the history has no data.
 //!
-//! This module handles the options; `measure::backfill` measures the revisions. Start at [`run`].
+//! This module handles the options; `measure.rs` measures the revisions. Start at [`run`].
+
+pub mod measure;
 
 use crate::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,
@@ -10,11 +12,9 @@ use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::Args;
+use measure::{BackfillRequest, BackfillResult, EarlyStop, RevisionOutcome};
+use speedwell_engine::{PlanRequest, SessionRequest};
 use speedwell_machine::process::CpuSet;
-use speedwell_measure::backfill::{
-    self as measure, BackfillRequest, BackfillResult, EarlyStop, RevisionOutcome,
-};
-use speedwell_measure::{PlanRequest, SessionRequest};
 use speedwell_report::{self as report, BackfillLine, BackfillOutcome, ReportSubject};
 use std::path::PathBuf;
 use std::time::Duration;

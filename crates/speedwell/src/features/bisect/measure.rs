@@ -13,21 +13,21 @@ use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::bisect::{
     self, BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
 };
+use speedwell_engine::execution::worktree::{self, Checkout};
+use speedwell_engine::execution::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
+use speedwell_engine::{
+    EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, check_processors,
+    emit_warning, instructions, revisions, session_header, warn_if_busy,
+};
 use speedwell_machine::environment::{GitRepository, revision_line};
 use speedwell_machine::process::{
     adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested, resolve_program,
-};
-use speedwell_measure::{
-    EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, check_processors,
-    emit_warning, instructions, revisions, session_header, warn_if_busy,
 };
 use speedwell_model::{
     BisectionRange, FailureCause, LineRevision, Run, RunCount, SamplingOptions, Session,
     SessionDesign, SessionEvent, SessionObserver, SessionPurpose, SessionStep as FailedStep,
     StepFailure, StoppingDesign, Variant, VariantWorktree, as_milliseconds, quote, seed_of_step,
 };
-use speedwell_runner::worktree::{self, Checkout};
-use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use speedwell_store::{SessionRecorder, Store};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

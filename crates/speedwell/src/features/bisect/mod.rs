@@ -1,8 +1,11 @@
 //! `speedwell bisect`: finds the revision that changed a benchmark.
 //!
-//! This module handles the options. `analysis::bisect` chooses the revisions, and `measure::bisect`
+//! This module handles the options. `analysis::bisect` chooses the revisions, and `measure.rs`
 //! measures them. Start at [`run`].
 
+pub mod measure;
+
+use crate::features::confirm;
 use crate::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
     VariantArgs, instruction_counting, parse,
@@ -11,12 +14,11 @@ use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::Args;
+use measure::BisectRequest;
 use speedwell_analysis::bisect::{self as analysis, BisectFindings, EndsComparison};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
+use speedwell_engine::{PlanRequest, SessionRequest};
 use speedwell_machine::process::CpuSet;
-use speedwell_measure::bisect::{self as measure, BisectRequest};
-use speedwell_measure::confirm;
-use speedwell_measure::{PlanRequest, SessionRequest};
 use speedwell_model::Session;
 use speedwell_report::{self as report, ReportSubject};
 use speedwell_store::Store;
@@ -200,7 +202,8 @@ impl BisectArgs {
             ..BisectRequest::default()
         };
         if let Some(number) = self.change {
-            let (suspect, change_request) = confirm::prepare_change(store, number, &measuring)?;
+            let (suspect, change_request) =
+                confirm::measure::prepare_change(store, number, &measuring)?;
             let metric = suspect.series.metric.name.clone();
             request.metric = request.metric.or(Some(metric));
             request.range = format!("{}..{}", suspect.change.before, suspect.change.after);

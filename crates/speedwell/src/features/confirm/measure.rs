@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use regex::Regex;
 use speedwell_adapters::BenchmarkJob;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_measure::{MeasureRequest, PreparedPlan, RevisionRequest, revisions};
+use speedwell_engine::{MeasureRequest, PreparedPlan, RevisionRequest, revisions};
 use speedwell_model::{Machine, RecordedChange, SeriesKey, SessionPurpose, Variant};
 use speedwell_store::{Store, StoredSeries};
 use std::collections::BTreeSet;

@@ -2,14 +2,17 @@
 //!
 //! This module handles the options and records the outcome in the store. Start at [`run`].
 
+pub mod measure;
+
 use crate::options::{FailOn, MeasureTask, RunArgs};
+use crate::resume::load_interrupted_plan;
 use crate::{CommandStatus, run as measuring, status};
 use anyhow::{anyhow, ensure};
 use clap::Args;
+use measure::{SuspectChange, SuspectGroup};
 use speedwell_analysis::confirm::{ConfirmationResult, read_confirmations};
 use speedwell_analysis::{self as analysis, AnalysisSettings, TestingCorrection, identify_machine};
-use speedwell_measure::confirm::{self, SuspectChange, SuspectGroup};
-use speedwell_measure::{self as measure, MeasureRequest, PreparedPlan};
+use speedwell_engine::{MeasureRequest, PreparedPlan};
 use speedwell_model::{
     ChangeState, IntervalEstimate, Machine, RecordedChange, RunOrder, Session, SessionPurpose,
 };
@@ -54,7 +57,7 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
     task.output.check_report(ReportSubject::Confirmation)?;
     let mut store = task.open_store()?;
     if let Some(session) = &args.execution.resume {
-        let plans = measure::load_interrupted_plan(
+        let plans = load_interrupted_plan(
             &store,
             session,
             args.execution.budget,
@@ -64,7 +67,7 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
             plans.plan.design.purpose == SessionPurpose::Confirm,
             "session {session} is not a confirmation\nhint: speedwell run --resume {session}"
         );
-        let suspects = confirm::changes_in_plan(&store, &plans.plan)?;
+        let suspects = measure::changes_in_plan(&store, &plans.plan)?;
         return measure_and_record(plans, &suspects, &mut store, &task);
     }
     if args.variants.is_any() {
@@ -95,7 +98,7 @@ pub fn confirm_changes(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let mut status = CommandStatus::DONE;
-    for SuspectGroup { suspects, request } in confirm::group_changes(store, numbers, request)? {
+    for SuspectGroup { suspects, request } in measure::group_changes(store, numbers, request)? {
         status = status.worse_of(measure_suspects(&request, &suspects, store, task)?);
     }
     Ok(status)
@@ -162,7 +165,7 @@ fn measure_suspects(
 ) -> anyhow::Result<CommandStatus> {
     let mut plans = PreparedPlan::read(request, &mut task.progress_display())?;
     if !suspects.is_empty() {
-        confirm::keep_cases(suspects, &mut plans)?;
+        measure::keep_cases(suspects, &mut plans)?;
     }
     ensure!(
         plans.plan.variants.len() == 2,
@@ -171,7 +174,7 @@ fn measure_suspects(
     if task.execution.list || task.execution.test {
         return measuring::execute_plans(plans, store, task);
     }
-    if confirm::are_identical(&plans) {
+    if measure::are_identical(&plans) {
         task.output.print_document(&report::report_identical())?;
         for suspect in suspects {
             record_outcome(suspect, None, None, store)?;

@@ -11,12 +11,12 @@ use anyhow::{bail, ensure};
 use indexmap::IndexMap;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::iterations::{CaseSamples, IterationLevel, IterationSearch};
-use speedwell_measure::{
+use speedwell_engine::execution::SessionEnd;
+use speedwell_engine::{
     EventListener, MeasureRequest, PreparedPlan, SessionRequest, check_processors, emit_warning,
     warn_if_busy,
 };
 use speedwell_model::{Case, Session, SessionEvent, StepFailure};
-use speedwell_runner::SessionEnd;
 use speedwell_store::Store;
 
 /// Options for a search.

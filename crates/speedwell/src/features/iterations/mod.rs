@@ -1,18 +1,19 @@
 //! `speedwell iterations`: finds how many iterations make benchmark files long and steady enough.
 //!
 //! This module handles the options and prepares the answer for the report;
-//! `measure::search_iterations` performs the search. Start at [`run`].
+//! `measure.rs` performs the search. Start at [`run`].
+
+pub mod measure;
 
 use crate::options::{ExecutionArgs, OutputArgs, SelectionArgs, VariantArgs, parse};
 use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use measure::{FileSearch, IterationsRequest, search_iterations};
 use speedwell_analysis::iterations::{IterationSearch, IterationSteps, RequiredSteadiness};
+use speedwell_engine::{PlanRequest, SamplingRequest};
 use speedwell_machine::process::CpuSet;
-use speedwell_measure::{
-    FileSearch, IterationsRequest, PlanRequest, SamplingRequest, search_iterations,
-};
 use speedwell_model::quote;
 use speedwell_report::{self as report, IterationsOfFile, IterationsOutcome, ReportSubject};
 use std::path::{Path, PathBuf};

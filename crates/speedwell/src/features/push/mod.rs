@@ -7,13 +7,13 @@
 
 use crate::import::ImportSummary;
 use crate::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse};
+use crate::reference;
 use crate::results_file::{self, FileWarnings};
 use crate::{CommandStatus, large_sessions, results_folder, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_formats::{MetricDirections, json_lines};
 use speedwell_machine::process::{self, ScratchFolder};
-use speedwell_measure::reference;
 use speedwell_model::{Session, SessionState};
 use speedwell_report as report;
 use speedwell_server::clients::push::{

@@ -8,13 +8,13 @@
 use crate::measurement::execute_session;
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
+use speedwell_engine::execution::SessionEnd;
+use speedwell_engine::{EventListener, PreparedPlan, SessionRequest};
 use speedwell_machine::process::InterruptedEarly;
-use speedwell_measure::{EventListener, PreparedPlan, SessionRequest};
 use speedwell_model::{
     Metric, Run, RunOrder, SampleDivision, SampleLength, SessionDesign, SessionEvent, SteadyRule,
     StoppingDesign, quote,
 };
-use speedwell_runner::SessionEnd;
 use speedwell_store::Store;
 use std::time::Duration;
 

@@ -1,22 +1,24 @@
 //! Implements `speedwell warmup`, which finds out which processes become steady, after what time,
 //! and at what cost.
 //!
-//! This module handles the options. `measure::plan_series` plans the runs, `analysis::warmup`
+//! This module handles the options. `measure.rs` plans the runs, `analysis::warmup`
 //! classifies the processes, and `session_report.rs` reports the results. Start at [`run`].
+
+pub mod measure;
 
 use crate::eval::snippets;
 use crate::options::{
     ComparisonArgs, ExecutionArgs, MeasureTask, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs,
     StudyArgs, VariantArgs, language, parse,
 };
+use crate::resume::load_interrupted_plan;
 use crate::{CommandStatus, run as measuring};
 use anyhow::ensure;
 use clap::Args;
+use measure::{SeriesLength, plan_series};
+use speedwell_engine::eval::{self, EvalRequest};
+use speedwell_engine::{PlanRequest, PreparedPlan, SamplingRequest};
 use speedwell_machine::process;
-use speedwell_measure::eval::{self, EvalRequest};
-use speedwell_measure::{
-    self as measure, PlanRequest, PreparedPlan, SamplingRequest, SeriesLength,
-};
 use speedwell_model::{ComparedClock, SnippetLanguage, SteadyRule};
 use speedwell_report as report;
 use std::time::Duration;
@@ -109,7 +111,7 @@ pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
     let task = args.measure_task();
     let mut store = task.open_store()?;
     if let Some(session) = &args.execution.resume {
-        let plans = measure::load_interrupted_plan(
+        let plans = load_interrupted_plan(
             &store,
             session,
             args.execution.budget,
@@ -121,7 +123,7 @@ pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
     if args.execution.list || args.execution.test {
         return measuring::execute_plans(plans, &mut store, &task);
     }
-    let series = measure::plan_series(
+    let series = plan_series(
         plans,
         args.series_length(),
         args.steady_rule(),
@@ -148,7 +150,7 @@ impl WarmupArgs {
         }
     }
 
-    /// Plans ordinary runs of the targets; `measure::plan_series` then turns them into recordings.
+    /// Plans ordinary runs of the targets; [`plan_series`] then turns them into recordings.
     fn plan_series(&self, task: &MeasureTask) -> anyhow::Result<PreparedPlan> {
         let plan = PlanRequest {
             sampling: SamplingRequest {
