@@ -1,4 +1,4 @@
-//! Benchmarks the history: `cargo bench -p speedwell-measure --bench history [-- SERIES POINTS]`.
+//! Benchmarks the history: `cargo bench -p speedwell --bench history [-- SERIES POINTS]`.
 //!
 //! Searches a store of 500 series with 1000 points each, then again after one new session of all of
 //! them; then a series of 2000 points, and the origin of a session in a repository of 100,000

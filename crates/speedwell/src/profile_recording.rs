@@ -2,7 +2,7 @@
 //! variant.
 //!
 //! This module decides what to record if the user requests more profiles than the definition file
-//! does. The analysis selects the cases, and `runner/experiment` records a run. Start at
+//! does. The analysis selects the cases, and `engine/execution/experiment` records a run. Start at
 //! [`record_profiles`].
 
 use anyhow::Context;

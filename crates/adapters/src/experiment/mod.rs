@@ -2,7 +2,7 @@
 //! single assignment and returns a single report.
 //!
 //! This module decides which parts of a report are samples and which are failures. The definition
-//! file (`suite/experiment`) defines the steps of a run, and `runner/experiment` performs them.
+//! file (`config/experiment`) defines the steps of a run, and `engine/execution/experiment` performs them.
 //! Start at [`perform_run`].
 
 mod profiled;

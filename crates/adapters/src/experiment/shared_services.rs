@@ -1,7 +1,7 @@
 //! Manages services that several runs share. One process of this program runs the services of the
 //! session, and another one runs the services of the current block.
 //!
-//! This module decides when services start and stop; `measure/roles` decides what a service does.
+//! This module decides when services start and stop; `remote/roles` decides what a service does.
 //! Start at [`SharedServicePool::ensure_ready`].
 
 use crate::{ProtocolMessage, own_program};

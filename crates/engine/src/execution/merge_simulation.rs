@@ -513,7 +513,7 @@ fn however_blocks_arrive_the_store_is_that_of_one_machine() {
     check_histories(60);
 }
 
-/// Run with `cargo test --release -p speedwell-runner -- --ignored ten_thousand_histories`.
+/// Run with `cargo test --release -p speedwell-engine -- --ignored ten_thousand_histories`.
 #[test]
 #[ignore = "takes minutes"]
 fn ten_thousand_histories() {

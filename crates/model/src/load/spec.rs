@@ -2,7 +2,7 @@
 //!
 //! The command line and definition files fill a [`LoadSpec`], processes exchange it as JSON, and [`LoadSpec::to_args`]
 //! formats it as options of `speedwell load` for the user to paste. Its fields have the long names of these options, so
-//! that names are the same everywhere. A [`LoadSpec`] contains no defaults: `runner/load/build.rs` supplies them.
+//! that names are the same everywhere. A [`LoadSpec`] contains no defaults: `engine/execution/load/build.rs` supplies them.
 
 use super::{ParameterValue, ValueKind, parse_duration};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 //! The coordinating process sends one [`WorkerRequest`] on stdin, and the role answers with
 //! [`WorkerEvent`]s on stdout. The coordinator answers each [`WorkerEvent::Load`] with a
 //! [`LoadReply`]. Every message is a line of JSON. The role of the target starts, checks and stops
-//! the server (`runner/experiment`), but other workers send the loads. Start at [`perform_role`].
+//! the server (`engine/execution/experiment`), but other workers send the loads. Start at [`perform_role`].
 
 use crate::machines::{LockTicket, MachineIdentity, MachineLock};
 use anyhow::{Context, Result, anyhow, bail};

@@ -1,7 +1,7 @@
 //! Profiles a run instead of timing it. A profiled run goes through the same stages, with a
 //! profiler attached.
 //!
-//! Decides which tool may be used and when a server is recorded; `runner/profile` does the
+//! Decides which tool may be used and when a server is recorded; `execution/profile` does the
 //! recording.
 
 use super::{RunReport, StageResult, stage_failure};
