@@ -328,7 +328,7 @@ pub(super) fn to_description(
     description
 }
 
-/// Explains why a file that describes itself has no cases.
+/// Explains why a file has no cases although describing it succeeded.
 fn no_cases_warning(source: &BenchmarkSource, events: &EventLog) -> String {
     let name = &source.name;
     match events.first("benchmark") {

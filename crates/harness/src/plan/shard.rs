@@ -52,8 +52,8 @@ impl SessionPlan {
     /// numbers.
     ///
     /// # Errors
-    /// Fails if the shard is empty, if it has a case that is not in the plan, or if the plan cannot
-    /// be divided.
+    /// Fails if the shard is empty, if its cases are not in ascending order or not in the plan, or
+    /// if the plan cannot be divided.
     pub fn extract_shard(&self, shard: &PlanShard) -> anyhow::Result<SessionPlan> {
         ensure!(self.part.is_none(), "a part of a plan cannot be divided");
         ensure!(!self.is_search, "a search cannot be divided");

@@ -81,8 +81,8 @@ pub struct WorkerReport {
     pub failure: Option<String>,
 }
 
-/// Takes part in a run, and returns when all workers have enough points. `on_point` receives every
-/// point.
+/// Takes part in a run, and returns when all workers have enough points, the run is stopped, or its
+/// own command fails. `on_point` receives every point.
 pub fn run_worker(
     work: &ExecutionTask,
     shared: &SharedRun,
@@ -354,7 +354,7 @@ impl WorkerPool {
     }
 }
 
-/// Maximum number of recorded times; once it is reached, every second one is dropped.
+/// Maximum number of times that are kept; once it is reached, every second one is dropped.
 const MAX_KEPT_TIMES: usize = 1 << 16;
 
 /// Recorded times in nanoseconds.
