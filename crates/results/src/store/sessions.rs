@@ -57,8 +57,8 @@ impl Store {
     /// them.
     ///
     /// # Errors
-    /// Fails if there is no such session, for a tag that could be mistaken for a number, or on
-    /// database errors.
+    /// Fails if there is no such session, if the tag could be mistaken for a number, or on database
+    /// errors.
     pub fn tag_session(&mut self, number: i64, name: &str) -> anyhow::Result<()> {
         validate_tag(name)?;
         self.session_state(number)?;
