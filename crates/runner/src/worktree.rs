@@ -193,7 +193,7 @@ impl Checkout {
 }
 
 /// Makes sure that the worktree exists and is built, and locks it until [`release_worktree`] or the
-/// end of this process. Passes `note` a sentence before each slow step.
+/// end of this process. Before waiting and before building, passes `note` a text that says so.
 ///
 /// # Errors
 /// Fails if the commit cannot be checked out or built.
@@ -322,7 +322,7 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
     artifacts
 }
 
-/// Returns which of the given files of the checkout are in its last commit or in the index.
+/// Returns which of the given files of the checkout are tracked by git, that is, are in its index.
 pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     list_files(checkout, &[], files)
 }
