@@ -285,8 +285,8 @@ impl SessionPlan {
     /// Returns, for each block, the builds that every variant runs in it.
     ///
     /// If runs share builds, consecutive runs cycle through all builds, so that changes over time
-    /// affect all builds alike. If, in addition, measuring may end early, the builds of one block
-    /// get all their runs before the builds of the next block, so that each interim analysis sees
+    /// affect all builds alike. However, if measuring may end early, the builds of one block get
+    /// all their runs before the builds of the next block, so that each interim analysis sees
     /// complete builds.
     fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
         let design = &self.design;

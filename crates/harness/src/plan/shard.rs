@@ -47,8 +47,8 @@ impl SessionPlan {
     /// Extracts the part `shard` of the plan. Its slots keep the numbers, blocks, order and
     /// random choices of the whole plan.
     ///
-    /// A stratum number beyond the plan's strata adds another execution. It is meant for cases that
-    /// move to another machine, where they are measured again from the start, with new slot
+    /// A stratum number beyond the plan's strata adds another execution. This is meant for cases
+    /// that move to another machine, where they are measured again from the start, with new slot
     /// numbers.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! Splits the user's code in a C-like language: separates the part for the top of the file, and
-//! finds the start of the last statement.
+//! Splits the user's code in a C-like language: separates the lines that belong at the top of a
+//! file, and finds the start of the last statement.
 //!
 //! This is not a parser. It recognizes literals, comments and brackets, and so finds the semicolons
 //! that separate statements. Only the compiler can determine whether the last statement is an
