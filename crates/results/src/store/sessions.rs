@@ -244,7 +244,7 @@ pub struct SessionOverview {
 }
 
 impl Store {
-    /// Returns the sessions with these numbers, oldest first.
+    /// Returns the sessions with these numbers, in ascending order of number.
     pub(super) fn overviews(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
         let numbers = serde_json::to_string(numbers)?;
         // The query sums the counts in `session_case` instead of counting runs, which would take
