@@ -789,7 +789,7 @@ impl ChecksumLedger {
             .entry(result.case.id())
             .or_insert_with(|| (checksum.clone(), variant.to_owned()));
         (first != checksum).then(|| FailureCause::Invalid {
-            reason: format!("computed '{checksum}' where '{first_variant}' had computed '{first}'"),
+            reason: format!("computed '{checksum}', but '{first_variant}' computed '{first}'"),
         })
     }
 }

@@ -293,9 +293,9 @@ pub fn replace_files(
     }
 }
 
-/// Returns which of the given files of the checkout are artifacts, which each revision must build
-/// for itself. Artifacts are files that git ignores in the checkout, and files that are in no
-/// commit but that the build of the worktree has produced.
+/// Returns which of the given files of the checkout are artifacts, that is, files that each
+/// revision must build for itself. Artifacts are files that git ignores in the checkout, and files
+/// that are in no commit but that the build of the worktree has produced.
 pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     let is_inside = |path: &&PathBuf| path.starts_with(&worktree.checkout) && path.is_file();
     let checkout_files: Vec<PathBuf> = files.iter().filter(is_inside).cloned().collect();

@@ -132,9 +132,9 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_TASK_CLOCK`: a counter of nanoseconds that every
-    /// machine has.
+    /// `PERF_TYPE_SOFTWARE`.
     const SOFTWARE: u32 = 1;
+    /// `PERF_COUNT_SW_TASK_CLOCK`: a counter of nanoseconds that every machine has.
     const TASK_CLOCK: u64 = 1;
 
     #[test]
