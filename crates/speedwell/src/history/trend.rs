@@ -1,4 +1,4 @@
-//! `speedwell history trend`: shows or exports results of cases along a line of revisions.
+//! `speedwell history trend`: shows or exports the results of cases in the history of a branch.
 
 use crate::options::{OutputArgs, SeriesArgs, StoreArgs};
 use crate::{CommandStatus, status};
