@@ -1,4 +1,4 @@
-//! Makes sessions: takes requests and returns measured sessions.
+//! Turns requests into measured sessions.
 //!
 //! A request is plain data ([`MeasureRequest`], [`SessionRequest`]) that the command line fills in.
 //! Messages go to an [`EventListener`]; nothing here prints, or depends on options, reports or exit
