@@ -31,7 +31,7 @@ use uuid::Uuid;
 pub struct MeasuredSession {
     /// The session as stored; see [`MeasuredSession::in_parts`].
     pub session: Session,
-    /// Whether `session` has no runs, because they are too many to load at once.
+    /// Whether `session` has no runs, because there are too many to load at once.
     pub in_parts: bool,
     /// How measuring ended. After an error, the session contains the earlier results.
     pub ended: anyhow::Result<SessionEnd>,
@@ -45,8 +45,8 @@ pub struct MeasuredSession {
 /// store.
 ///
 /// # Errors
-/// Fails if the store cannot be read or the session cannot be started. Failing benchmarks are part
-/// of the session.
+/// Fails if the plan does not pass the checks, the store cannot be read or the session cannot be
+/// started. Failing benchmarks are part of the session.
 pub fn measure_session(
     mut plans: PreparedPlan,
     request: &SessionRequest,
@@ -76,7 +76,7 @@ pub fn measure_session(
 }
 
 /// Measures like [`measure_session`], but without the checks and warnings before measuring, which
-/// are the task of the caller.
+/// the caller must perform.
 ///
 /// # Errors
 /// See [`measure_session`].
@@ -207,8 +207,8 @@ fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     let SessionPlan { design, shared, .. } = plan;
     ensure!(
         design.reject.is_empty() || design.order == RunOrder::Blocks,
-        "--reject repeats single runs at the end of their block, so it needs '--order blocks'; a \
-         disturbance of a pair affects both sides\nhint: leave out --order or --reject"
+        "--reject repeats single runs at the end of their block, so it requires '--order blocks'; \
+         in a pair, a disturbance affects both sides\nhint: leave out --order or --reject"
     );
     ensure!(
         design.reject.is_empty() || design.experiment.is_none(),

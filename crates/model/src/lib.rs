@@ -2,8 +2,9 @@
 //!
 //! It does no input or output and no statistics. Among the crates of the workspace, it depends only
 //! on `speedwell-load`, for the measurements of an HTTP load. Start with [`Case`] (a benchmark with
-//! its parameters, compared over time), then [`Run`] (the unit of independence) and [`Session`]
-//! (everything one invocation measured). [`load_run`] describes the result of an HTTP load.
+//! its parameters, compared over time), then [`Run`] (one measurement, statistically independent of
+//! the others) and [`Session`] (everything one invocation measured). [`load_run`] describes the
+//! result of an HTTP load.
 
 pub mod assignment;
 mod case;
