@@ -166,7 +166,8 @@ impl ModuleSearch {
         }
     }
 
-    /// Adds a folder to the search path of modules, and the scripts in it.
+    /// Adds a folder to the search path of modules, and adds the scripts in it. If the path is a
+    /// file, adds only this file.
     fn add_folder(&mut self, path: &Path) {
         if path.is_file() {
             return self.add_file(path);

@@ -96,8 +96,8 @@ struct BuildRegistry {
 static BUILDS: Mutex<Option<BuildRegistry>> = Mutex::new(None);
 static CHANGED: Condvar = Condvar::new();
 
-/// Returns the program of a recipe. Later calls return the same program even if its source has
-/// changed since: one session measures one program.
+/// Returns the program of a recipe, and compiles it first if necessary. Later calls return the same
+/// program even if its source has changed since, because one session measures one program.
 ///
 /// # Errors
 /// Fails if the compiler cannot be started, or rejects the file.

@@ -60,8 +60,8 @@ pub(super) struct CountingInputs<'a> {
 /// Result of a case according to the harness.
 pub(super) type HarnessReport = (Option<RunResult>, Option<FailureCause>);
 
-/// Performs one case and counts its instructions. `commands` builds the commands for the harness;
-/// `observe` interprets its events.
+/// Performs one case and counts its instructions; if requested, also measures its times. `commands`
+/// builds the commands for the harness; `observe` interprets its events.
 pub(super) fn perform_counted(
     inputs: &CountingInputs<'_>,
     commands: &dyn Fn(&SampleDivision) -> EventLog,
@@ -241,9 +241,9 @@ impl EventCounts {
         EventCounts(counts.collect())
     }
 
-    /// Estimates cycles. An access costs 1, 5 or 35 cycles if the first-level cache, the last-level
-    /// cache or the memory answers it. These are the weights of cachegrind's authors, popularized
-    /// by iai.
+    /// Estimates cycles. An access costs 1 cycle if the first-level cache answers it, 5 cycles if
+    /// the last-level cache does, and 35 cycles if the memory does. These are the weights of
+    /// cachegrind's authors, popularized by iai.
     fn cycles_estimate(&self) -> u64 {
         let sum = |names: [&str; 3]| names.iter().map(|name| self.count_of(name)).sum::<u64>();
         let accesses = sum(["Ir", "Dr", "Dw"]);
@@ -252,7 +252,7 @@ impl EventCounts {
         accesses.saturating_sub(missed) + 5 * missed.saturating_sub(memory) + 35 * memory
     }
 
-    /// Replaces all metrics by counts: times under valgrind are meaningless.
+    /// Replaces all metrics with counts, because times under valgrind are meaningless.
     fn replace_metrics(
         &self,
         result: &mut RunResult,

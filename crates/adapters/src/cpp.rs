@@ -100,8 +100,8 @@ impl LanguageHarness for CppHarness {
 }
 
 /// Builds the program of `source` under `variant`. The harness takes far longer to compile than
-/// most benchmarks, so it becomes a separate object, which is reused for other files and after
-/// edits of this file.
+/// most benchmarks, so it becomes a separate object, which is reused for other benchmark files and
+/// when the benchmark file changes.
 fn build_benchmark(
     source: &BenchmarkSource,
     compiler: &Path,

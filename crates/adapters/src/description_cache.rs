@@ -217,7 +217,7 @@ fn hash_content(file: &Path) -> Option<u64> {
     Some(content.value())
 }
 
-/// Removes the oldest entries if the cache is full, to make room for one more.
+/// If the cache is full, removes the older half of its entries.
 fn evict_oldest(folder: &Path) -> io::Result<()> {
     let mut entries: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)?
         .flatten()

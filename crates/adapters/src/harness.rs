@@ -1,5 +1,5 @@
-//! Defines the interface that each language implements: it tells which cases a file has, and
-//! performs one of them in a fresh process. The interface does not depend on which languages exist.
+//! Defines the interface that each language implements: it lists the cases of a file, and performs
+//! one of them in a fresh process. The interface does not depend on which languages exist.
 
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
@@ -19,8 +19,9 @@ pub trait LanguageHarness: Sync {
     /// Executes one job in a fresh process.
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome;
 
-    /// Builds in advance what [`LanguageHarness::perform_job`] needs. Runs that are executed at the
-    /// same time are prepared one after the other. Failures are reported when the job is performed.
+    /// Builds in advance what [`LanguageHarness::perform_job`] needs. If several runs are to be
+    /// executed at the same time, this is called for one after the other before they start.
+    /// Failures are reported when the job is performed.
     fn prepare_job(&self, _job: &BenchmarkJob, _setting: &RunContext<'_>) {}
 
     /// Returns the program of variants that do not name a program.

@@ -1,5 +1,5 @@
 //! Defines the input for describing a benchmark file (asking it for its cases) and for performing
-//! a case: plain data that a plan can store and a later session can resume.
+//! a case: plain data, which a plan can store so that its session can be resumed later.
 
 use crate::experiment::SharedServicePool;
 use crate::layout::RunLayout;
@@ -202,7 +202,7 @@ impl NamePatterns {
     /// the name of its benchmark.
     ///
     /// If there are filters and each matches the name of some benchmark, only the matching
-    /// benchmarks are executed, as in `go test -bench`. A filter that matches no benchmark may
+    /// benchmarks are executed, as in `go test -bench`. If a filter matches no benchmark, it may
     /// still match cases, so all benchmarks are executed.
     pub fn select_benchmarks(&self, names: &[String]) -> Vec<bool> {
         let matching = |filter: &Regex| names.iter().any(|name| filter.is_match(name));
@@ -302,8 +302,8 @@ pub struct BenchmarkJob {
     /// How the job's runs are divided into samples, if this differs from the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<SampleDivision>,
-    /// In a trial with smaller values, the same case with its regular values: a small value may
-    /// contradict another parameter.
+    /// In a trial with smaller values, the same case with its regular values. It is performed if
+    /// the trial fails, because a small value may contradict another parameter.
     #[serde(skip)]
     pub measured: Option<Box<BenchmarkJob>>,
 }

@@ -50,18 +50,18 @@ pub struct RunLayout {
     pub path_bytes: Option<u32>,
 }
 
-/// One linking of a variant.
+/// One build of a variant: the variant's objects, linked with a layout of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkedBuild {
-    /// Index, from 0.
+    /// Index, counting from 0.
     pub number: u32,
     /// Seed of the build's layout.
     pub seed: u32,
 }
 
 impl RunLayout {
-    /// Derives the layout of a slot (planned run) from the session's seed alone. `variant` is the
-    /// index of the slot's variant.
+    /// Derives the layout of a slot (planned run) from the session's seed, without further random
+    /// choices. `variant` is the index of the slot's variant.
     pub fn new(
         variation: LayoutVariation,
         seed: u64,
@@ -153,7 +153,8 @@ impl LinkRecord {
         }
     }
 
-    /// Adds the build to a failure: another layout may expose undefined behavior of a program.
+    /// Adds the build and its link command to a failure, because undefined behavior of a program
+    /// may show only in some layouts.
     pub fn explain_failure(&self, failure: &mut StepFailure) {
         let LinkedBuild { number, seed } = self.build;
         if !failure.stderr_tail.is_empty() && !failure.stderr_tail.ends_with('\n') {
@@ -436,7 +437,7 @@ pub fn remove_builds() {
     cache::remove_entry(&folder);
 }
 
-/// Removes the builds of killed processes.
+/// Removes the builds of processes that ended without removing them.
 fn remove_orphans(builds: &Path) {
     for folder in fs::read_dir(builds).into_iter().flatten().flatten() {
         let is_alive = Path::new("/proc").join(folder.file_name()).exists();

@@ -1,7 +1,7 @@
 //! Records which files of the user's checkout Python and Node.js processes load as modules.
 //!
 //! Environment variables make the interpreter execute one of our two scripts before the program
-//! itself, and that script records the files. This works for any process. It is never done in
+//! itself, and that script records the files. This works for any process, but is never done in
 //! measured runs. Start at [`ModuleLog::new`].
 
 use crate::sources::MODULES;

@@ -76,8 +76,8 @@ pub struct SessionPlan {
     /// from the slots of the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_search: bool,
-    /// Number of machines that execute the whole plan, each with blocks and a random order of its
-    /// own.
+    /// Number of times that the whole plan is executed, each time with blocks and a random order of
+    /// its own.
     #[serde(default = "default_strata", skip_serializing_if = "is_default_strata")]
     pub strata: u32,
     /// How this plan relates to a larger plan, if it is a part of one.
@@ -149,7 +149,7 @@ impl SessionPlan {
         self.design.max_runs()
     }
 
-    /// Whether fewer runs may suffice, because cases may have enough runs early or time may run
+    /// Whether there may be fewer runs, because cases may have enough runs early or time may run
     /// out.
     pub fn may_need_fewer_runs(&self) -> bool {
         let is_sequential = matches!(self.design.stopping, StoppingDesign::Sequential { .. });
@@ -285,8 +285,8 @@ impl SessionPlan {
     /// Returns, for each block, the builds that every variant runs in it.
     ///
     /// If runs share builds, consecutive runs cycle through all builds, so that changes over time
-    /// affect all builds alike. If, in addition, measuring may end early, the builds of one block
-    /// get all their runs before the builds of the next block, so that each interim analysis sees
+    /// affect all builds alike. However, if measuring may end early, the builds of one block get
+    /// all their runs before the builds of the next block, so that each interim analysis sees
     /// complete builds.
     fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
         let design = &self.design;

@@ -33,7 +33,7 @@ pub(super) enum LoopOwner {
 }
 
 /// Asks the process of `spec` for the cases of a file. Each case becomes a copy of `draft`. `plain`
-/// is the command that repeats a failure by hand.
+/// is the command with which a user can repeat a failure.
 pub(super) fn describe_file(
     source: &BenchmarkSource,
     request: &DescribeRequest,
@@ -137,7 +137,8 @@ pub(super) fn job_for_case(
     }
 }
 
-/// Performs one case in the process of `spec`. `plain` is the command that repeats it by hand.
+/// Performs one case in the process of `spec`. `plain` is the command with which a user can repeat
+/// it.
 pub(super) fn perform_case(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
@@ -328,7 +329,7 @@ pub(super) fn to_description(
     description
 }
 
-/// Explains why a file that describes itself has no cases.
+/// Explains why a file has no cases although describing it succeeded.
 fn no_cases_warning(source: &BenchmarkSource, events: &EventLog) -> String {
     let name = &source.name;
     match events.first("benchmark") {

@@ -35,7 +35,7 @@ pub struct HarnessSources {
     folders: &'static [(&'static str, Dir<'static>)],
     /// Folders whose scripts are bundled; the empty name stands for scripts outside all folders.
     bundled_folders: &'static [&'static str],
-    // Locked while unpacking, because several threads describe files at once.
+    // Locked while unpacking, because several threads may need the harness at once.
     unpacked: Mutex<Option<PathBuf>>,
 }
 

@@ -143,7 +143,8 @@ fn select_source<'a>(
     })
 }
 
-/// Whether both sources hold the same runs, for instance because they are copies of one file.
+/// Whether both sources hold the same runs, for instance because they are copies of one file. Runs
+/// whose values are all equal do not count, because equal values may be a coincidence.
 fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
     let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
         let variant = source.variant().to_owned();
@@ -238,13 +239,14 @@ fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<Strin
             other.unit, metric.unit
         )),
         Some(other) if other.better != metric.better => Some(format!(
-            "'{label}' has the opposite preferred direction for '{name}'."
+            "'{label}' has a different preferred direction for '{name}'."
         )),
         Some(_) => None,
     }
 }
 
-/// Warns about each source whose environment differs from the environment of the first source.
+/// Warns about each source whose environment differs from the environment of the first source, or
+/// that ran a different build of the first source's program.
 fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
     let Some((first, others)) = sources.split_first() else {
         return Vec::new();

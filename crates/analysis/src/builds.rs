@@ -11,7 +11,7 @@ use speedwell_stats::describe::{mean, median};
 use speedwell_stats::variance::{VarianceComponents, variance_components};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Unit of independence in a comparison; each unit counts once.
+/// What counts as one independent observation in a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndependentUnit {
     /// A run.
@@ -29,7 +29,7 @@ pub(super) enum IndependentUnit {
 }
 
 impl IndependentUnit {
-    /// Unit of independence in a session.
+    /// Returns what counts as one independent observation in a session of this design.
     pub fn new(design: &SessionDesign) -> IndependentUnit {
         if !design.shares_builds() {
             return IndependentUnit::Run;
@@ -219,7 +219,7 @@ pub fn note_layout_effects(findings: &mut AnalysisFindings, known_spread: KnownS
     }
 }
 
-/// Formats a fraction as a percentage with two significant digits.
+/// Formats a fraction as a percentage with two significant digits, but at most two decimals.
 fn format_percent(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = match percent {

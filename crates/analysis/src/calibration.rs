@@ -35,7 +35,8 @@ struct CalibrationTrial {
 }
 
 /// Splits the runs of the first two variants, which are the same program, into comparisons of
-/// `runs` runs per side, and counts the comparisons that show a difference.
+/// `runs` runs per side (rounded up to whole blocks), and counts the comparisons that show a
+/// difference.
 ///
 /// Only the first metric counts: the metrics of a run rise and fall together, so their false alarms
 /// are not independent.
@@ -188,15 +189,15 @@ fn judge_counts(counts: &NoiseCalibration) -> CalibrationOutcome {
     }
 }
 
-/// Number of comparisons from which zero false alarms are too unlikely to be chance: (1 - level)^n
-/// < tail.
+/// Smallest number n of comparisons for which having no false alarm at all is too unlikely to be
+/// chance, that is, for which (1 - level)^n is at most `tail`.
 fn needed_comparisons(level: f64, tail: f64) -> Option<u32> {
     let comparisons = (tail.ln() / (-level).ln_1p()).ceil();
     (level > 0.0 && comparisons.is_finite()).then_some(comparisons as u32)
 }
 
-/// Compares the spread of each case's runs between two sessions that measured the same programs
-/// against themselves. Drift between blocks does not count, because it does not affect comparisons.
+/// Compares the spread of each case's runs between two sessions that measured the same program
+/// against itself. Drift between blocks does not count, because it does not affect comparisons.
 pub fn compare_spreads(
     before: &Session,
     after: &Session,

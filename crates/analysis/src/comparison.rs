@@ -137,8 +137,9 @@ impl MatchedCases<'_> {
     }
 }
 
-/// Describes all cases early, which frees most of their data. Does nothing if a sequential test
-/// looked at any case repeatedly, because the evidence of one case then depends on the others.
+/// Describes all cases early, which frees most of their data. Does nothing if any comparison uses a
+/// sequential test, which analyzes its cases repeatedly, because the evidence of one case then
+/// depends on the others.
 pub(super) fn describe_single_looks(
     comparisons: &mut [MatchedCases<'_>],
     settings: &AnalysisSettings,
@@ -205,8 +206,9 @@ pub(super) fn compare_matched(
         .collect()
 }
 
-/// Adds comparisons and their warnings to `findings`; withdraws verdicts on latencies that must not
-/// be ranked.
+/// Adds comparisons and their warnings to `findings`. Then fills in the location of each side,
+/// withdraws verdicts on latencies that must not be ranked, and notes where the verdicts on
+/// instructions and time disagree.
 pub(super) fn add_to_findings(compared: Vec<JudgedComparison>, findings: &mut AnalysisFindings) {
     for judged in compared {
         warnings::add_distinct(&mut findings.warnings, judged.warnings());
@@ -348,7 +350,8 @@ const DRAWS: usize = 2_000;
 /// normal.
 const MAX_RESAMPLED_CASES: usize = 500;
 
-/// Geometric mean of the ratios, as a change with its interval; `None` for fewer than two cases.
+/// Geometric mean of the ratios, as a change with its interval; `None` for fewer than two cases. If
+/// every case is exact, the interval has no width.
 ///
 /// Cases without a bounded interval are excluded. If fewer than two cases have a bounded interval,
 /// all cases count instead, and the mean is unbounded. When a case is resampled, a normal deviate

@@ -101,9 +101,9 @@ pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEsti
 /// the change was suspected; `None` if no direction was suspected.
 pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
-/// Reads the confirmations of a session: each comparison of a case with its result. If no direction
-/// was suspected, a change in either direction can be confirmed. The result is `None` if there are
-/// not enough runs.
+/// Reads the confirmations of a session. Returns, for each compared case, the comparison that it
+/// belongs to, its row, and the result of the confirmation. If no direction was suspected, a change
+/// in either direction can be confirmed. The result is `None` if there are not enough runs.
 pub fn read_confirmations<'a>(
     findings: &'a AnalysisFindings,
     is_more: IsMore<'_>,
@@ -128,7 +128,7 @@ pub fn read_confirmations<'a>(
                     (false, false) => Some(ConfirmationResult::Refuted(change)),
                 }
             };
-            // The new level is an infinite multiple of zero.
+            // A change from zero counts as an infinite change.
             let from_zero = row.is_from_zero().then_some(IntervalEstimate {
                 value: f64::INFINITY,
                 low: f64::INFINITY,

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 /// Sides count as disturbed equally often if the p value of their difference is at least this.
 const UNEQUAL_P: f64 = 0.05;
 
-/// The table shows which fraction of the runs was disturbed if this fraction exceeds the limit.
+/// If a larger fraction of the runs was disturbed, the table shows that fraction.
 const NOTABLE_SHARE: f64 = 0.10;
 
 /// The machine is too busy if a larger fraction of the runs was rejected: the remaining runs may be
@@ -35,7 +35,7 @@ pub struct DisturbanceExposure {
 }
 
 impl DisturbanceExposure {
-    /// Counts the runs of one side.
+    /// Counts the runs of one side, and computes the medians of their kernel figures.
     fn count_runs(design: &SessionDesign, runs: &[&Run]) -> DisturbanceExposure {
         let default_rules = RejectRules::default_rules();
         // Runs measured by earlier versions have no `kernel_stats`: those versions recorded too few

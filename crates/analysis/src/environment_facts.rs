@@ -23,7 +23,7 @@ const ACTIVITY_FIGURES: [(&str, DisturbanceFigure); 3] = [
 /// side.
 const MIN_SESSIONS: usize = 3;
 
-/// Smallest shift of waiting or stolen time worth reporting, in percentage points.
+/// Smallest shift of a load figure that is worth reporting, in percentage points.
 const MIN_SHIFT_PERCENT: f64 = 10.0;
 
 /// A fact on which two sessions differ.
@@ -114,8 +114,8 @@ pub fn activity_shifts(
     ACTIVITY_FIGURES.into_iter().filter_map(shift).collect()
 }
 
-/// Facts whose values differ between the sides. Facts that one side lacks, and facts about machine
-/// load, are left out.
+/// Facts whose values differ between the sides. Facts that only one side has, and facts about
+/// machine load, are left out.
 pub fn fact_differences(
     before: &[(String, String)],
     after: &[(String, String)],

@@ -30,8 +30,8 @@ const BOOTSTRAP_HALVINGS: u32 = 11;
 /// this limit, the normal approximation with a correction for ties is used.
 const MAX_EXACT_TIES: usize = 40;
 
-/// Relative change from baseline to candidate (0.1 is +10 %), with the method's interval at
-/// `limit`. `None` if no ratio exists, as for a change from zero.
+/// Relative change from baseline to candidate (0.1 is +10 %), with the interval that the method
+/// gives at the significance limit `limit`. `None` if no ratio exists, as for a change from zero.
 ///
 /// An end of the interval is -1 or infinite if there are too few runs to bound it.
 pub(super) fn estimate_change(
@@ -313,7 +313,7 @@ pub(super) struct LookResult {
     /// p value of this look alone. It tests the hypothesis of no change or, if a threshold is set,
     /// of no change beyond the threshold.
     pub p: Option<f64>,
-    /// Direction of the change if the p value is small enough.
+    /// Direction of the change, which is reported only if the p value is small enough.
     pub direction: Option<ShiftDirection>,
     /// Whether the change is shown to be within delta.
     pub is_same: bool,
@@ -337,8 +337,8 @@ pub(super) fn evaluate_look(
     result
 }
 
-/// Evaluates non-negative values. For these, every ratio can be tested exactly, in agreement with
-/// the interval.
+/// Evaluates non-negative values with a rank test. Such a test can check every ratio exactly, in
+/// agreement with the interval.
 fn look_by_ranks(
     data: &ComparedData,
     policy: &JudgingPolicy,

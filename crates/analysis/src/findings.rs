@@ -40,7 +40,7 @@ pub struct AnalysisFindings {
     pub excluded: Vec<String>,
 }
 
-/// Summary of one series.
+/// Summary of one series: the runs of one case and variant, for one metric.
 #[derive(Debug, Clone)]
 pub struct CaseSummary {
     /// The case.
@@ -192,7 +192,7 @@ pub struct CaseComparison {
     /// Why the answer is withheld: the sides did not measure the same work. The verdict is then
     /// `unclear` and meaningless.
     pub withheld: Option<WithheldReason>,
-    /// Why no verdict is possible, whatever the values are; the verdict is then `unclear`.
+    /// Why no verdict is possible; the verdict is then `unclear`.
     pub no_verdict: Option<NoVerdict>,
     /// Whether the sides differ beyond the threshold, in either direction.
     pub differs: bool,
@@ -286,8 +286,8 @@ pub struct CalibrationFindings {
     pub level: f64,
     /// False alarms per comparison, with an interval; `None` without comparisons.
     pub rate: Option<IntervalEstimate>,
-    /// Number of comparisons from which an excessively low number of false alarms is
-    /// distinguishable from chance; `None` if no number is enough, because nothing varies.
+    /// Smallest number of comparisons at which too few false alarms can be told apart from chance;
+    /// `None` if no number is enough, because nothing varies.
     pub needed: Option<u32>,
     /// Rules, each with the fraction of the runs that it would reject.
     pub rules: Vec<(RejectRule, f64)>,
@@ -353,7 +353,8 @@ pub struct ParameterStudy {
     pub metric: Metric,
     /// Parameter along the x axis.
     pub x_axis: String,
-    /// Parameter that separates lines, or `variant`; `None` for a single line.
+    /// Another parameter, `variant` or `benchmark`: the study has one line per value of it. `None`
+    /// for a single line.
     pub by: Option<String>,
     /// Other parameters with several values; cases are aggregated over them.
     pub aggregated: Vec<AggregatedParameter>,

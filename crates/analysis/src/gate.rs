@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum FailOn {
     /// If a case is worse.
     Worse,
-    /// If a case is worse or undecided, or if one side lacks it.
+    /// If a case is worse or undecided, or if only one side has it.
     Unclear,
     /// Never: no gate.
     #[default]
@@ -48,11 +48,11 @@ impl FailOn {
 /// Result of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GateAnswer {
-    /// Everything comparable was judged, and nothing is worse.
+    /// Everything comparable was judged, and no case fails the gate.
     Passed,
-    /// Something is worse.
+    /// A case fails the gate, for instance because it is worse.
     Failed,
-    /// Some requested case could not be judged, and no judged case is worse.
+    /// Some requested case could not be judged, and no judged case fails the gate.
     CannotJudge,
 }
 
@@ -81,7 +81,8 @@ pub struct GateOutcome {
 }
 
 impl GateOutcome {
-    /// The answer. A worse case fails the gate even if others could not be judged.
+    /// The answer. If a case fails the gate, the answer is `Failed` even if other cases could not
+    /// be judged.
     pub fn to_answer(&self) -> GateAnswer {
         match (&self.failing[..], &self.obstacles[..]) {
             ([], []) => GateAnswer::Passed,
@@ -255,7 +256,8 @@ fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     failing
 }
 
-/// Remarks on undecided cases, cases that one side lacks, and cases left out.
+/// Remarks on unclear cases and on cases that only one side has, unless these fail the gate, and on
+/// cases left out.
 fn undecided_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     let mut remarks = Vec::new();
     if fail_on != FailOn::Unclear {

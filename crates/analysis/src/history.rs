@@ -51,7 +51,7 @@ pub struct SeriesTrend {
     pub continuation: Vec<TrendPoint>,
 }
 
-/// Number of points on each side of a change that describe its surroundings.
+/// Maximum number of points on each side of a change that describe its surroundings.
 const AROUND_CHANGE: usize = 10;
 
 /// Logarithm of the maximum ratio of two levels that may belong to one case under two names.
@@ -161,7 +161,8 @@ impl ProjectHistory {
     }
 }
 
-/// Revisions at which nearly all of these cases rose, or nearly all fell.
+/// Finds the revisions at which nearly all of these cases rose, or fell if `is_rise` is false.
+/// Returns each with its position on the branch.
 fn find_common_changes<'a>(
     cases: &[&'a SeriesTrend],
     metric: &'a str,

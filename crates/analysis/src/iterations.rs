@@ -151,10 +151,10 @@ impl IterationSearch {
         shortest_ns.is_none_or(|shortest_ns| shortest_ns >= self.min_ns)
     }
 
-    /// Skips numbers of iterations that are too small. Assumes that the time of a sample is
-    /// proportional to the number of iterations, given that samples of the current number took
-    /// `shortest_ns`. The fixed cost of a first sample only makes iterations look slower, so no
-    /// sufficient number is skipped.
+    /// Skips numbers of iterations that are too small. `shortest_ns` is the length of a sample at
+    /// the current number; lengths are assumed to be proportional to the number of iterations. The
+    /// fixed cost of a first sample only makes iterations look slower, so no sufficient number is
+    /// skipped.
     pub fn skip_too_small(&mut self, shortest_ns: u64) {
         let mut expected_ns = shortest_ns.max(1);
         while let Some(n) = self.n {
@@ -337,7 +337,7 @@ mod tests {
         assert!(VariationSpread::new([&steady[..]]).is_steady(required));
         assert!(
             !VariationSpread::new([]).is_steady(required),
-            "nothing is not steady"
+            "no cases do not count as steady"
         );
     }
 }

@@ -92,8 +92,7 @@ impl AcrossMachines {
     }
 }
 
-/// Computes the change on each machine, for each case in `ids`. Several machines measured the
-/// session.
+/// Computes, for each case in `ids`, the change on each machine that measured the session.
 pub(super) fn effects_of_cases<'c>(
     session: &Session,
     grid: &RunGrid<'_>,

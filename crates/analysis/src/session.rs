@@ -68,8 +68,8 @@ pub fn analyze_in_parts<E>(
 }
 
 /// Whether the findings on a session can be computed case by case, keeping only a few figures for
-/// each case. Experiments, loads, snippets, bisections and imported files need the whole session.
-/// Does not look at runs.
+/// each case. Experiments, loads, snippets, bisections, confirmations and imported files need the
+/// whole session. Does not look at runs.
 pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c Case>) -> bool {
     let design = &header.design;
     let is_ordinary = design.experiment.is_none()

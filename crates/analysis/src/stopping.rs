@@ -1,7 +1,7 @@
 //! Decides when a case needs no more runs.
 //!
-//! Uses the same interim analyses as the analysis of the finished session, so that reports show the
-//! result that ended the measurement. Does not know what a run costs. Start at
+//! Uses the same interim analyses ("looks") as the analysis of the finished session, so that
+//! reports show the result that ended the measurement. Does not know what a run costs. Start at
 //! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;
@@ -79,7 +79,8 @@ fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
 impl StopRule {
     /// Creates a rule for comparisons under `design`.
     ///
-    /// A design with a fixed number of runs is never decided early.
+    /// A design with a fixed number of runs is never decided early, unless it only counts
+    /// instructions.
     pub fn new(design: &SessionDesign, settings: &AnalysisSettings) -> StopRule {
         let baseline = settings
             .baseline

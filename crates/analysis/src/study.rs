@@ -1,9 +1,9 @@
 //! Analyzes how a metric depends on one parameter.
 //!
-//! Decides what makes a point (one x value of one line) and which parameters are averaged over.
-//! Cases are aggregated first and runs are resampled within them, because pooling the runs of
-//! different cases would count the differences between cases as noise. Does not chart the results.
-//! Start at [`study_parameter`].
+//! A study has one line per variant, or per value of another parameter. Decides what makes a point
+//! (one x value of one line) and which parameters are averaged over. Cases are aggregated first and
+//! runs are resampled within them, because pooling the runs of different cases would count the
+//! differences between cases as noise. Does not chart the results. Start at [`study_parameter`].
 
 use crate::evidence::mann_whitney_p;
 use crate::grid::{RunGrid, distinct_items, finite_values};
@@ -49,7 +49,9 @@ pub fn study_parameter(
     let Some(&metric) = metrics.first() else {
         bail!(
             "nothing to study: {}",
-            warnings.first().map_or("no metric", String::as_str)
+            warnings
+                .first()
+                .map_or("the session has no metric", String::as_str)
         );
     };
     let grid = RunGrid::new(session);

@@ -65,8 +65,8 @@ pub struct SeriesLevel {
     /// The estimate for each machine, with the machine's number. Empty if only one machine
     /// measured.
     pub by_machine: Vec<(u32, IntervalEstimate)>,
-    /// Whether the level may be drawn, which tells readers that nothing changed between its ends.
-    /// False if there were too few points to search for changes.
+    /// Whether the level may be drawn. A drawn level tells readers that nothing changed between its
+    /// ends. False if there were too few points to search for changes.
     pub is_claimed: bool,
 }
 
@@ -98,8 +98,8 @@ pub struct SearchedTrend {
     /// Standard deviation between sessions, in logarithms of their values. Variation that the
     /// spread of runs within a session can explain is not included.
     pub between_sessions: Option<f64>,
-    /// Median over all sessions of the standard deviation that the spread of runs causes in the
-    /// logarithm of a session's value.
+    /// The spread of a session's runs causes a standard deviation in the logarithm of the session's
+    /// value. This is the median of these standard deviations over all sessions.
     pub within_sessions: Option<f64>,
     /// The newest point divided by the median of the 40 points before it on the same machine.
     /// `None` unless the newest point lies above or below all of these and is worth measuring

@@ -26,8 +26,8 @@ pub enum WithheldReason {
         /// The files, relative to the checkout's root.
         files: Vec<String>,
     },
-    /// The stored session with this number is still being measured. Between the planned looks at
-    /// the data, verdicts would be wrong more often than the stated error rate.
+    /// The stored session with this number is still being measured. Between the planned interim
+    /// analyses, verdicts would be wrong more often than the stated error rate.
     HasNotEnded(i64),
 }
 

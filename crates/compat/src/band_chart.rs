@@ -22,7 +22,8 @@ pub struct ChartBand {
 /// Draws one line for each band, and a last line with the two ends of the scale. `number` formats
 /// these ends. The scale includes `reference`.
 ///
-/// Bands without a finite value are omitted; without any band the chart is empty.
+/// Bands without a finite value are omitted. The chart is empty if no band is left, or if all
+/// values and bounds equal `reference`.
 pub fn band_chart(bands: &[ChartBand], reference: f64, number: impl Fn(f64) -> String) -> String {
     let bands: Vec<&ChartBand> = bands.iter().filter(|band| band.value.is_finite()).collect();
     let values = bands.iter().flat_map(|band| {

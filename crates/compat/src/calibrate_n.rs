@@ -4,7 +4,7 @@
 //! Parses the options (`--name=value` and the path of a script) and prints the output;
 //! `analysis::iterations` decides when results are stable. Labels and figures are in the same
 //! places as in the output of the original script, because programs may parse it. Sentences are our
-//! own. A value that is not a number is an error. In this case, the original script prints a
+//! own. An option value that is not a number is an error. The original script instead prints a
 //! warning and uses a default, but users will have forgotten this warning after hours of measuring.
 //! Start at [`run`].
 
@@ -244,8 +244,8 @@ fn print_heading(out: &mut dyn Write, options: &CalibrateOptions) -> io::Result<
     writeln!(out, "\n{rule}\nBenchmark: {}\n{rule}", options.path)?;
     writeln!(
         out,
-        "Finds the smallest number of iterations (n) with steady results: the mean coefficient of\n\
-         variation (CV) is below {}% and none is above {}%.\n",
+        "Finds the smallest number of iterations (n) with steady results. They are steady if the\n\
+         mean coefficient of variation (CV) is below {}% and no single CV is above {}%.\n",
         format_percent(options.required.mean),
         options.required.single * 100.0
     )?;

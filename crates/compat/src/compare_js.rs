@@ -49,7 +49,7 @@ struct CompareAnalysis {
     max_regression_percent: Option<f64>,
 }
 
-/// Compares two programs and prints the rows; returns the exit status.
+/// Compares two programs and prints the rows, or with `--analyze` a table; returns the exit status.
 ///
 /// # Errors
 /// Fails if measuring is impossible, or a stream is closed.
@@ -191,7 +191,7 @@ fn full_name(name: &str, run: &Run) -> String {
     format!("{name} {}", pairs.join(" "))
 }
 
-/// Draws every improvement with its 95 % interval around 0, in percent.
+/// Draws every improvement with its 95 % interval, in percent, and a line at 0.
 fn improvement_chart(table: &CompareTable) -> String {
     let band = |row: &super::compare_r::NamedRow| {
         let value = row.row.improvement_percent;
@@ -213,7 +213,9 @@ fn improvement_chart(table: &CompareTable) -> String {
     if chart.is_empty() {
         return chart;
     }
-    format!("\nImprovement, o, with its 95 % band, [---], against no change, |:\n\n{chart}")
+    format!(
+        "\nImprovement (o) with its 95 % interval ([---]); the line (|) means no change:\n\n{chart}"
+    )
 }
 
 /// Returns a message for each case that became significantly slower by more than the limit.

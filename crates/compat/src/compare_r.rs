@@ -6,8 +6,8 @@
 //! states an accuracy: half the width of the confidence interval of the difference, divided by the
 //! mean of the reference. The accuracy ignores the uncertainty of this mean. Therefore, it does not
 //! describe a confidence interval of the ratio, whereas `analysis` computes such an interval. The
-//! table of the script itself stops at the first case whose values do not vary. Here, such a case
-//! has no p value, and the table continues. Start at [`run`].
+//! original `compare.R` stops at the first case whose values do not vary. Here, such a case has no
+//! p value, and the table continues. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::console::DropInConsole;
@@ -31,7 +31,8 @@ const SCRIPT: RScript = RScript {
 /// Width of the table: the original script sets `options(width = 200)`.
 const TABLE_WIDTH: usize = 200;
 
-/// Reads standard input and prints the table; returns the exit status.
+/// Reads standard input, prints the table, and with `--plot` draws the chart; returns the exit
+/// status.
 ///
 /// # Errors
 /// Fails if the input does not come from `compare.js`, or a stream or file cannot be written.

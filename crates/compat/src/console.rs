@@ -62,7 +62,7 @@ impl DropInConsole<'_> {
         writeln!(self.stderr, "{tool}: warning: {}", escape_controls(message))
     }
 
-    /// Prints the help text.
+    /// Prints the help text; returns the exit status, 0.
     ///
     /// # Errors
     /// Fails if standard output is closed.
@@ -83,8 +83,8 @@ impl DropInConsole<'_> {
         Ok(EXIT_REJECTED)
     }
 
-    /// Rejects a command line with a one-line message, and hints at `help` unless the reason has
-    /// its own hint.
+    /// Rejects a command line with a message. If the message has no hint of its own, adds a hint to
+    /// use the option `help`.
     ///
     /// # Errors
     /// Fails if standard error is closed.
@@ -97,8 +97,8 @@ impl DropInConsole<'_> {
         Ok(EXIT_FAILED)
     }
 
-    /// If `result` is an error, flushes the results so far and reports the error. Returns a broken
-    /// pipe to the caller without a report.
+    /// If `result` is an error, flushes the results so far and reports the error. An error caused
+    /// by a broken pipe is returned to the caller instead of being reported.
     ///
     /// # Errors
     /// Fails if standard output or standard error is closed.
@@ -121,7 +121,8 @@ impl DropInConsole<'_> {
         }
     }
 
-    /// Flushes the results, reports an error of the tool, and returns the exit status.
+    /// Flushes the results, reports the error in `result` if there is one, and returns the exit
+    /// status.
     pub fn finish(&mut self, tool: &str, result: anyhow::Result<i32>) -> i32 {
         let flushed = result.and_then(|status| {
             self.stdout.flush()?;

@@ -1,4 +1,4 @@
-//! Emulates `run.js`: runs each script of the requested groups once.
+//! Emulates `run.js`: runs each script of the requested groups, by default once.
 //!
 //! Parses the options of `run.js`, and writes its output. `node/driver.rs` follows the session.
 //! Start at [`run`].

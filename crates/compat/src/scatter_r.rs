@@ -34,7 +34,8 @@ const SCRIPT: RScript = RScript {
 /// R's default line width.
 const LINE_WIDTH: usize = 80;
 
-/// Reads standard input and prints the table; returns the exit status.
+/// Reads standard input, prints the table, and with `--plot` draws the chart; returns the exit
+/// status.
 ///
 /// # Errors
 /// Fails if the input does not come from `scatter.js` or lacks the parameters, or a stream or file
@@ -220,7 +221,8 @@ type PointCodes = (usize, usize);
 /// A table whose points are in the order in which they first appear in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterTable {
-    /// Pooled parameters with several values.
+    /// Parameters with several values that are neither the x axis nor the category. Each point
+    /// pools the rows of all these values.
     pub aggregated: Vec<AggregatedParameter>,
     /// Distinct strings on the x axis; points refer to them by index.
     pub x_texts: Vec<String>,

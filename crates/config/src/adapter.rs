@@ -1,5 +1,5 @@
-//! Reads adapters: tables `[suite.NAME]` that define how benchmarks of another suite are listed,
-//! executed one by one, and read.
+//! Reads adapters: tables `[suite.NAME]` that define how benchmarks of another suite are listed and
+//! executed one by one, and how their results are read.
 //!
 //! This module decides what such a table may contain, and checks all of it. Other modules decide
 //! how processes are started and what their outputs mean. Start at [`SuiteAdapter::parse_all`];
@@ -212,9 +212,9 @@ pub enum GoodDirection {
     More,
 }
 
-/// Arguments that pass our options to a command. `{seconds}`, `{ms}` and `{ns}` are the length of a
-/// sample, `{total_seconds}` and `{total_ms}` that of all samples together, `{count}` is the number
-/// of samples or iterations.
+/// Arguments that pass Speedwell's options to a command. `{seconds}`, `{ms}` and `{ns}` are the
+/// length of a sample; `{total_seconds}` and `{total_ms}` are the length of all samples together;
+/// `{count}` is the number of samples or iterations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptionArguments {

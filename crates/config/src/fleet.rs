@@ -158,7 +158,7 @@ impl FleetFile {
                 let hint = "[[machine]]\nname = \"lab-1\"";
                 return Err(top.error_at_key(
                     "engine",
-                    format!("this engine needs machines, but the file lists none\nhint: {hint}"),
+                    format!("this engine requires machines, but the file lists none\nhint: {hint}"),
                 ));
             }
         }

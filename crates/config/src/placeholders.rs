@@ -1,11 +1,11 @@
 //! Fills placeholders, such as `{name}` in strings of a definition file, for every case and
 //! variant.
 //!
-//! A placeholder is a name in braces. Braces around anything else stay, so that JSON needs no
-//! escapes. `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character class in a pattern,
-//! stay as well. `{{name}}` is an escaped `{name}`. A filled string that is a simple calculation
-//! becomes its result: with 8 workers, `{workers}+1` becomes 9. Names that are known only when a
-//! run begins, such as `{port}`, stay. Start at [`PlaceholderMap`].
+//! A placeholder is a name in braces. Braces around anything else are left unchanged, so that JSON
+//! needs no escapes. So are `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character
+//! class in a pattern. `{{name}}` is an escaped `{name}`. A filled string that is a simple
+//! calculation becomes its result: with 8 workers, `{workers}+1` becomes 9. Names that are known
+//! only when a run begins, such as `{port}`, are left unfilled. Start at [`PlaceholderMap`].
 
 use super::expression::evaluate_arithmetic;
 use super::file_part::{NodePath, error_at_line, nearest_hint};
@@ -38,7 +38,8 @@ fn placeholder_name<'a>(captures: &'a Captures<'_>) -> Option<&'a str> {
         .map(|name| name.as_str())
 }
 
-/// Fills the placeholders of a string; placeholders that `value` does not know stay.
+/// Fills the placeholders of a string; placeholders for which `value` returns `None` are left
+/// unchanged.
 pub fn fill_text(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let Some(placeholder) = &*PLACEHOLDER else {
         return text.to_owned();
@@ -85,7 +86,7 @@ impl PlaceholderMap {
         self.values.push((name.to_owned(), value.into()));
     }
 
-    /// Adds a name whose placeholders stay unfilled until the run begins.
+    /// Adds a name whose placeholders are left unfilled until the run begins.
     pub fn defer_value(&mut self, name: &'static str) {
         self.deferred.push(name);
     }

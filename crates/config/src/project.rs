@@ -48,7 +48,7 @@ pub struct HistorySettings {
 #[serde(default, deny_unknown_fields)]
 struct ProjectKeys {
     history: HistorySettings,
-    /// Read as adapters, separately.
+    /// Ignored here, because [`read_tables`] reads the suites.
     #[serde(rename = "suite")]
     _suites: Option<serde::de::IgnoredAny>,
 }

@@ -1,8 +1,8 @@
 //! Varies the memory layout of programs: checks whether programs can be laid out anew for every
 //! run, and evaluates how much builds differ.
 //!
-//! This module decides how many runs share a build, what cannot be relinked, and which spreads to
-//! store. Start at [`check_layout`].
+//! This module decides how many runs share a build, what cannot be relinked, and what to store about
+//! the differences between builds. Start at [`check_layout`].
 
 use anyhow::{bail, ensure};
 use speedwell_adapters::plan::SessionPlan;

@@ -113,11 +113,11 @@ pub fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result
 fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.variants.len() > 1,
-        "'--order paired' needs two variants: a pair is one run of each\n{HINT}"
+        "'--order paired' compares the variants in pairs of runs, but there is only one variant\n{HINT}"
     );
     ensure!(
         !plan.shared,
-        "'--order paired' needs a separate process for every snippet\nhint: leave out --shared"
+        "the snippets share one process, but '--order paired' compares separate processes\nhint: leave out --shared"
     );
     for job in &plan.jobs {
         check_source(&job.source)?;

@@ -141,7 +141,7 @@ fn starts_program(job: &BenchmarkJob) -> bool {
 }
 
 /// Runs every snippet once under every variant. Unless one of the snippets is a command, these runs
-/// are parallel, because nothing is measured that they could disturb.
+/// are parallel, because there is no measurement that they could disturb.
 fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
     let mut jobs: Vec<usize> = Vec::new();
     for (index, job) in plan.jobs.iter().enumerate() {

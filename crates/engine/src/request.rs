@@ -330,7 +330,7 @@ impl PlanRequest {
         }
     }
 
-    /// Whether a suspected change is measured again.
+    /// Whether the purpose is to confirm or to bisect a suspected change.
     fn is_confirmation(&self) -> bool {
         matches!(
             self.purpose,

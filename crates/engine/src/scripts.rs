@@ -148,7 +148,10 @@ fn script_source(
         &directory,
         &KnownAdapters::default(),
     )?;
-    let source = sources.into_iter().next().context("no benchmark in it")?;
+    let source = sources
+        .into_iter()
+        .next()
+        .context("the script contains no benchmark")?;
     Ok(BenchmarkSource {
         name: script.name.clone(),
         ..source

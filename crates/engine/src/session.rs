@@ -28,7 +28,7 @@ use uuid::Uuid;
 pub struct MeasuredSession {
     /// The session as stored; see [`MeasuredSession::in_parts`].
     pub session: Session,
-    /// Whether `session` has no runs, because they are too many to load at once.
+    /// Whether `session` has no runs, because there are too many to load at once.
     pub in_parts: bool,
     /// How measuring ended. After an error, the session contains the earlier results.
     pub ended: anyhow::Result<SessionEnd>,
@@ -112,8 +112,8 @@ fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     let SessionPlan { design, shared, .. } = plan;
     ensure!(
         design.reject.is_empty() || design.order == RunOrder::Blocks,
-        "--reject repeats single runs at the end of their block, so it needs '--order blocks'; a \
-         disturbance of a pair affects both sides\nhint: leave out --order or --reject"
+        "--reject repeats single runs at the end of their block, so it requires '--order blocks'; \
+         in a pair, a disturbance affects both sides\nhint: leave out --order or --reject"
     );
     ensure!(
         design.reject.is_empty() || design.experiment.is_none(),

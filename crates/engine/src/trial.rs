@@ -9,7 +9,7 @@ use std::iter::repeat_n;
 /// Result of a trial.
 #[derive(Debug)]
 pub struct TrialResult {
-    /// Numbers of passed and failed cases, by file name.
+    /// Numbers of runs that passed and of failures, by file name.
     pub files: BTreeMap<String, (usize, usize)>,
     /// The failures: first the failures of files whose cases could not be listed, then the failures
     /// of runs, in the order of their slots.

@@ -318,7 +318,8 @@ const REQUESTS_HEADER: &str = "starttime\tseconds\tctime\tdtime\tttime\twait";
 /// Number of rows in a percentile table, which has a row for each percentage from 0 to 100.
 const PERCENTILE_ROWS: usize = 101;
 
-/// Percentiles that become metrics: the ones in ab's own report, plus minimum and maximum.
+/// Percentiles that become metrics: the ones in ab's own report, including the maximum (100), and
+/// the minimum (0).
 const KEPT_PERCENTILES: [&str; 10] = ["0", "50", "66", "75", "80", "90", "95", "98", "99", "100"];
 
 /// Benchmark name for a file without an address.
@@ -337,7 +338,7 @@ pub fn recognizes_requests(bytes: &[u8]) -> bool {
 /// Reads a percentile table. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if a row is invalid; the message names its line.
+/// Fails if the table has no rows, or a row is invalid; the message names the line of that row.
 pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let table = DelimitedTable::read(bytes, PERCENTAGES_HEADER, ',')?;
     let mut load = LoadReport {
@@ -366,7 +367,7 @@ pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -
 /// to `warnings`.
 ///
 /// # Errors
-/// Fails if a row is invalid; the message names its line.
+/// Fails if the table has no rows, or a row is invalid; the message names the line of that row.
 pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let table = DelimitedTable::read(bytes, REQUESTS_HEADER, '\t')?;
     ensure!(!table.rows.is_empty(), "it contains no rows");
@@ -402,7 +403,7 @@ pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> R
     }
     if table.is_cut {
         warnings.push(format!(
-            "'{label}': its last line has no newline, so it may be cut short; it was left out"
+            "'{label}': the last line has no newline, so it may be cut short and was left out"
         ));
     }
     imported.into_session(

@@ -1,5 +1,5 @@
 //! Reads `data.js`, the result file of github-action-benchmark. The file assigns JSON to a
-//! JavaScript variable; files that contain only the JSON are read, too.
+//! JavaScript variable; files that contain only the JSON are also read.
 //!
 //! Decides whether more or less of a metric is better. As in the action (`src/write.ts`), this
 //! depends on the tool that measured. There is one exception: if a tool prints both times and
@@ -340,8 +340,8 @@ fn setup_lines(extra: &JsonNode<'_>) -> String {
     setup.join(", ")
 }
 
-/// Returns what the file says about the spread of a figure, as a sentence: `± 30`, `±1.12%`,
-/// `stddev: 0.0012`.
+/// Returns a sentence that quotes what the file says about the spread of a figure: `± 30`,
+/// `±1.12%`, `stddev: 0.0012`.
 fn spread_note(value: &JsonNode<'_>, unit: &str, bench: &JsonNode<'_>) -> Option<String> {
     let range = bench.get("range")?.text().ok()?.trim();
     let (value, unit) = (value.value(), unit.trim());

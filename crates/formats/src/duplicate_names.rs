@@ -2,9 +2,10 @@
 //!
 //! The other facts that the file states about such results (a prepare command, `extra`, a label)
 //! become parameters. Results that nothing distinguishes are dropped with a warning: merging them
-//! would invent a benchmark that does not exist, and a sequence number would refer to another
-//! result in the next file. The readers have already grouped the repetitions of each benchmark, so
-//! such a group is one result here. Start at [`distinguish_results`].
+//! would invent a benchmark that does not exist; numbering them would not help either, because the
+//! same number could refer to a different result in the next file. The readers have already grouped
+//! the repetitions of each benchmark, so such a group is one result here. Start at
+//! [`distinguish_results`].
 
 use crate::foreign::suites::typed_value;
 use anyhow::{Result, bail};
@@ -112,7 +113,8 @@ fn count_by_case<T>(listed: &[ListedResult<T>], indices: &[usize]) -> HashMap<Me
     counts
 }
 
-/// Returns the details that differ between results of one measurement.
+/// Returns the names of the details that differ between results of one measurement and can become
+/// parameters.
 fn distinguishing_details<T>(listed: &[ListedResult<T>], indices: &[usize]) -> Vec<String> {
     let mut keys: Vec<&str> = Vec::new();
     for (key, _) in indices.iter().flat_map(|&index| &listed[index].details) {
@@ -158,7 +160,7 @@ fn ambiguous_results_warning(ambiguous: &[(String, Vec<usize>)]) -> Option<Strin
         .collect();
     let more = match ambiguous.len().saturating_sub(MAX_NAMES_IN_WARNING) {
         0 => String::new(),
-        more => format!(" and {more} more names"),
+        more => format!(" and {more} more"),
     };
     let count: usize = ambiguous.iter().map(|(_, indices)| indices.len()).sum();
     Some(format!(

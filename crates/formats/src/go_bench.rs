@@ -1,8 +1,9 @@
-//! Reads the output of `go test -bench`, which is the input of benchstat, with or without `-json`.
+//! Reads the output of `go test -bench`, with or without `-json`. This output is also the input of
+//! benchstat.
 //!
 //! Decides which lines belong together, and how other lines are reported. If a benchmark has
-//! several lines (`-count`), they come from one process. As in files of google/benchmark,
-//! each of these lines becomes a run, with a note that says so. Start at [`read`].
+//! several lines (`-count`), they come from one process. As in files of google/benchmark, each of
+//! these lines becomes a run, with a note that they come from one process. Start at [`read`].
 
 use crate::SkippedLines;
 use crate::foreign::file_beginning;
@@ -123,7 +124,7 @@ impl<'a> GoOutputParser<'a> {
             }
             GoBenchLine::Panic(message) => {
                 self.remarks.push(format!(
-                    "a panic ended a package ('{message}'); later results are missing"
+                    "a package ended with a panic: '{message}'; its later results are missing"
                 ));
                 self.is_in_panic = true;
             }
@@ -145,7 +146,7 @@ impl<'a> GoOutputParser<'a> {
             GoBenchLine::Result(..) | GoBenchLine::Begin(_) | GoBenchLine::Rest(_) => {
                 let excerpt: String = text.trim().chars().take(60).collect();
                 self.remarks.push(format!(
-                    "the last line has no newline, so it may be cut short; it was left out: \
+                    "the last line has no newline, so it may be cut short and was left out: \
                      '{excerpt}'"
                 ));
                 self.begun = None;

@@ -61,8 +61,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         }
         has_foreign |= total.outcome.is_none();
         // Under an open load, the response times of the case with the outcome `ok` cover all
-        // requests, whatever their outcome. So add the requests with other outcomes to this case,
-        // too.
+        // requests, whatever their outcome. Therefore, also add the requests with other outcomes to
+        // this case.
         if total.quantity == "response" && total.outcome.as_deref() != Some("ok") {
             add_total(
                 &mut totals,

@@ -63,8 +63,9 @@ pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Resul
     ensure!(output.rate.is_some(), "the rate is missing");
     let mut load = into_load_report(output, 0.0);
     if !text.ends_with('\n') && text.len() > complete_lines.len() + 1 {
-        load.remarks
-            .push("its last line has no newline, so it was left out".to_owned());
+        load.remarks.push(
+            "the last line has no newline, so it may be cut short and was left out".to_owned(),
+        );
     }
     load.into_session(label, warnings)
 }

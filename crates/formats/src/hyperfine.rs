@@ -80,8 +80,9 @@ struct HyperfineResult {
     /// Other facts about the command: its preparation, and the command itself, because the name of
     /// the case may be a template that stands for several commands.
     details: Vec<(String, String)>,
-    /// User time in seconds, as a mean over all runs. `system` is the mean system time.
+    /// Mean user time of all runs, in seconds.
     user: Option<f64>,
+    /// Mean system time of all runs, in seconds.
     system: Option<f64>,
 }
 

@@ -67,7 +67,7 @@ impl MetricDirections {
     /// Returns the direction of a metric for which the file states no direction.
     ///
     /// # Errors
-    /// Fails if the user has not given a direction, either; the message explains how to give one.
+    /// Fails if the user has not given a direction; the message explains how to give one.
     pub fn require_direction(&self, metric: &str) -> Result<MetricDirection> {
         self.direction_of(metric).with_context(|| {
             format!(

@@ -333,7 +333,8 @@ impl StreamingReader {
     /// Checks that the last session is complete.
     ///
     /// # Errors
-    /// Fails if the session is incomplete.
+    /// Fails if the session is incomplete, or one of its runs belongs to a machine that it does not
+    /// list.
     pub fn check_complete(&self) -> anyhow::Result<()> {
         let Some((announced, header_line)) = self.announced else {
             return Ok(());
@@ -426,8 +427,8 @@ fn format_version(session: &Session) -> u64 {
     if session.machines.len() > 1 { 2 } else { 1 }
 }
 
-/// A line of any kind. The key that is present tells the kind: `speedwell`, `run`, `failure` or
-/// `profile`.
+/// A line of any kind. The key that is present determines the kind: `speedwell`, `run`, `failure`
+/// or `profile`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct FileLine<'a> {

@@ -72,8 +72,8 @@ impl LoadReport {
         imported.into_session(label, Environment::default(), None)
     }
 
-    /// Adds the report as one run, because a load test is one process. Adds messages for the user
-    /// to `remarks`.
+    /// Adds the report as one run, because a load test is one process. If requests failed and none
+    /// was answered, adds a failure instead. Adds messages for the user to `remarks`.
     pub fn add_to(mut self, imported: &mut SessionBuilder, remarks: &mut Vec<String>) {
         if let (Some(0.0), Some(failed @ 1.0..)) = (self.requests, self.errors) {
             let reason = format!("no request was answered ({failed} errors)");

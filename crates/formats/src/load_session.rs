@@ -61,7 +61,7 @@ pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) 
     Ok(session)
 }
 
-/// Decides whether the addresses of the loads are cases or variants.
+/// What the addresses of the loads are: cases or variants.
 enum LoadNames {
     /// Each address is a case.
     Cases,
@@ -176,7 +176,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads the loads from a report's JSON, exactly as they were measured.
 ///
 /// # Errors
-/// Fails if the data are not JSON, or not a load report of a known version.
+/// Fails if the data are not the JSON of a load report that this version can read, or contain no
+/// loads.
 pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
     let document: LoadDocument = json::read_lenient(bytes, |text| serde_json::from_str(text))?;
     ensure!(!document.loads.is_empty(), "it contains no loads");
@@ -308,7 +309,7 @@ fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
     let mut warnings = Vec::new();
     if verdict.is_generator_limited() {
         warnings.push(
-            "the generator itself was late, which inflates response times; those that it may have doubled are \
+            "the generator itself was late, which inflates response times; times that may have doubled are \
              left out"
                 .to_owned(),
         );
@@ -438,7 +439,7 @@ fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
         ) => {
             ensure!(
                 stages.len() == other_stages.len(),
-                "their schedules have {} and {} stages",
+                "the loads are not parts of the same load: their schedules have {} and {} stages",
                 stages.len(),
                 other_stages.len()
             );
@@ -449,7 +450,10 @@ fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
             *connections += other;
             *max_connections += other_most;
         }
-        _ => bail!("one generator sent requests on a schedule, but another waited for responses"),
+        _ => bail!(
+            "the loads are not parts of the same load: one generator sent requests on a \
+             schedule, but another waited for responses"
+        ),
     }
     Ok(())
 }

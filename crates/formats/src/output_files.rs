@@ -158,8 +158,8 @@ pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow:
     Ok(())
 }
 
-/// Rejects an input that an output would replace. If the input is a definition file (`.toml`),
-/// checks the files it names as well.
+/// Rejects an input that an output would replace. If the input is a definition file (`.toml`), also
+/// checks the files it names, except other definition files.
 ///
 /// # Errors
 /// Fails if an output would replace an input (the message names both), or the definition file

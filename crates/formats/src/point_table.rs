@@ -135,7 +135,7 @@ fn default_benchmark(label: &str) -> String {
 }
 
 struct TableRow {
-    /// Line number, from 1.
+    /// Line number, counting from 1.
     line: usize,
     cells: Vec<String>,
 }
@@ -164,7 +164,7 @@ struct DataColumn {
 }
 
 impl TableColumns {
-    /// Parses a header; `None` if it is not of this format.
+    /// Parses a header; `None` if the required columns are missing.
     fn parse(line: &str) -> Option<TableColumns> {
         SEPARATORS
             .into_iter()
@@ -221,7 +221,8 @@ impl TableColumns {
     }
 
     /// Determines the number style of each column. Columns without numbers or with an ambiguous
-    /// style are removed from the metrics, with a message about each in `remarks`.
+    /// style are removed from the metrics, with a message about each in `remarks`. A column without
+    /// numbers becomes a text column if its values recur.
     fn classify_columns(&mut self, rows: &[TableRow], remarks: &mut Vec<String>) {
         for mut column in std::mem::take(&mut self.metrics) {
             let cells = || rows.iter().map(|row| row.cells[column.index].trim());
@@ -409,7 +410,7 @@ impl TableReader {
                     );
                     self.left_out.ok_or_count::<()>(Err(error));
                 }
-                // An empty or non-finite value is a missing point.
+                // A cell that is empty, or whose value is not finite, counts as missing.
                 _ => self.missing_cells += 1,
             }
         }
@@ -448,8 +449,8 @@ const FORMATS_WITHOUT_ZONE: [&str; 3] = [
     "%Y-%m-%d %H:%M",
 ];
 
-/// Parses a time into milliseconds since the Unix epoch: `2026-01-31`, optionally with time and
-/// zone, or seconds since the Unix epoch.
+/// Parses a time into milliseconds since the Unix epoch: a date such as `2026-01-31`, optionally
+/// with time and zone, or a number of seconds or milliseconds since the Unix epoch.
 pub fn parse_time(input: &str) -> Option<i64> {
     if let Ok(seconds) = input.parse::<f64>() {
         // A number below 1e11 counts seconds, which covers times until the year 5138. A larger

@@ -1,4 +1,4 @@
-//! Reads results of pyperf, as written by `pyperf timeit -o` and its runners.
+//! Reads results of pyperf, as written by `pyperf timeit -o` and by scripts that use its `Runner`.
 //!
 //! Decides how entries are mapped: each `run` with values is one process and thus one run;
 //! calibration runs and warm-up values are ignored. The module does not know where the file comes

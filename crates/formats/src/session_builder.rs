@@ -115,7 +115,7 @@ impl SessionBuilder {
         self.runs.last_mut()
     }
 
-    /// Adds a failed run. `replay` is the command that repeats it, as far as the file tells.
+    /// Adds a failed run. `replay` is the command that repeats it, as far as the file contains it.
     pub fn add_failure(&mut self, case: &Case, cause: FailureCause, replay: String) {
         self.failures.push(StepFailure {
             step: SessionStep::Run,

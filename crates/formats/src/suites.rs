@@ -91,7 +91,7 @@ pub fn read_vitest(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Res
 /// Reads Catch2 XML. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the file is not well-formed, or a figure is not a number.
+/// Fails if the file is not well-formed, or a measured value is not a number.
 pub fn read_catch2(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let reported = catch2::read(bytes)?;
     build_session(label, reported, Environment::default(), None, warnings)

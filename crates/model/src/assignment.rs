@@ -1,8 +1,8 @@
 //! Defines the instructions for one run of an experiment. Everything that is known before the run starts is filled in.
 //!
 //! An assignment is plain data, sent as JSON to the process that performs the run. Only that process knows its address
-//! and the port of the target, so `{port}` stays a placeholder until then. A definition file describes many cases and
-//! variants; an assignment describes one case under one variant. Start at [`RunAssignment`].
+//! and the port of the target, so `{port}` stays a placeholder in the assignment. A definition file describes many
+//! cases and variants; an assignment describes one case under one variant. Start at [`RunAssignment`].
 
 use super::load::spec::LoadSpec;
 use super::{MachinePlacement, Metric};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// Instructions for one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunAssignment {
-    /// The program under test. Variants differ only in this field.
+    /// The program under test, which is what variants change.
     pub target: TargetProgram,
     /// The work that is measured.
     pub work: TargetWork,
@@ -47,7 +47,7 @@ pub struct RunAssignment {
 pub type PlaceholderValue = (String, String);
 
 impl RunAssignment {
-    /// Expands these placeholders in the target and the load.
+    /// Expands these placeholders in the target and, if the target is a server, in the load.
     #[must_use]
     pub fn fill_placeholders(mut self, blanks: &[PlaceholderValue]) -> RunAssignment {
         self.target = self.target.fill_placeholders(blanks);
@@ -336,7 +336,7 @@ pub enum BodyRule {
 /// Evidence that a variant took effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariantProof {
-    /// Where to look.
+    /// Where to search for the pattern.
     pub place: ProofSource,
     /// Pattern that must match there.
     pub pattern: String,

@@ -22,7 +22,7 @@ pub struct Case {
 /// An error from parsing a case id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CaseError {
-    /// A word without `=`.
+    /// A text that has no `=` after the name.
     #[error("cannot parse '{0}': expected name=value")]
     NotAPair(String),
     /// A JSON string that is not terminated or has an invalid escape.
@@ -74,7 +74,7 @@ impl Case {
     /// Returns every combination of the values; the last parameter changes fastest.
     ///
     /// # Errors
-    /// Returns an error if there are more than [`Case::MOST`] combinations. No combination is created in this case.
+    /// Returns an error if there are more than [`Case::MOST`] combinations. No combination is created then.
     pub fn cartesian_product(
         parameters: &[(String, Vec<ParameterValue>)],
     ) -> Result<Vec<Vec<(String, ParameterValue)>>, TooManyCases> {
@@ -115,7 +115,7 @@ impl Case {
     /// [`Case::with_values`].
     ///
     /// # Errors
-    /// Fails for a word that is not `name=value`, or a broken quoted value.
+    /// Fails if a value is not preceded by `name=`, or a quoted value is malformed.
     pub fn parse(id: &str) -> Result<Case, CaseError> {
         let (benchmark, values) = id.split_once(' ').unwrap_or((id, ""));
         Case::with_values(benchmark, values)
@@ -125,7 +125,7 @@ impl Case {
     /// may contain anything that a path may, so an id alone does not show where the name ends.
     ///
     /// # Errors
-    /// Fails for a word that is not `name=value`, or a broken quoted value.
+    /// Fails if a value is not preceded by `name=`, or a quoted value is malformed.
     pub fn with_values(benchmark: &str, text: &str) -> Result<Case, CaseError> {
         let mut rest = text;
         let mut values = Vec::new();
@@ -141,12 +141,14 @@ impl Case {
         Ok(Case::new(benchmark, values))
     }
 
-    /// Returns the reason if a parameter name is invalid. An id that contains such a name would be parsed as a
-    /// different name and value.
+    /// Returns the reason why a parameter name is invalid, or `None` if it is valid. An id that contains such a name
+    /// would be parsed as a different name and value.
     pub fn refuses_name(name: &str) -> Option<&'static str> {
         match name {
             "" => Some("a name must not be empty"),
-            _ if name.contains('=') => Some("a name must not contain '=', which ends it"),
+            _ if name.contains('=') => {
+                Some("a name must not contain '=', which separates it from the value")
+            }
             _ if name.contains(char::is_control) => {
                 Some("a name must not contain tabs, newlines or other control characters")
             }

@@ -1,5 +1,5 @@
-//! Defines a change in a series of values along the revisions of a branch, with its confirmation and its triage, which
-//! is the user's assessment.
+//! Defines a change: a step or a drift in a series of values along the revisions of a branch. A change can be confirmed
+//! by measuring again, and a user can triage (assess) it.
 
 use crate::IntervalEstimate;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -11,7 +11,7 @@ use std::fmt;
 pub enum ChangeState {
     /// There is enough evidence to measure again, but not enough to alert anyone.
     Suspected,
-    /// There is enough evidence, even after correction for having looked at the series repeatedly.
+    /// There is enough evidence, even after correction for having tested the series repeatedly.
     Found,
     /// Measured again and confirmed.
     Confirmed,

@@ -38,7 +38,7 @@ pub enum DisturbanceFigure {
 }
 
 impl DisturbanceFigure {
-    /// All figures.
+    /// All counters.
     pub const ALL: [DisturbanceFigure; 12] = [
         DisturbanceFigure::Steal,
         DisturbanceFigure::Pressure,
@@ -72,7 +72,7 @@ impl DisturbanceFigure {
         }
     }
 
-    /// The unit of the figure in a rule: `%` for fractions, `/s` for rates.
+    /// The unit of the counter in a rule: `%` for fractions, `/s` for rates.
     fn unit(self) -> &'static str {
         match self {
             DisturbanceFigure::Steal | DisturbanceFigure::Pressure | DisturbanceFigure::Wait => "%",
@@ -87,7 +87,7 @@ impl DisturbanceFigure {
         }
     }
 
-    /// The value of the figure in a run, in the unit that rules use; `None` if the kernel does not report the figure.
+    /// The value of the counter in a run, in the unit that rules use; `None` if the kernel does not report the counter.
     pub fn value_in(self, run: &Run) -> Option<f64> {
         let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
         let per_s = |count: fn(&ResourceUsage) -> Option<u64>| {
@@ -120,7 +120,7 @@ fn time_waited(run: &Run) -> Option<f64> {
     (run.wall_ns > 0).then(|| (1.0 - used / run.wall_ns as f64).max(0.0))
 }
 
-/// A limit on one figure. Runs beyond the limit are disturbed.
+/// A limit on one counter. Runs beyond the limit are disturbed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RejectRule {
     figure: DisturbanceFigure,
@@ -147,8 +147,8 @@ impl RejectRule {
         }
     }
 
-    /// Whether the run is beyond the limit. If the kernel does not report the figure for a run, the run is never beyond
-    /// the limit.
+    /// Whether the run is beyond the limit. If the kernel does not report the counter for a run, the run is never
+    /// beyond the limit.
     pub fn is_broken_by(&self, run: &Run) -> bool {
         self.figure.value_in(run).is_some_and(|value| {
             if self.is_above {
@@ -195,7 +195,7 @@ impl FromStr for RejectRule {
     }
 }
 
-/// Looks up the figure that a rule names.
+/// Looks up the counter that a rule names.
 fn figure(name: &str) -> Result<DisturbanceFigure, String> {
     const MEASURED: [&str; 9] = [
         "wall",
@@ -210,15 +210,15 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
     ];
     if name == DisturbanceFigure::Wait.name() {
         return Err(
-            "a rule cannot use 'wait': it is a share of the measured time, so slow runs would be \
+            "a rule cannot use 'wait': it is a fraction of the measured time, so slow runs would be \
              rejected for being slow"
                 .into(),
         );
     }
     if MEASURED.contains(&name) || name.starts_with("time_") || name.starts_with("latency_") {
         return Err(format!(
-            "a rule cannot use '{name}', which is measured: rejecting slow runs makes one side look faster, so that \
-             equal sides look different"
+            "a rule cannot use '{name}', which is a measured value: rejecting slow runs makes one side look faster, \
+             so that equal sides look different"
         ));
     }
     let found = DisturbanceFigure::ALL
@@ -288,7 +288,8 @@ impl FromStr for RejectRules {
         match rules.len() {
             0..=RejectRules::MOST => Ok(RejectRules(rules)),
             count => Err(format!(
-                "{count} rules are too many: more than {} reject too many runs by chance",
+                "{count} rules are too many: expected at most {}, because each further rule rejects \
+                     more undisturbed runs",
                 RejectRules::MOST
             )),
         }
@@ -401,9 +402,9 @@ mod tests {
     fn a_rule_cannot_use_what_is_measured_and_says_why() {
         let refused = |text: &str| text.parse::<RejectRules>().unwrap_err();
         for (text, part) in [
-            ("time>3", "'time', which is measured: rejecting slow runs"),
-            ("latency_p99>1", "which is measured"),
-            ("wait>5%", "a share of the measured time"),
+            ("time>3", "'time', which is a measured value"),
+            ("latency_p99>1", "which is a measured value"),
+            ("wait>5%", "a fraction of the measured time"),
             ("stael>1%", "did you mean 'steal'?"),
             ("noise>1", "expected one of steal, pressure, involuntary"),
             ("steal", "cannot parse rule 'steal'"),

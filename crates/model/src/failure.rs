@@ -102,7 +102,7 @@ impl FailureCause {
         matches!(self, FailureCause::Skipped { .. })
     }
 
-    /// Whether the code does not compile. The reason that harnesses report then begins with a fixed text.
+    /// Whether the code does not compile. Harnesses then report a reason that begins with a fixed text.
     pub fn is_compile_error(&self) -> bool {
         matches!(self, FailureCause::Invalid { reason } if reason.starts_with("does not compile"))
     }
@@ -168,7 +168,7 @@ pub enum SessionEvent<'a> {
     Planned {
         /// Its name.
         benchmark: &'a str,
-        /// Its number of cases; `None` if it could not be read.
+        /// Its number of cases; `None` if the cases could not be listed.
         cases: Option<usize>,
     },
     /// A caveat for the reader of the results, as a whole sentence.

@@ -21,7 +21,7 @@ pub enum MetricDirection {
 pub struct Metric {
     /// The name used by `--metric`: `throughput`, `latency_p99`.
     pub name: String,
-    /// The unit of the stored values, in its usual symbol: `1/s`, `ns`, `B`.
+    /// The unit of the stored values, as its usual symbol: `1/s`, `ns`, `B`.
     pub unit: String,
     /// The direction of improvement.
     pub better: MetricDirection,
@@ -116,9 +116,10 @@ impl IntervalEstimate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The test rejects equality, and the whole interval is beyond the threshold in the direction of improvement.
+    /// The statistical test rejects equality, and the whole interval is beyond the threshold in the direction of
+    /// improvement.
     Better,
-    /// The test rejects equality, and the whole interval is beyond the threshold in the opposite direction.
+    /// The statistical test rejects equality, and the whole interval is beyond the threshold in the opposite direction.
     Worse,
     /// The whole interval is within the threshold, or the sequential test stopped because the sides
     /// are equivalent.

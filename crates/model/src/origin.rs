@@ -33,7 +33,7 @@ pub struct CodeOrigin {
     /// Number of the pull or merge request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull: Option<String>,
-    /// URL of the CI job that measured.
+    /// URL of the CI job that ran the measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_url: Option<String>,
     /// How the revision was determined.

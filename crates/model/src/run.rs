@@ -1,6 +1,6 @@
-//! Defines a run: one fresh process that executes one case under one variant. The run is the unit of independence. Also
-//! defines the samples of a run, its single value in a series, and the windows and batches of a snippet. Start at
-//! [`Run`].
+//! Defines a run: one fresh process that executes one case under one variant. Runs, unlike the samples of one run, are
+//! statistically independent of each other. Also defines the samples of a run, its single value in a series, and the
+//! windows and batches of a snippet. Start at [`Run`].
 
 use crate::{Case, Metric};
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,7 @@ pub struct KernelStats {
     pub temperature_c: Option<f64>,
 }
 
-/// One observed value of a metric: N iterations in time T, or another value that was reported with them.
+/// One observed value of a metric, for example a rate that was measured over a number of iterations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Name of its [`crate::Metric`].
@@ -140,7 +140,7 @@ pub struct Sample {
 pub struct RunValue {
     /// Position in the order of execution.
     pub slot: u32,
-    /// Randomised block.
+    /// Randomized block within the case.
     pub block: u32,
     /// The value in the metric's unit.
     pub value: f64,
@@ -235,7 +235,8 @@ pub struct TimingWindow {
     pub per_s: f64,
     /// Its length, in nanoseconds.
     pub elapsed_ns: f64,
-    /// Iterations of all workers. Iterations in progress at the start or the end of the window count in part.
+    /// Iterations of all workers. Iterations in progress at the start or the end of the window are counted as
+    /// fractions.
     pub iterations: f64,
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a session ended.
+/// Whether and how a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionState {
@@ -25,7 +25,7 @@ pub enum SessionState {
     Imported,
 }
 
-/// One invocation that measured, or one imported file.
+/// The results of one invocation that measured, or of one imported file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// Unique identity, the same in every copy.
@@ -69,7 +69,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Returns a copy with only the matching runs, without failures and profiles.
+    /// Returns a copy with only the matching runs, without failures, profiles and calibration.
     pub fn with_runs(&self, belongs: impl Fn(&Run) -> bool) -> Session {
         let runs = self.runs.iter().filter(|run| belongs(run));
         Session {
@@ -174,7 +174,8 @@ pub enum RunOrder {
 }
 
 impl RunOrder {
-    /// Whether the order of the sides was randomized. Tests that rely on randomization are valid only in this case.
+    /// Whether the order of the sides was randomized. Statistical tests that rely on randomization are valid only if it
+    /// was.
     pub fn is_randomised(self) -> bool {
         matches!(self, RunOrder::Blocks | RunOrder::Paired)
     }
@@ -333,7 +334,8 @@ impl Default for SteadyRule {
     }
 }
 
-/// In one of this many consecutive rounds of pairs, the sides run one after the other.
+/// Number of consecutive rounds of pairs that include one round in which the sides run one after the other instead of
+/// at the same time.
 const ROUNDS_WITH_ONE_ALONE: u32 = 8;
 
 impl SessionDesign {
@@ -362,7 +364,8 @@ impl SessionDesign {
         }
     }
 
-    /// Whether several runs share a build, and with it a layout. The build is then the unit of independence.
+    /// Whether several runs share a build, and with it a layout. Such runs are not independent of each other; only
+    /// builds are.
     pub fn shares_builds(&self) -> bool {
         self.runs_per_build() > 1
     }
@@ -440,9 +443,9 @@ pub enum SampleLength {
 }
 
 impl Default for SampleDivision {
-    /// A run takes a third of a second. The run is the unit of independence, so more runs help more than more samples
-    /// per run (docs/why/statistics.md, "One value per process"). A sample of 50 ms is a million times the clock's
-    /// resolution, and 100 ms of warm-up let the processor reach its steady frequency.
+    /// A run takes a third of a second. Only runs are independent of each other, so more runs help more than more
+    /// samples per run (docs/why/statistics.md, "One value per process"). A sample of 50 ms is a million times the
+    /// clock's resolution, and 100 ms of warm-up let the processor reach its steady frequency.
     fn default() -> SampleDivision {
         SampleDivision {
             count: 5,
@@ -473,7 +476,8 @@ pub enum ComparedClock {
 pub struct SamplingOptions {
     /// Runs per case and variant.
     pub runs: RunCount,
-    /// Stops a case without comparison when the relative half width of its interval falls below this fraction.
+    /// For a case without comparison: measuring stops once the relative half width of its interval is below this
+    /// fraction.
     pub precision: Option<f64>,
     /// Time limit of one run.
     pub timeout_ms: u64,

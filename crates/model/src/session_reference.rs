@@ -31,7 +31,7 @@ pub enum ReferenceError {
     /// The `@` is missing.
     #[error("'{0}' does not begin with '@'")]
     NoAt(String),
-    /// The word after the `@` cannot be a tag.
+    /// The text after the `@` is not a valid reference.
     #[error(
         "invalid session reference '@{0}': {1}\nhint: use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or \
              @base"

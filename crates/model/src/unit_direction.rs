@@ -1,8 +1,8 @@
 //! Infers the direction of improvement from a unit.
 //!
 //! Time and memory, in total or per unit of work, are costs; work per time is a gain. Every other unit has no
-//! direction: not every rate is a gain, because misses, errors and retries per second are rates, too. Start at
-//! [`MetricDirection::of_unit`].
+//! direction. Not every rate is a gain: misses, errors and retries per second are rates in which more is not better.
+//! Start at [`MetricDirection::of_unit`].
 
 use crate::MetricDirection;
 

@@ -225,9 +225,9 @@ pub(crate) struct PointPlane {
 
 /// Space right of the plot for half of the last tick label.
 const RIGHT_PX: f64 = 6.0;
-/// Maximum fraction of the sheet's height for slanted names, and maximum fraction of the sheet's
-/// width by which they may shift the plot to the right.
+/// Maximum fraction of the sheet's height for slanted names.
 const MAX_SLANTED_HEIGHT: f64 = 0.34;
+/// Maximum fraction of the sheet's width by which slanted names may shift the plot to the right.
 const MAX_SLANTED_SHIFT: f64 = 0.14;
 
 impl PointPlane {

@@ -3,9 +3,9 @@
 
 use crate::scale::{AxisExtent, ScaleProjection};
 
-/// Maximum and minimum number of bins: more bins would be too thin to see, and fewer bins would
-/// hide the shape of the distribution.
+/// Maximum number of bins. More bins would be too thin to see.
 const MAX_BINS: f64 = 80.0;
+/// Minimum number of bins. Fewer bins would hide the shape of the distribution.
 const MIN_BINS: f64 = 5.0;
 
 /// A value and its number of occurrences.
@@ -115,9 +115,8 @@ impl HistogramBins {
     }
 }
 
-/// Bin width according to D. Freedman and P. Diaconis, "On the histogram as a density estimator"
-/// (1981): twice the interquartile range over the cube root of the number of values. `None` if this
-/// width is zero.
+/// Bin width according to D. Freedman and P. Diaconis, "On the histogram as a density estimator" (1981): twice the
+/// interquartile range divided by the cube root of the number of values. `None` if this width is zero.
 fn freedman_diaconis(sorted: &[CountedValue]) -> Option<f64> {
     let range = counted_quantile(sorted, 0.75)? - counted_quantile(sorted, 0.25)?;
     let width = 2.0 * range / (total_count(sorted) as f64).cbrt();

@@ -1,4 +1,4 @@
-//! Draws a single box of a box plot: box, median, whiskers, and its values as points.
+//! Draws a single box of a box plot: box, center line, whiskers, and the values as points.
 
 use crate::banded::BandPlot;
 use crate::numeral::format_figure;

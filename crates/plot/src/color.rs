@@ -49,9 +49,11 @@ impl FromStr for RgbColor {
     }
 }
 
-/// Opacity of a pale area, of lines on a pale area, and of lines on a full area.
+/// Opacity of a pale area.
 const TINT: f64 = 0.22;
+/// Opacity of lines on a pale area.
 pub(crate) const PALE_LINE: f64 = 0.45;
+/// Opacity of lines on a full area.
 pub(crate) const FULL_LINE: f64 = 0.6;
 
 pub(crate) fn tint_color(colour: &str) -> String {

@@ -1,6 +1,6 @@
-//! Draws flame graphs. A function is a box as wide as its cost, below the box of its caller. Colors
-//! show the kind of code, or the change of the cost compared with another side. [`FlameRows`]
-//! places the boxes; `truncate_end` shortens names that do not fit their boxes.
+//! Draws flame graphs. Each function is a box below the box of its caller. The width of the box shows the cost of the
+//! function. Colors show the kind of code, or the change of the cost compared with another side. [`FlameRows`] places
+//! the boxes; `truncate_end` shortens names that do not fit their boxes.
 
 use crate::color::{INK, MUTED, NEUTRAL, PAPER};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch};
@@ -13,12 +13,14 @@ use std::borrow::Cow;
 /// Height of a box, including the gap to the next one.
 const ROW_PX: f64 = 17.0;
 const TEXT_PX: f64 = 11.0;
-/// Series colors for more and for less cost: vermilion and blue of Okabe and Ito, which remain
-/// distinguishable with color blindness.
+/// Series color for more cost: vermilion of Okabe and Ito. It is distinguishable from blue even with
+/// color blindness.
 const MORE_COLOR: usize = 1;
+/// Series color for less cost: blue of Okabe and Ito.
 const LESS_COLOR: usize = 0;
-/// Range of opacity: pale enough for text, but always visible.
+/// Opacity of boxes with the smallest changes, which must still be visible.
 const MIN_OPACITY: f64 = 0.1;
+/// Opacity of boxes with the largest changes, whose text must still be readable.
 const MAX_OPACITY: f64 = 0.75;
 /// First of the series colors for kinds of code: orange, light blue, gray. Changes do not use these
 /// colors.

@@ -58,7 +58,8 @@ impl ForestChart {
 
     /// Extent of the axis, from the lowest to the highest end of an interval. It reaches at most
     /// four median half-widths beyond the outermost estimates, so that a single wide interval does
-    /// not squeeze the others. Such an interval is cut there and ends in an arrow.
+    /// not squeeze the others. Such an interval is cut there and ends in an arrow. The extent
+    /// always includes the band and the reference line.
     pub(crate) fn extent(&self) -> Option<AxisExtent> {
         let scale = self.axis().scale;
         let estimates = AxisExtent::of_values(&scale, self.finite_rows().map(|row| row.estimate))?;
@@ -97,7 +98,7 @@ impl ForestChart {
         (1.0 - width.log10().floor()).clamp(0.0, 9.0) as usize
     }
 
-    /// The formatted figures of all rows.
+    /// The formatted estimates and intervals of all rows.
     pub(crate) fn row_figures(&self) -> Vec<String> {
         let decimals = self.figure_decimals();
         self.rows
@@ -185,14 +186,14 @@ pub struct ForestRow {
     pub mark: VerdictMark,
 }
 
-// Drawing of a forest plot: labels, marks with intervals, and the column of figures.
+// Drawing of a forest plot: labels, marks with intervals, and the column of numbers.
 
 /// Maximum fraction of the width for labels.
 const LABEL_SHARE: f64 = 0.4;
 const LABEL_GAP: f64 = 14.0;
 const FIGURES_PX: f64 = 12.0;
 const ROW_PX: f64 = 26.0;
-/// Height of the header line of the figures column.
+/// Height of the header line of the column of numbers.
 const HEAD_PX: f64 = 22.0;
 
 /// Layout of columns and rows of a forest plot.
@@ -221,8 +222,8 @@ impl<'a> ForestPlot<'a> {
             .iter()
             .map(|text| reserved_width(text, FIGURES_PX))
             .fold(0.0, f64::max);
-        // Omit the column of figures if it would leave too little room for the plot. The tooltips
-        // also contain the figures.
+        // Omit the column of numbers if it would leave too little room for the plot. The tooltips
+        // also contain the numbers.
         let with_column = widest < (sheet.right - left) * 0.5;
         let column = if with_column { widest + LABEL_GAP } else { 0.0 };
         let plot = PixelRect::new(left, top, sheet.right - column, bottom);
@@ -285,7 +286,7 @@ impl<'a> ForestPlot<'a> {
             });
     }
 
-    /// Draws the column of figures. If the rows are too low, draws the figures of only every second
+    /// Draws the column of numbers. If the rows are too low, draws the numbers of only every second
     /// row, every third row, and so on.
     fn draw_figures(&self, svg: &mut SvgWriter) {
         let fitting_px = FIGURES_PX.min(self.row_px * 0.9);

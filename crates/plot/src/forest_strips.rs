@@ -35,7 +35,7 @@ pub struct ForestStrips {
 
 impl ForestChart {
     /// Renders the plot in pieces, each `width_px` wide; `None` if there is nothing to show. The
-    /// table provides title, labels and figures. The pieces contain no IDs.
+    /// table provides title, labels and numbers. The pieces contain no IDs.
     pub fn render_strips(&self, width_px: u32) -> Option<ForestStrips> {
         let width = f64::from(width_px);
         let x = AxisMapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);

@@ -343,9 +343,11 @@ impl SheetContent for GridChart {
 
 // Layout of a grid: two to four columns depending on the number of panels, fewer on a narrow sheet.
 
-/// Minimum readable size of a panel.
+/// Minimum width of a readable panel.
 const MIN_WIDTH_PX: f64 = 150.0;
+/// Minimum height of a readable panel.
 const MIN_HEIGHT_PX: f64 = 96.0;
+/// Preferred height of a panel, including the gap below.
 const NATURAL_HEIGHT_PX: f64 = 204.0;
 /// Gap in pixels between panels.
 const GAP_PX: f64 = 22.0;

@@ -4,9 +4,10 @@
 //!
 //! A chart is plain data. [`AnyChart::svg`] and [`AnyChart::png`] draw it; no setup is needed. Text
 //! widths come from an embedded font, so the same data give the same bytes on every machine and
-//! text never overlaps. Colors follow Okabe and Ito. Whatever a color shows, a marker, dash or
-//! hatching shows as well. [`AnyChart::svg_on_page`] draws for a page with a dark and a light
-//! theme. Start at [`AnyChart`].
+//! text never overlaps. Colors follow the palette of Okabe and Ito, which is safe for color-blind
+//! readers. Everything that a color shows is also shown by a marker, dash or hatching.
+//! [`AnyChart::svg_on_page`] draws a chart for a page with a dark and a light theme. Start at
+//! [`AnyChart`].
 //!
 //! ```
 //! use speedwell_plot::{ChartAxis, BarCategory, ChartBar, BarChart, AnyChart, ImageSize};

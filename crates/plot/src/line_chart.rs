@@ -10,10 +10,11 @@ use crate::point_series::{ChartPoint, PointData, PointSeries};
 use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 
-/// Sizes of the dots that show the observations of a point: the radius of a dot, the distance of
-/// the dots from the point, and the width over which they spread.
+/// Radius of the dots that show the observations of a point.
 const OBSERVED_PX: f64 = 2.4;
+/// Distance of these dots from their point.
 const OBSERVED_ASIDE_PX: f64 = 11.0;
+/// Width over which these dots spread.
 const OBSERVED_SPREAD_PX: f64 = 8.0;
 
 /// Lines with markers and error bars. A point that cannot be shown leaves a gap in its line.

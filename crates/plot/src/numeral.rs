@@ -1,10 +1,11 @@
-//! Formats numbers: tick labels (`1.2M`, `10⁻⁶`) and figures in tooltips (`1,234.5`).
+//! Formats numbers: tick labels (`1.2M`, `10⁻⁶`) and values in tooltips (`1,234.5`).
 
 /// Decimal suffixes, largest first.
 const SUFFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
 
-/// Numbers outside this range are written as powers of ten.
+/// Numbers from this magnitude on are written as powers of ten.
 const MAX_PLAIN: f64 = 1e15;
+/// Numbers below this magnitude are written as powers of ten.
 const MIN_PLAIN: f64 = 1e-4;
 
 /// Formats a single number: six significant digits with thousands separators.

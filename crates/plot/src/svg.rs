@@ -18,7 +18,7 @@ pub(crate) enum OutputMedium {
     Page(String),
 }
 
-/// Which part of a text line is at the `x` of the line.
+/// Whether the start, the middle or the end of a text line is at its `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextAnchor {
     Start,

@@ -19,9 +19,8 @@ static FONT_FACE: LazyLock<Face<'static>> = LazyLock::new(|| {
     Face::parse(FONT_FILE, 0).expect("the embedded font is well formed")
 });
 
-/// Font families named in SVG text. Text is laid out for Inter. The named fonts after Inter are not
-/// wider, so the text fits with them, too. [`reserved_width`] takes care of viewers without any of
-/// these fonts.
+/// Font families named in SVG text. Text is laid out for Inter. The named fonts after Inter are not wider, so the text
+/// also fits with them. [`reserved_width`] takes care of viewers without any of these fonts.
 pub(crate) const FONT_FAMILIES: &str =
     "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif";
 

@@ -1,6 +1,7 @@
 //! Chooses the ticks of an axis. On a linear axis, the step from tick to tick is 1, 2 or 5 times a
 //! power of ten. A logarithmic axis has ticks at powers of its base. If its base is ten and there
-//! is room, it also has ticks at 2 and 5 times these powers.
+//! is room, it also has ticks at 2 and 5 times these powers. If it spans very few powers, its ticks
+//! are chosen as on a linear axis.
 
 use crate::numeral::{even_labels, format_figure, log2_labels, log10_labels};
 use crate::scale::{AxisExtent, AxisMapping, ScaleProjection};

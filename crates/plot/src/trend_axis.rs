@@ -7,9 +7,11 @@ use crate::scale::AxisMapping;
 use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
 use crate::text::{reserved_width, truncate_end};
 
-/// Height of a row of labels, length of a tick above it, and minimum gap between two labels.
+/// Height of a row of labels.
 const ROW_PX: f64 = 17.0;
+/// Length of a tick above the labels.
 const TICK_LENGTH_PX: f64 = 5.0;
+/// Minimum gap between two labels.
 const GAP_PX: f64 = 14.0;
 /// Maximum width of a tag. Longer tags are truncated.
 const MAX_TAG_PX: f64 = 110.0;
@@ -297,7 +299,8 @@ fn civil_date(at_ms: f64) -> CivilDate {
     }
 }
 
-/// Start of a month, numbered from the year 0: the inverse of [`civil_date`].
+/// Start of the month with this number, as counted by [`CivilDate::month_number`], in milliseconds
+/// since the Unix epoch.
 fn start_of_month(number: i64) -> f64 {
     let month = number.rem_euclid(12) + 1;
     let year = number.div_euclid(12) - i64::from(month <= 2);

@@ -61,7 +61,7 @@ pub fn report_bisection(
     document
 }
 
-/// The sort keys of the table.
+/// The sort keys: the columns that all tables of the report have.
 pub fn sort_keys() -> Vec<&'static str> {
     vec!["revision", "date", "subject", "author"]
 }

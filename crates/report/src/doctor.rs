@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub struct CheckLine {
     /// The subject of the check: `cpu frequency`.
     pub name: String,
-    /// The result in one word: `ok`, `warning`, `problem`, `missing`, `skipped`.
+    /// The result in one word: `ok`, `warning`, `problem` or `unknown`.
     pub state: String,
     /// The finding.
     pub found: String,
@@ -221,7 +221,7 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     match (number("less"), number("more")) {
         _ if spreads.is_empty() => "nothing was compared".into(),
         (0, 0) => format!(
-            "after tuning, runs of the same thing differ as before, as far as {cases} can show."
+            "after tuning, runs of the same thing differ as much as before, as far as {cases} can show."
         ),
         (fewer_cases, noisier_cases) => format!(
             "after tuning, runs of the same thing differ less in {fewer_cases} and more in \

@@ -251,7 +251,8 @@ impl Document {
         blocks
     }
 
-    /// Every block; nested blocks follow their parent.
+    /// Every block; nested blocks follow their parent. The two forms of a shortened block are not
+    /// included.
     pub fn all_blocks(&self) -> Vec<&ReportBlock> {
         let mut blocks = Vec::new();
         collect_nested(&self.blocks, &mut blocks);

@@ -246,10 +246,12 @@ pub enum Uncertainty {
 
 /// Number of significant digits of a figure whose uncertainty is unknown.
 const DEFAULT_DIGITS: i32 = 3;
-/// Maximum number of significant digits of any figure: the seventh digit never matters.
+/// Maximum number of significant digits, except of exact whole numbers: the seventh digit never
+/// matters.
 const MAX_DIGITS: i32 = 6;
 /// Maximum number of significant digits of an exact figure with a fraction. Four are enough,
-/// because exact figures count as different if they differ by 0.1 % or more (`analysis::exact`).
+/// because exact figures count as different only if they differ by more than 0.1 %
+/// (`analysis::exact`).
 const EXACT_DIGITS: i32 = 4;
 
 /// The last decimal place that an uncertainty of `half_width` supports; negative places are left of
@@ -332,7 +334,7 @@ pub fn format_number(figure: f64, place: i32) -> String {
     insert_separators(number)
 }
 
-/// Formats like [`format_number`], but puts a sign in front of positive figures, too. A figure that
+/// Formats like [`format_number`], but also puts a sign in front of positive figures. A figure that
 /// rounds to zero has no sign.
 pub fn format_signed(figure: f64, place: i32) -> String {
     let formatted = format_number(figure, place);
@@ -368,7 +370,8 @@ fn insert_separators(number: &str) -> String {
     formatted + fraction
 }
 
-/// Formats `throughput in M/s`. A unit that starts with a slash gets a 1 in front.
+/// Formats the name of a metric with its unit, as in `throughput in M/s`. A unit that starts with a
+/// slash gets a 1 in front.
 pub fn name_in_unit(name: &str, unit: &str) -> String {
     match unit {
         "" => name.to_owned(),

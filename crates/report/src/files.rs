@@ -122,8 +122,8 @@ pub fn check_writable(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The path of the chart at `position`, from 0. The first chart keeps the path `path`; the others
-/// have a number in their name, as in `report-2.svg`.
+/// The path of the chart at `position`, counted from 0. The first chart keeps the path `path`; the
+/// others have a number in their name, as in `report-2.svg`.
 fn numbered_path(path: &Path, position: usize) -> PathBuf {
     if position == 0 {
         return path.to_owned();

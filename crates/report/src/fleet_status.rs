@@ -1,5 +1,5 @@
 //! Builds the reports of `fleet status` and `fleet clean`: the progress of a session's shards, the
-//! machine of each role of an experiment, and the files removed from machines. Start at
+//! machine of each role of an experiment, and the sessions removed from machines. Start at
 //! [`list_fleet_shards`].
 
 use crate::document::{Document, ReportBlock};

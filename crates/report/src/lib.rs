@@ -119,8 +119,8 @@ use speedwell_analysis::AnalysisFindings;
 /// warnings, failures and charts.
 ///
 /// # Errors
-/// Fails if the requested unit fits none of the metrics, or if the findings lack the requested
-/// chart.
+/// Fails if the requested unit fits none of the metrics, if the findings have no chart of the
+/// requested kind, or if an HTML page would have more runs than a browser can hold.
 pub fn report_findings(
     findings: &AnalysisFindings,
     output: &OutputOptions,
@@ -154,7 +154,8 @@ pub fn report_findings(
         ..=MAX_DRAWN_RUNS => document.extend(gallery::findings_gallery(findings, output)),
         runs => ensure!(
             !output.wants_page(),
-            "an HTML page draws every run, but a browser can hold only {MAX_DRAWN_RUNS} runs, not {runs}\n\
+            "cannot make an HTML page of {runs} runs: it would draw every run, and a browser can \
+             hold only {MAX_DRAWN_RUNS}\n\
              hint: leave cases out (@latest::REGEX, --filter), or write Markdown: -o report.md"
         ),
     }
@@ -169,7 +170,7 @@ fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Re
     let compared = findings.comparisons.iter().map(|found| &found.metric);
     let metrics: Vec<_> = summarized.chain(compared).collect();
     // Without a comparison, the time per iteration is shown next to throughput, so a unit of time
-    // fits throughput, too.
+    // also fits throughput.
     let with_time = findings.comparisons.is_empty() && unit.fits("ns");
     let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
     if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {

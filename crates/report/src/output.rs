@@ -153,10 +153,11 @@ pub fn print_document(
     files::write_files(&complete, &plan)
 }
 
-/// Checks that the document can be printed and written to every requested file.
+/// Checks whether the document has the requested sort column, and charts for the requested chart
+/// files. Writes nothing.
 ///
 /// # Errors
-/// Fails like [`print_document`], as far as that can be checked without writing.
+/// Fails like [`print_document`], except for errors that only writing can reveal.
 pub fn check_document(document: &Document, output: &OutputOptions) -> anyhow::Result<()> {
     let complete = document.whole();
     check_sort(&complete, output)?;

@@ -20,7 +20,7 @@ use speedwell_analysis::scaling::{
 use speedwell_model::IntervalEstimate;
 use speedwell_plot as plot;
 
-/// Maximum fraction by which the visits of one level may differ. Visits that differ more hide where
+/// Maximum relative standard deviation of the visits to a level. Visits that differ more hide where
 /// throughput stops growing: in the simulations of crates/stats/DERIVATIONS.md, this point is then
 /// found less than nine times in ten.
 const MAX_NOISE: f64 = 0.15;

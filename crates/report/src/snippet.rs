@@ -28,8 +28,8 @@ const SHELL_NOTE: &str = " shell: time of a shell that does nothing; all other t
 
 /// The note below a search.
 const SEARCH_NOTE: &str = "The answer is the lowest concurrency whose throughput is statistically \
-    indistinguishable from the highest. ± and [ ] are 95 % intervals from the visits to all levels \
-    together, all in one process.";
+    indistinguishable from the highest. ± and [ ] are 95 % intervals from the visits \
+    (measurements) to all levels together, all in one process.";
 
 /// Reports snippets that were measured individually or compared. `compared` is the document of the
 /// comparison, if there is one.

@@ -1,5 +1,6 @@
-//! Reports parameter studies as tables. Each line of the study is a group of rows with its scaling
-//! exponent; each x value is a row, with the step from the previous x value.
+//! Reports parameter studies as tables. Each line (one curve of the chart) is a group of rows whose
+//! heading shows its scaling exponent; each x value is a row, with the step from the previous x
+//! value.
 
 use super::output::OutputOptions;
 use super::unit::FigureScale;
@@ -155,7 +156,7 @@ fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
         |line| {
             let cell = ReportCell::count(line.point.cases as u64);
             // If the study averages over no parameter, every point is one case, so the number of
-            // cases tells nothing.
+            // cases is not informative.
             if line.study.aggregated.is_empty() {
                 cell.with_text("")
             } else {

@@ -295,7 +295,7 @@ pub fn json_number(figure: f64) -> Option<Value> {
 }
 
 impl ReportColumn {
-    /// Creates a column for people and programs that is always shown.
+    /// Creates a column that is always shown, for people and programs.
     pub fn new(key: &'static str, header: impl Into<String>, kind: ColumnKind) -> ReportColumn {
         ReportColumn {
             key,

@@ -104,7 +104,7 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     }
     if let Some(ratio) = trend.smallest_visible.filter(|_| trend.is_searched()) {
         notes.push(format!(
-            "The smallest change that this series would show after about 20 points: {}.",
+            "The smallest change that this series would show after about 20 points is {}.",
             format_share(ratio - 1.0)
         ));
     }

@@ -207,8 +207,8 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
     document
 }
 
-/// Reports which settings were restored: the number of restored settings, `done`, and each setting
-/// in `others`, which was not restored.
+/// Reports the number of restored settings, `done`, and each setting in `others`, which was not
+/// restored.
 pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
     document.push(ReportBlock::Headline(format!(

@@ -254,7 +254,7 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
             "the reference loop never changed its speed together with the measured code".to_owned()
         }
         (total, changed) => format!(
-            "the machine changed in {changed} of {}",
+            "the speed of the machine changed in {changed} of {}",
             format_count(total, "process", "processes")
         ),
     });

@@ -136,8 +136,8 @@ impl WatchLines {
         figures
     }
 
-    /// Summarizes a snippet when it ends. Returns `None` for JSON and CSV, because the programs
-    /// that read these formats can compute a summary themselves.
+    /// Summarizes a snippet when it ends. Returns `None` without timing, and for JSON and CSV,
+    /// because the programs that read these formats can compute a summary themselves.
     pub fn format_conclusion(&self, name: &str, timing: Option<&SnippetTiming>) -> Option<String> {
         if matches!(self.format, ReportFormat::Json | ReportFormat::Csv) {
             return None;

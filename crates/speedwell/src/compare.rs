@@ -31,9 +31,9 @@ use std::path::Path;
 /// Two profiles (perf script output, .cpuprofile, folded stacks) are compared by the extra cost of the second one: as a
 /// table of functions, and as flame graphs with -o FILE.svg or FILE.html.
 ///
-/// After a source, [VARIANT] selects a variant, and ::REGEX selects cases; the parts of their names that the patterns
-/// match count as equal. To combine several files as runs of one side, join them with commas or give them the same
-/// NAME=.
+/// After a source, [VARIANT] selects a variant, and ::REGEX selects cases; cases whose names differ only in the part
+/// that the pattern matches are compared with each other. To combine several files as runs of one side, join them with
+/// commas or give them the same NAME=.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("targets", |arg| arg.value_name("SOURCE|TARGET").help(
@@ -77,7 +77,7 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     }
     ensure!(
         !args.profile,
-        "--profile needs an experiment to measure\nhint: \
+        "--profile needs an experiment, but these are results or programs\nhint: \
          'speedwell compare a.folded b.folded' compares existing profiles"
     );
     ensure!(

@@ -42,7 +42,7 @@ fn visible_command(command: &Command) -> Command {
     Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
-        // The flags of help and version are already among the ordinary options.
+        // The help and version flags are already among the ordinary options.
         .disable_help_flag(true)
         .disable_version_flag(true)
         .disable_help_subcommand(true)

@@ -30,7 +30,7 @@ use speedwell_store::Store;
 /// With --builds, each target is linked 8 times with functions and data in different orders, each build is measured 4
 /// times, and one line says whether the layout matters.
 ///
-/// Exit status 1 if a problem is found, or if the machine is not calibrated.
+/// Exit status 1 if a problem is found, or if a calibration has too many or too few false alarms.
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("measures").args(["calibrate", "builds"])),
@@ -89,7 +89,7 @@ pub struct DoctorArgs {
 ///
 /// # Errors
 /// Returns an error if the output cannot be written. With `--calibrate` or `--builds`, it can also
-/// return the errors of `run`.
+/// return the errors of the command `run`.
 pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
     if args.calibrate {
         return calibrate_machine(&args);

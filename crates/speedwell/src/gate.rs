@@ -14,12 +14,12 @@ use speedwell_analysis::{AnalysisFindings, AnalysisSettings, TestingCorrection, 
 use speedwell_engine::reach_warning;
 use speedwell_report::{self as report, Document};
 
-/// The outcome of the gate, if there is one, and the exit status that applies unless the gate
-/// fails.
+/// The outcome of the gate, if there is one, and the exit status that applies if the gate passes or
+/// if there is no gate.
 #[derive(Debug, Clone, Default)]
 pub struct CommandGate {
     outcome: Option<GateOutcome>,
-    /// The exit status that applies if the gate does not fail.
+    /// The exit status that applies if the gate passes or if there is no gate.
     status_without_failure: Option<CommandStatus>,
 }
 
@@ -119,7 +119,7 @@ pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
 /// Rejects a gate that could not fail, whatever the results.
 ///
 /// # Errors
-/// Fails if there is only one variant, or if the test needs more runs than are planned.
+/// Fails if there is only one variant, or if the statistical test needs more runs than are planned.
 pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let has_own_gates = plan.design.experiment.is_some();
     let is_series = plan.design.steady.is_some_and(|rule| !rule.is_metric);

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 /// text of go test -bench, ab, wrk, h2load, hey or oha, and tables of numbers in Markdown. Files with results of
 /// several revisions become one session per revision: a folder of asv results, data.js of github-action-benchmark, JSON
 /// of bencher, CSV with the columns time and commit. Results that are already in the store are not added again.
-/// Implausible values are reported. '--set connections=100 --set pipelining=10' adds to all cases of a file parameters
-/// that it does not contain; '--set better=less' states that lower values of its metrics are better.
+/// Implausible values are reported. '--set connections=100 --set pipelining=10' adds these parameters to all cases of a
+/// file that does not contain them; '--set better=less' states that lower values of its metrics are better.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files or folders to read; '-' is stdin

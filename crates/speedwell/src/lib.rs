@@ -156,7 +156,7 @@ impl<T: FromArgMatches> FromArgMatches for DeferredArgs<T> {
     }
 }
 
-/// Parses the arguments, starting with the program's name, and runs the command.
+/// Parses the arguments, the first of which is the program's name, and runs the command.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let name = arguments.get(1).and_then(|name| name.to_str());
@@ -170,7 +170,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     }
 }
 
-/// Returns the exit status of a command, after printing its error.
+/// Prints the error of a command, if any, and a warning if the cache folder is not the default one.
+/// Returns the exit status.
 fn conclude_command(result: anyhow::Result<CommandStatus>) -> CommandStatus {
     if let Some(warning) = adapters::cache_warning() {
         status::print_warning(warning);

@@ -156,7 +156,7 @@ fn work_baseline<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
     first.map_or("", |profile| &profile.pair.0)
 }
 
-/// Records a case under a variant; `None` if the case was not measured or the user interrupts.
+/// Records a profile of a case under a variant; `None` if the case was not measured or the user interrupts.
 fn record_case(
     plan: &SessionPlan,
     experiment: &Experiment,

@@ -123,7 +123,7 @@ pub fn small_link(label: &str, page: &str) -> String {
 
 /// Returns the commit status. If the gate failed or could not be evaluated, also returns the line
 /// of the gate. Without a gate, the status is an error if there are failures, or reasons why a gate
-/// could not be evaluated.
+/// could not be evaluated. The first of these reasons is then returned instead of the line.
 fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState, Option<String>) {
     let Some(outcome) = gate.outcome() else {
         let is_complete = findings.failures.is_empty() && findings.gate_obstacles.is_empty();

@@ -2,9 +2,9 @@
 //! values.
 //!
 //! The module decides which values to invent. A nonexistent sort column, x-axis parameter or chart
-//! makes the report of these values fail, and so is rejected before anything is measured. The
-//! module cannot check the names of metrics, because only a run reveals them (see
-//! `engine::rehearsal`). Start at [`check_report`].
+//! makes the report of these values fail, so it is rejected before anything is measured. The module
+//! cannot check the names of metrics, because only a run reveals them (see `engine::rehearsal`).
+//! Start at [`check_report`].
 
 use super::options::MeasureTask;
 use anyhow::bail;
@@ -19,7 +19,7 @@ use speedwell_report::{self as report, ChartKind, OutputOptions, Verbosity};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Number of made-up runs per case and variant: enough for every interval and test.
+/// Number of made-up runs per case and variant: enough for every interval and statistical test.
 const RUNS: u32 = 8;
 
 /// Maximum number of made-up cases of a benchmark that have parameters of the same names. More
@@ -73,7 +73,7 @@ fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Resu
             bail!("flame graphs need profiles\nhint: measure with --profile")
         }
         Some(_) => bail!(
-            "an experiment defines its own charts\nhint: --metric NAME shows one metric with the chart of --chart"
+            "an experiment defines its own charts\nhint: add --metric NAME to draw this chart for one metric"
         ),
     }
 }

@@ -112,8 +112,9 @@ pub fn read_contents(file: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the content, up to a limit, and detects its format. If the format is unknown, reads only
-/// the beginning, because a device may never end.
+/// Reads the content and detects its format. Fails if the content is larger than
+/// [`MAX_FILE_BYTES`]. If the format is unknown, reads only the beginning, because a device may
+/// never end.
 fn read_content(mut reader: impl Read) -> Result<(Vec<u8>, Option<&'static FileFormat>)> {
     let mut bytes = Vec::new();
     reader

@@ -24,8 +24,8 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
         .map(|argument| quote(argument))
         .collect();
     Ok(anyhow!(
-        "session @{number} cannot be resumed: it was not measured in separate runs, since a load is \
-         sent in one go\nhint: measure it again: {}",
+        "session @{number} cannot be resumed: it was not measured in separate runs, because it is an \
+         HTTP load\nhint: measure it again: {}",
         arguments.join(" ")
     ))
 }
@@ -34,7 +34,7 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
 /// or, if `budget` is `None`, the session's own budget once more.
 ///
 /// # Errors
-/// Fails if there is no such session, or it has no plan because it was imported.
+/// Fails if there is no such session, or it cannot be resumed, for example because it was imported.
 pub fn load_interrupted_plan(
     store: &Store,
     reference: &str,

@@ -1,4 +1,4 @@
-//! `speedwell run`: plans, measures, reports and uploads. The functions follow in this order.
+//! `speedwell run`: plans, measures, reports and uploads. Start at [`run`].
 
 use super::large_sessions::{self, SessionSelection};
 use super::options::{ClockName, FleetArgs, MeasureTask, OrderName, RunArgs};

@@ -14,7 +14,7 @@ use speedwell_report as report;
 use speedwell_report::session::report_requested;
 use speedwell_store::Store;
 
-/// Analyzes a session that was just measured, reports it, and evaluates the gate.
+/// Analyzes a session that is in memory, reports it, and evaluates the gate.
 ///
 /// # Errors
 /// Returns an error if an output cannot be written.
@@ -68,8 +68,8 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     Ok(gate.exit_status())
 }
 
-/// Analyzes a just-measured session that recorded time series of iterations (`speedwell warmup`),
-/// reports it, and evaluates the gate.
+/// Analyzes a session that recorded time series of iterations (`speedwell warmup`), reports it, and
+/// evaluates the gate.
 ///
 /// # Errors
 /// Returns an error if an output cannot be written.

@@ -143,7 +143,8 @@ fn read_operand(
     assemble_sources(operand, sessions, origins)
 }
 
-/// Reads operands that must name sessions of this store.
+/// Reads operands that must name sessions of this store. Each source is returned with the note on
+/// how its reference was resolved, if there is one.
 ///
 /// # Errors
 /// Fails on an unknown session or variant, a pattern that matches nothing, and two identical
@@ -304,7 +305,7 @@ pub fn reject_identical(sources: &[ResultSource]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that at least one session has each requested metric.
+/// Checks that each requested metric exists in at least one session.
 ///
 /// # Errors
 /// Fails on a metric that no session has.
@@ -317,7 +318,7 @@ pub fn check_metrics<'s>(
     analysis::check_metrics(settings, names).context("in --metric")
 }
 
-/// Rejects files given with `-o` that would replace a result file.
+/// Rejects files given with `-o` that would replace a result file of the operands.
 ///
 /// # Errors
 /// Fails if there is such a file; the message names both files.
@@ -452,8 +453,8 @@ impl ResultSource {
     }
 }
 
-/// Returns the program that an operand names, started with `arguments`, or `None` if the operand
-/// names results.
+/// Returns a comparison side for the program that an operand names; the program is to be started
+/// with `arguments`. Returns `None` if the operand names results.
 ///
 /// # Errors
 /// Fails on a program without benchmarks of a known kind, and on a program that is one of several

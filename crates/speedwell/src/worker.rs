@@ -34,13 +34,13 @@ pub enum WorkerCommand {
     /// Generates one part of a load.
     #[command(name = GENERATOR_SUBCOMMAND)]
     Generator,
-    /// Sends one machine's share of a load.
+    /// Sends this machine's part of a load.
     #[command(name = LOAD_SUBCOMMAND)]
     Load,
     /// Performs one run of an experiment.
     #[command(name = RUN_SUBCOMMAND)]
     Run,
-    /// Keeps the services shared by several runs of an experiment alive.
+    /// Keeps alive the services that several runs of an experiment share.
     #[command(name = SERVICES_SUBCOMMAND)]
     Services,
     /// Runs one role of an experiment on this machine.
@@ -154,7 +154,7 @@ fn perform_role() -> anyhow::Result<CommandStatus> {
     roles::worker::perform_role().map(|()| CommandStatus::DONE)
 }
 
-/// Selects the action.
+/// Arguments of a worker for shards; a flag selects what it does.
 #[derive(Debug, Args)]
 pub struct ShardArgs {
     /// Receive files from stdin into this folder.

@@ -32,7 +32,7 @@ impl Default for BootstrapOptions {
     }
 }
 
-/// Total budget of replicates for a suite, divided among its members.
+/// Number of replicates (resamples of one member) for a whole suite, divided among its members.
 const SUITE_REPLICATES: usize = 20_000;
 /// Minimum and maximum replicates of one member of a suite.
 const MEMBER_REPLICATES: (usize, usize) = (100, 1000);
@@ -258,7 +258,7 @@ mod tests {
         for _ in 0..18_000 {
             counts[indices.index_below(6)] += 1;
         }
-        // Five standard deviations of a binomial count around 3000.
+        // 250 is five standard deviations of a binomial count with this mean.
         assert!(
             counts.iter().all(|&count| count.abs_diff(3000) < 250),
             "{counts:?}"

@@ -1,7 +1,7 @@
 //! Computes effect sizes of two groups of values, with no assumption about their distribution.
 //!
-//! An effect size tells how far or how often one group exceeds the other; the tests decide whether
-//! that is more than chance. This module ignores blocks. Start at [`hodges_lehmann`].
+//! An effect size says how far or how often one group exceeds the other; the statistical tests
+//! decide whether that is more than chance. This module ignores blocks. Start at [`hodges_lehmann`].
 
 use crate::describe::mean;
 use crate::distribution::normal;

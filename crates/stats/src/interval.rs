@@ -1,8 +1,8 @@
 //! Defines the interval type, and computes intervals for one group of values.
 //!
 //! There are intervals of a mean (Student), of a median (order statistics) and of a proportion
-//! (exact binomial). The modules of the tests compute the intervals of comparisons. Start at
-//! [`Interval`].
+//! (exact binomial). The modules of the statistical tests compute the intervals of comparisons.
+//! Start at [`Interval`].
 
 use crate::describe::{mean, standard_deviation};
 use crate::distribution::{binomial, decreasing_root, student_t};
@@ -71,7 +71,7 @@ pub fn values_to_halve(count: usize, confidence: f64) -> usize {
         t / (count.max(2) as f64).sqrt()
     };
     let max_width = 0.5 * width(count);
-    // Student's factor falls with the count, so that four times as many values are always enough.
+    // Student's factor falls with the count, so four times as many values are always enough.
     (count..4 * count.max(2))
         .find(|&larger_count| width(larger_count) <= max_width)
         .unwrap_or(4 * count.max(2))
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn fewer_than_four_times_as_many_values_halve_the_interval_of_a_few() {
-        // By R, qt(.975, n - 1) / sqrt(n) is 8.985, 2.484, 1.591, 1.2417 and 1.049 for 2 to 6 values.
+        // According to R, qt(.975, n - 1) / sqrt(n) is 8.985, 2.484, 1.591, 1.2417 and 1.049 for 2 to 6 values.
         assert_eq!(values_to_halve(3, 0.95), 5);
         assert_eq!(values_to_halve(2, 0.95), 3);
         // The ratio approaches four as the count grows.
@@ -198,7 +198,7 @@ mod tests {
     fn thousands_of_values_do_not_underflow() {
         let values: Vec<f64> = (0..5000).map(f64::from).collect();
         let interval = median_binomial(&values, 0.95).unwrap();
-        // Normal approximation: n/2 -+ 1.96 sqrt(n)/2.
+        // By the normal approximation, the ends are n/2 -+ 1.96 sqrt(n)/2.
         assert!((interval.low - (2500.0 - 1.96 * 5000f64.sqrt() / 2.0)).abs() < 2.0);
     }
 

@@ -1,5 +1,5 @@
-//! Provides statistics for comparing repeated measurements: descriptions, tests, intervals,
-//! sequential designs and corrections for many comparisons.
+//! Provides statistics for comparing repeated measurements: descriptive statistics, tests,
+//! intervals, sequential designs and corrections for many comparisons.
 //!
 //! Everything is a pure function over slices: no I/O, no clock, and no random numbers except from a
 //! seed that the caller provides. The crate is independent of where values come from and how

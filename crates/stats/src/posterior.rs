@@ -148,7 +148,8 @@ impl RevisionPosterior {
 mod tests {
     use super::*;
 
-    /// Quartiles 2.75, 4.5 and 6.25: good runs fill two quarters, bad runs the others, so evidence is -+ ln 5.
+    /// The quartiles are 2.75, 4.5 and 6.25. The good runs lie in two quarters and the bad runs in the
+    /// other two, so the evidence is -+ ln 5.
     fn sample_bins() -> PosteriorBins {
         PosteriorBins::new(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0]).unwrap()
     }

@@ -41,7 +41,8 @@ fn quantile_sum(alpha: f64, power: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// 2 (qnorm(.975) + qnorm(.8))^2 (cv / log(1 + d))^2 / .955, rounded up, in R 4.2.2.
+    /// Expected values from R 4.2.2: 2 (qnorm(.975) + qnorm(.8))^2 (cv / log(1 + d))^2 / .955, rounded
+    /// up.
     #[test]
     fn planned_runs_follow_the_formula() {
         let changes = [0.005, 0.01, 0.02, 0.05, 0.10];

@@ -32,7 +32,7 @@ pub struct RateSearchRules {
 pub enum NextRate {
     /// Try this rate, once.
     Try(f64),
-    /// The answer is known, or the limit is reached.
+    /// The answer is known, the limit is reached, or even the lowest rate to try was missed.
     Stop,
 }
 
@@ -41,7 +41,7 @@ pub enum NextRate {
 pub struct RateSearchAnswer {
     /// The highest rate below [`RateSearchAnswer::missed`] that was kept, if there is one.
     pub kept: Option<f64>,
-    /// The lowest rate that was missed, if any was.
+    /// The lowest rate that was missed in two trials, if there is one.
     pub missed: Option<f64>,
 }
 

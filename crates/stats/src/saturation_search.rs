@@ -353,7 +353,8 @@ pub struct VisitNoise {
 pub struct LevelChange {
     /// Ratio of the second throughput to the first.
     pub ratio: f64,
-    /// Half width of the interval of ln `ratio` at the confidence of decisions.
+    /// Half width of the interval of ln `ratio`, at the confidence given to
+    /// [`VisitNoise::change_at`].
     pub half: f64,
 }
 

@@ -10,7 +10,7 @@ use crate::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quan
 
 /// Values further from their group's median than this many standard deviations (estimated from the
 /// median absolute deviation within all groups) are moved to that distance, so that one disturbed
-/// run does not pass for the scatter of all runs.
+/// run is not mistaken for the scatter of all runs.
 const MAX_DEVIATIONS: f64 = 4.0;
 
 /// Standard deviations at two levels.
@@ -114,7 +114,7 @@ fn clamp_outliers(group: &[f64], max_distance: f64) -> Vec<f64> {
     let center = median(group);
     let values = group.iter().copied();
     match max_distance {
-        // The distance is 0 if most values are equal, which tells nothing about how far the other
+        // The distance is 0 if most values are equal, which says nothing about how far the other
         // values may lie from them.
         0.0 => values.collect(),
         distance => values

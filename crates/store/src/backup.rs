@@ -104,10 +104,10 @@ pub struct RestoreSummary {
 pub struct BackupLines<R> {
     reader: R,
     next: Option<String>,
-    /// Number of the next line, from 1.
+    /// Number of the next line, counting from 1.
     number: usize,
     version: u64,
-    /// Projects and sessions read so far.
+    /// Numbers of projects and sessions read so far.
     counts: [usize; 2],
     has_ended: bool,
 }
@@ -263,7 +263,8 @@ fn write_line(out: &mut dyn Write, line: &BackupLine) -> anyhow::Result<()> {
 }
 
 impl Store {
-    /// Writes a snapshot of this project's tables; returns the number of sessions.
+    /// Writes a snapshot of this project's tables, without the sessions that are being measured;
+    /// returns the number of sessions.
     ///
     /// # Errors
     /// Fails on database errors, or if `out` cannot be written.
@@ -630,8 +631,9 @@ fn restore_metadata(
     Ok(())
 }
 
-/// Uses up all numbers before `number`, so that a session keeps the number that users know. For
-/// each number, a row is inserted and deleted. The number is then never assigned again.
+/// Uses up all numbers before `number`, so that a session keeps the number that users know; does
+/// nothing if these are more than [`MAX_NUMBER_GAP`]. For each number, a row is inserted and
+/// deleted. The number is then never assigned again.
 fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Result<()> {
     let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
     let newest: i64 = file.query_value(sql, sql_params![])?;

@@ -57,7 +57,7 @@ impl Store {
         })
     }
 
-    /// Returns the cases of a benchmark that have a run, newest first.
+    /// Returns the cases of a benchmark that have a run, most recently measured first.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -80,7 +80,7 @@ impl Store {
         version.map_err(|error| self.explain_error(error))
     }
 
-    /// Returns up to `max_count` sessions, newest first.
+    /// Returns up to `max_count` sessions that match the filter, newest first.
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
@@ -186,7 +186,7 @@ impl Store {
 
     /// Returns the previous and the next session on the same branch and machine. In each direction,
     /// searches at most a thousand sessions of the branch. If the session has no branch, searches
-    /// at most a thousand of all sessions.
+    /// at most a thousand of all sessions for others without a branch.
     ///
     /// # Errors
     /// Fails on database errors.

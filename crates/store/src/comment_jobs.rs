@@ -204,9 +204,10 @@ impl Store {
     }
 }
 
-/// Queues a comment that reports a session. The comment replaces the earlier job of the pull
-/// request. `session` is `None` while the session is being uploaded; in this case, the comment does
-/// not replace a job for the same revision.
+/// Queues a comment that reports a session. Does nothing if the session belongs to no pull request,
+/// or if the server posts no comments. The comment replaces the earlier job of the pull request.
+/// `session` is `None` while the session is being uploaded; in this case, the comment does not
+/// replace a job for the same revision.
 pub(super) fn queue_comment(
     file: &Database,
     origin: Option<&CodeOrigin>,

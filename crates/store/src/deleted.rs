@@ -1,4 +1,4 @@
-//! Deletes and restores sessions. A tombstone remains, so that a later push of the session is
+//! Deletes and restores sessions. A tombstone remains, so that a later upload of the session is
 //! rejected. For some days, the tombstone keeps the session as compressed JSON Lines, so that the
 //! deletion can be undone.
 

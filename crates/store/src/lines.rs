@@ -12,7 +12,7 @@ use speedwell_model::{Revision, RevisionMarker};
 pub struct PlacedRevision {
     /// The revision.
     pub revision: Revision,
-    /// Position counted from 0, the oldest; `None` if the revision is not on the line.
+    /// Position, counting from 0 for the oldest; `None` if the revision is not on the line.
     pub position: Option<u32>,
 }
 

@@ -16,7 +16,7 @@ use speedwell_machine::process::ProcessIdentity;
 pub struct LoadProgress {
     /// The command line.
     pub command: Vec<String>,
-    /// Index of the load in the command, from 1.
+    /// Index of the load in the command, counting from 1.
     pub load: usize,
     /// Milliseconds since the start of the load, including warm-up.
     pub elapsed_ms: u64,

@@ -44,9 +44,9 @@ pub struct StoredShard {
     pub machine: u32,
     /// Indices of its cases in the plan.
     pub jobs: Vec<u32>,
-    /// Stratum of the plan.
+    /// Stratum to which the shard belongs. A stratum is one execution of the whole plan.
     pub stratum: u32,
-    /// Last attempt, from 0.
+    /// Number of the last attempt, counting from 0.
     pub attempt: u32,
     /// Id that the engine assigned to the shard.
     pub engine_id: Option<String>,
@@ -57,7 +57,7 @@ pub struct StoredShard {
 /// Progress of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShardState {
-    /// Not assigned.
+    /// Not sent to an engine yet.
     Waiting,
     /// Sent to an engine.
     Sent,
@@ -353,7 +353,7 @@ impl SessionMerger<'_> {
         })
     }
 
-    /// Inserts a failure without a slot, unless it exists.
+    /// Inserts a failure without a slot, unless the session already has it.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -361,7 +361,7 @@ impl SessionMerger<'_> {
         (self.recorder).write_with(|writer, file| writer.insert_failure_once(file, failure))
     }
 
-    /// Ends or interrupts the session.
+    /// Marks the session as interrupted or complete.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -179,7 +179,7 @@ impl Store {
     }
 }
 
-/// Stores a pack, unless the points have changed since it was built.
+/// Stores a pack, unless the number of points that it covers has changed since it was built.
 fn store_pack(file: &Database, pack: &PointPack) -> anyhow::Result<()> {
     let PointPack {
         series,

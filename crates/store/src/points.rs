@@ -1,5 +1,5 @@
 //! Stores points. A point summarizes one series in one session, so that a trend can be shown
-//! without reading runs.
+//! without reading runs. If a session measured several revisions, each revision has its own point.
 //!
 //! Points are derived from sessions. A session without points gets them when its history is first
 //! queried.
@@ -372,7 +372,7 @@ pub struct LineFailures {
 }
 
 impl LineFailures {
-    /// Returns the sessions in which a case of a variant failed.
+    /// Returns a marker for each session in which the case failed under the variant.
     pub fn of_case(&self, case: &str, variant: &str) -> Vec<RevisionMarker> {
         let mut failed: Vec<RevisionMarker> = self
             .failures

@@ -267,7 +267,7 @@ pub(super) fn parse_direction(name: &str, metric: &str) -> anyhow::Result<Metric
     }
 }
 
-/// Reads runs with their samples, for a whole session or one case.
+/// Reads runs with their samples, for a whole session, one case or some slots.
 pub(super) struct RunReader<'a> {
     names: RunNames<'a>,
     metrics: Vec<Arc<str>>,

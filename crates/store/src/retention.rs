@@ -5,8 +5,8 @@ use super::database::{sql, sql_params};
 use super::sessions::SessionOverview;
 use speedwell_model::SessionState;
 
-/// Retention rules. A session is always kept if it is tagged, belongs to a main branch, confirms a
-/// change, or waits for upload.
+/// Retention rules. A session is always kept if it is running or tagged, belongs to a main branch,
+/// confirms a change, or has a pending or rejected upload.
 #[derive(Debug, Clone, Copy)]
 pub struct RetentionRules<'a> {
     /// Keeps interrupted and empty sessions that started at or after this time, in milliseconds

@@ -72,8 +72,8 @@ pub(super) const STEPS: &[SchemaStep] = &[
 /// rare, is marked as done in another table.
 const FIRST: SchemaStep = SchemaStep::same(include_str!("steps/1-sessions.sql"));
 
-/// Counts of false alarms when a machine is compared with itself. The verdict follows from the
-/// counts and is never stored; the table exists for other programs.
+/// Counts of false alarms when a machine is compared with itself. The column `result` derives the
+/// verdict from the counts; it exists for other programs.
 const CALIBRATION: SchemaStep = SchemaStep::same(include_str!("steps/2-calibration.sql"));
 
 /// Details of an HTTP load run beyond its samples: histograms, counts of every outcome, the
@@ -105,9 +105,9 @@ const BUILDS: SchemaStep = SchemaStep::same(include_str!("steps/8-builds.sql"));
 /// Kernel counters of each run and, if the run was rejected, the rule that rejected it.
 const DISTURBANCE: SchemaStep = SchemaStep::same(include_str!("steps/9-disturbance.sql"));
 
-/// History: one point per session and series, the revisions of the branches to which the points
-/// belong, and the changes found along these branches. Points and detector states are derived from
-/// sessions; triage, renames and notes are user input.
+/// History: the points of each session and series, the revisions of the branches to which the
+/// points belong, and the changes found along these branches. Points and detector states are
+/// derived from sessions; triage, renames and notes are user input.
 const HISTORY: SchemaStep = SchemaStep {
     text: include_str!("steps/10-history.sql"),
     // PostgreSQL's sequence does not advance for a row inserted with an explicit number.

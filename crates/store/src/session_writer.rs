@@ -46,7 +46,7 @@ impl SessionWriter {
         })
     }
 
-    /// Inserts everything about `session` except runs and failures.
+    /// Inserts everything about `session` except its runs, failures, profiles and calibration.
     pub fn begin(
         file: &Database,
         session: &Session,

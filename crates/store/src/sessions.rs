@@ -57,8 +57,8 @@ impl Store {
     /// them.
     ///
     /// # Errors
-    /// Fails if there is no such session, for a tag that could be mistaken for a number, or on
-    /// database errors.
+    /// Fails if there is no such session, if the tag could be mistaken for a number, or on database
+    /// errors.
     pub fn tag_session(&mut self, number: i64, name: &str) -> anyhow::Result<()> {
         validate_tag(name)?;
         self.session_state(number)?;
@@ -244,7 +244,7 @@ pub struct SessionOverview {
 }
 
 impl Store {
-    /// Returns the sessions with these numbers, oldest first.
+    /// Returns the sessions with these numbers, in ascending order of number.
     pub(super) fn overviews(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
         let numbers = serde_json::to_string(numbers)?;
         // The query sums the counts in `session_case` instead of counting runs, which would take

@@ -221,8 +221,9 @@ impl Store {
         self.transact(|file| Ok(delete_incomplete(file, id)?))
     }
 
-    /// Inserts a session after all its lines have arrived and have been parsed. `lines` and `bytes`
-    /// are the number and the total size of the lines.
+    /// Inserts a session after all its lines have arrived and have been parsed. If the store
+    /// already has a session with the same id, only compares their digests. `lines` and `bytes` are
+    /// the number and the total size of the lines.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -65,9 +65,10 @@ impl BenchmarkPart {
     }
 }
 
-/// Returns a word for all programs. In the benchmark names of each program, it replaces the text
-/// that the program's pattern matches. Returns `None` if a program has no pattern. Also returns
-/// `None` if all patterns are the same, because the names are then the same already.
+/// Returns the word that, in each program's benchmark names, is to replace the text matched by that
+/// program's pattern. The word is the same for all programs. Returns `None` if a program has no
+/// pattern. Also returns `None` if all patterns are the same, because the names are then the same
+/// already.
 pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
     let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
     let differ = patterns.windows(2).any(|pair| pair[0] != pair[1]);
@@ -83,12 +84,12 @@ pub struct BenchmarkSelection {
     pub excludes: Vec<Regex>,
     /// Parameter values in the given order. If a name has several values, all of them are measured.
     pub sets: Vec<(String, String)>,
-    /// Values for single benchmarks, by file name (`group/name.js`), in addition to the values for
-    /// all benchmarks.
+    /// Values for single benchmarks, by file name (`group/name.js`). For the same parameter, they
+    /// take precedence over the values for all benchmarks.
     pub of_benchmarks: Vec<(String, (String, String))>,
     /// Values for all benchmark files at or below a path, used instead of `sets`.
     pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
-    /// Whether and how cases are only tried with small values.
+    /// Whether, and how, cases are merely tried out with small values instead of being measured.
     pub trial: TrialMode,
     /// HTTP client for loads that do not name a client.
     pub usual_tool: DefaultLoadTool,
@@ -151,9 +152,9 @@ impl BenchmarkSelection {
         }
     }
 
-    /// Parses lines such as `buffers/copy.js n=1000 len=16`: the name of a benchmark file, with
-    /// values for this file alone. The values of a line without a name apply to all files. Ignores
-    /// empty lines and lines that begin with `#`.
+    /// Adds the values in lines such as `buffers/copy.js n=1000 len=16`: the name of a benchmark
+    /// file, with values for this file alone. The values of a line without a name apply to all
+    /// files. Ignores empty lines and lines that begin with `#`.
     ///
     /// # Errors
     /// Fails if a line has no value; the message gives its number.
@@ -212,12 +213,12 @@ mod tests {
         assert_eq!(
             part("$1").rename_matches("a", "[x]"),
             "a",
-            "a word is no template"
+            "the word is not expanded as a template"
         );
         assert_eq!(
             part("a").rename_matches("a", "$0"),
             "$0",
-            "a word is no template"
+            "the word is not expanded as a template"
         );
     }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// One program of a comparison.
+/// A side of a comparison: one program and its benchmarks.
 #[derive(Debug, Clone)]
 pub struct ComparisonSide {
     /// The variant under which this program is measured; the variant's program is `file`.
@@ -180,9 +180,9 @@ impl<'a> CaseNaming<'a> {
         }
         if indexed.len() < count {
             warnings.push(format!(
-                "the pattern of '{}' gives {count} benchmarks only {} different names, and only \
-                 the first benchmark of each name is measured; enclose what distinguishes them in \
-                 a group: (...)",
+                "with the pattern of '{}', {count} benchmarks have only {} different names, so \
+                 only the first benchmark of each name is measured; enclose the text that \
+                 distinguishes them in a group: (...)",
                 side.variant.name,
                 indexed.len()
             ));

@@ -46,7 +46,8 @@ pub struct DiscoveredBenchmarks {
 /// and the numbers of described files and of all files.
 ///
 /// # Errors
-/// Fails if no benchmark is left after filtering, or no benchmark accepts one of the user's values.
+/// Fails if no benchmark is left after filtering, if no benchmark accepts one of the user's values,
+/// or if two files have a benchmark of the same name.
 pub fn discover_benchmarks(
     mut sources: Vec<BenchmarkSource>,
     selection: &BenchmarkSelection,
@@ -284,7 +285,7 @@ fn suggest_parameter(name: &str, declared: &[&DeclaredParameter]) -> String {
 }
 
 impl DiscoveredBenchmarks {
-    /// Returns the definition files of the benchmarks, with the text that was read.
+    /// Returns the definition files of the HTTP loads, with the text that was read.
     pub fn definitions(&self) -> Vec<DefinitionFile> {
         let mut found: Vec<DefinitionFile> = Vec::new();
         for job in self

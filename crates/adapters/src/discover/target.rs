@@ -20,8 +20,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Finds every benchmark file that one of `targets` denotes. This is the only place where
-/// definition files are read.
+/// Finds every benchmark file that one of `targets` denotes, and reads the definition files among
+/// them.
 ///
 /// # Errors
 /// See [`find_sources`].
@@ -35,8 +35,9 @@ pub fn find_all_sources(targets: &[String], cwd: &Path) -> anyhow::Result<Vec<Be
 }
 
 /// Finds every benchmark file that `target` denotes: a file, a folder, the name of a group below
-/// the current folder or its `benchmark` folder, or `SUITE:PATH` with a framework of `adapters`. A
-/// file that defines adapters contains no benchmark files.
+/// the current folder or its `benchmark` folder, `FOLDER/...` for Go packages, or `SUITE:PATH`,
+/// where SUITE is a framework that `adapters` contains. A file that defines adapters contains no
+/// benchmark files.
 ///
 /// # Errors
 /// Fails if `target` denotes nothing, or something without benchmarks.
@@ -167,7 +168,8 @@ fn command_hint(command: &str) -> String {
     )
 }
 
-/// Returns the names of groups in the current folder or its `benchmark` folder, for hints.
+/// Returns the names of the groups, for hints, if the current folder or its `benchmark` folder is a
+/// Node.js core folder.
 fn groups_near(cwd: &Path) -> Vec<String> {
     let root = [cwd.to_owned(), cwd.join("benchmark")];
     let Some(root) = root

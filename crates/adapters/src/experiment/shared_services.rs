@@ -26,8 +26,8 @@ const SERVICE_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 /// Interval for checking whether the user has interrupted.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long to wait after a failed run. The run's failure may be reported before the end of the
-/// service that caused it.
+/// How long to wait for a report that a service has ended, after a run has failed. If the end of
+/// the service caused the failure, the failure may be reported first.
 const REPORT_DELAY: Duration = Duration::from_millis(300);
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;

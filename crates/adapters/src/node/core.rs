@@ -110,7 +110,8 @@ fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcom
 
 /// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
 /// that the file uses for trials. Node.js core's own trial ignores the user's values and runs only
-/// one case per file, so broken cases go unnoticed.
+/// one case per file, so broken cases go unnoticed; it is enumerated unchanged only with
+/// [`TrialMode::Own`].
 fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
     let trial = |extra_arguments: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
@@ -252,7 +253,7 @@ fn to_description(
 
 /// Returns the parameters that the file declares. If these could not be observed, collects the
 /// parameters from the cases. Values that the user set may add parameters that the file does not
-/// declare, so in that case, the cases are first enumerated again without these values.
+/// declare. If the user set any, the cases are therefore first enumerated again without them.
 fn declared_parameters(
     source: &BenchmarkSource,
     request: &DescribeRequest,

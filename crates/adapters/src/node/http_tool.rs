@@ -44,7 +44,7 @@ pub(super) enum ToolChoice {
     /// The script uses the tool `name`. If `argument` is true, this name must be passed to the
     /// script.
     Tool { name: String, argument: bool },
-    /// No tool is installed.
+    /// The script needs a tool, but the tool that it would use is not installed.
     Missing { reason: String },
 }
 
@@ -187,9 +187,10 @@ printf '%s\n' "$output" | tee "$SPEEDWELL_HTTP_OUTPUT"
 exit "$status"
 "#;
 
-/// Shim that translates options of wrk and autocannon to ours: `-d` is the duration, `-c` has the
-/// same meaning, `-t` is dropped because we choose the threads. Prints the only number that the
-/// library reads from either tool.
+/// Shim that translates options of wrk and autocannon to ours: `-d` is the duration, `-c` and `-H`
+/// have the same meaning (autocannon writes a header field as `name=value`), and `-t` is dropped,
+/// because we choose the number of threads. Prints the only number that the library reads from
+/// either tool.
 const TRANSLATING_SHIM: &str = r#"#!/bin/sh
 # Written by speedwell: its own load generator in the place of wrk or autocannon.
 [ "$1" = -h ] && exit 0
@@ -248,8 +249,9 @@ rate=${output#*\"rate\":} rate=${rate%%[,\}]*}
 printf 'finished, %.2f req/s\n' "$rate"
 "#;
 
-/// Names under which our generator is passed to Node.js core's library.
+/// Name under which our generator is passed to Node.js core's library.
 const HTTP1_ALIAS: &str = "wrk";
+/// The same for an HTTP/2 server.
 const HTTP2_ALIAS: &str = "h2load";
 
 /// User-visible name of a tool.
@@ -280,8 +282,8 @@ pub struct ToolShim {
 }
 
 impl ToolShim {
-    /// Creates the shim for `tool`; `None` if the tool is not an external program, or the shim
-    /// cannot be written.
+    /// Creates the shim for `tool`. Returns `None` if `tool` is neither our own generator nor one
+    /// of [`TOOLS`], if it is not installed, or if the shim cannot be written.
     pub fn new(tool: &str, serial: &str) -> Option<ToolShim> {
         let is_own = shown_name(tool) == OWN_TOOL;
         if !is_own && !TOOLS.contains(&tool) {
@@ -364,7 +366,7 @@ fn write_translators(tools: &Path, program: &Path, serial: &str) -> Option<PathB
     Some(folder)
 }
 
-/// Writes an executable script, unless it exists already.
+/// Writes an executable script, unless the file already has this text.
 fn write_script(script: &Path, text: &str, serial: &str) -> Option<()> {
     if fs::read_to_string(script).ok().as_deref() == Some(text) {
         return Some(());

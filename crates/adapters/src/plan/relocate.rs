@@ -55,8 +55,8 @@ impl RelocationMap {
 }
 
 impl SessionPlan {
-    /// Maps every path in the plan. Names, labels and values of cases stay, since they identify
-    /// cases over time.
+    /// Maps every path in the plan. Names, labels and values of cases stay the same, since they
+    /// identify cases over time.
     pub fn relocated(&self, prefixes: &RelocationMap) -> SessionPlan {
         let mut plan = self.clone();
         for job in &mut plan.jobs {

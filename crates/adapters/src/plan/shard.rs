@@ -47,13 +47,13 @@ impl SessionPlan {
     /// Extracts the part `shard` of the plan. Its slots keep the numbers, blocks, order and
     /// random choices of the whole plan.
     ///
-    /// A stratum number beyond the plan's strata adds another execution. It is meant for cases that
-    /// move to another machine, where they are measured again from the start, with new slot
+    /// A stratum number beyond the plan's strata adds another execution. This is meant for cases
+    /// that move to another machine, where they are measured again from the start, with new slot
     /// numbers.
     ///
     /// # Errors
-    /// Fails if the shard is empty, if it has a case that is not in the plan, or if the plan cannot
-    /// be divided.
+    /// Fails if the shard is empty, if its cases are not in ascending order or not in the plan, or
+    /// if the plan cannot be divided.
     pub fn extract_shard(&self, shard: &PlanShard) -> anyhow::Result<SessionPlan> {
         ensure!(self.part.is_none(), "a part of a plan cannot be divided");
         ensure!(!self.is_search, "a search cannot be divided");

@@ -247,7 +247,7 @@ pub fn folded_warning(
     is_folded.then(|| Snippet::FOLDED.to_owned())
 }
 
-/// Builds the outcome of a snippet that could not be started.
+/// Builds the outcome of a snippet that could not be compiled or started.
 fn start_failure(
     error: CompileFailure,
     snippet: &Snippet,

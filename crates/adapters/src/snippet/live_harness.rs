@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 /// Timeout of a command: this factor times the expected duration, plus this time.
 const COMMAND_TIMEOUT: (u32, Duration) = (3, Duration::from_secs(10));
 
-/// Startup timeout. Interpreters take about a second to start on an idle machine.
+/// Startup timeout, also used as the expected duration of all commands but `run`. Interpreters take
+/// about a second to start on an idle machine.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a process may take to exit after it was told to.
@@ -107,7 +108,7 @@ impl LiveHarness {
     /// maximum lifetime of the process.
     ///
     /// # Errors
-    /// Fails if the process cannot be started, or ends before it is ready.
+    /// Fails if the process cannot be started, or does not become ready.
     pub fn start(spec: ProcessSpec) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
         let (command_sender, commands) = channel();
         let (messages, events) = channel();
@@ -148,7 +149,7 @@ impl LiveHarness {
     /// Loads `snippet` as `job`.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has ended or does not answer in time.
     pub fn load_snippet(
         &mut self,
         job: &str,
@@ -160,7 +161,7 @@ impl LiveHarness {
     /// Measures the cost of an empty iteration in this process, in nanoseconds, if supported.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has ended or does not answer in time.
     pub fn measure_empty(&mut self, job: &str) -> Result<Option<f64>, HarnessFailure> {
         let answer = self.send_command(calibrate_command(job), START_TIMEOUT, &mut |_| {})?;
         let calibrated = answer.first("calibrated");
@@ -171,7 +172,7 @@ impl LiveHarness {
     /// Sets the number of workers of `job`.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has ended or does not answer in time.
     pub fn set_workers(&mut self, job: &str, count: u32) -> Result<CommandAnswer, HarnessFailure> {
         self.send_command(workers_command(job, count), START_TIMEOUT, &mut |_| {})
     }
@@ -180,7 +181,7 @@ impl LiveHarness {
     /// values.
     ///
     /// # Errors
-    /// Fails if the process has ended.
+    /// Fails if the process has ended or does not answer in time.
     pub fn start_gauges(&mut self, interval: Duration) -> Result<CommandAnswer, HarnessFailure> {
         let message = ProtocolMessage::new("monitor")
             .with("id", 6)
@@ -212,7 +213,8 @@ impl LiveHarness {
     /// Lets the process clean up, and waits for it to exit.
     ///
     /// # Errors
-    /// Fails if the process did not end successfully, which includes a failure of 'done'.
+    /// Fails if the process did not end successfully. A failure of 'done' is an event of the answer
+    /// instead.
     pub fn shut_down(mut self) -> Result<CommandAnswer, HarnessFailure> {
         self.commands = None;
         let deadline = self.clock.now() + EXIT_TIMEOUT;
@@ -349,9 +351,9 @@ fn final_event(verb: &str) -> &'static str {
     }
 }
 
-/// Whether `event` completes the answer that ends with `final_verb`. An error also completes every
-/// answer except the answer to a run, in which other jobs may continue. If the run itself was
-/// rejected, a protocol error completes the answer.
+/// Whether `event` completes the answer that ends with `final_verb`. An error, unless it comes from
+/// the stage `done`, also completes every answer except the answer to a run, in which other jobs
+/// may continue. If the run itself was rejected, a protocol error completes the answer.
 fn is_last(event: &ProtocolMessage, final_verb: &str) -> bool {
     let failed = event.verb == "error" && event.get("stage").as_deref() != Some("done");
     let refused = event.get("stage").as_deref() == Some("protocol");
@@ -434,8 +436,8 @@ fn stop_message() -> Vec<u8> {
     stop.to_string().into_bytes()
 }
 
-/// Returns how long a run is expected to take. If an iteration is longer than a window, the run
-/// takes longer.
+/// Returns how long a run is expected to take; `None` for other commands, and for runs without a
+/// planned end. If an iteration is longer than a window, the run takes longer.
 fn expected_length(command: &ProtocolMessage) -> Option<Duration> {
     let number = |key| command.parse_number::<u64>(key);
     let interval_ns = number("interval_ns").filter(|_| command.verb == "run")?;

@@ -157,7 +157,7 @@ impl SharedProcess {
         fault(&harness.set_workers(job, workers)?)
     }
 
-    /// Marks all snippets as failed, because their process has ended.
+    /// Marks the snippets of these variants as failed, because their process has ended.
     fn fail_all(&mut self, variants: &[Variant], failure: &HarnessFailure) {
         self.harness = None;
         for variant in variants {
@@ -243,8 +243,8 @@ impl SharedProcess {
     }
 }
 
-/// Returns how long a run is expected to take. If an iteration is longer than a window, the run
-/// takes longer.
+/// Returns how long a run is expected to take, at most `timeout`. If an iteration is longer than a
+/// window, the run takes longer; if the number of iterations is fixed, returns `timeout`.
 pub fn expected_duration(samples: &SampleDivision, timeout: Duration) -> Duration {
     match samples.length {
         SampleLength::TimeNs(ns) => {

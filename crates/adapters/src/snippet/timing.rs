@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(iterations, [22.5, 27.5]);
         assert_eq!(timing.windows[0].per_s, 15e6);
         assert_eq!(timing.batches.unwrap().median_ns, 150.0);
-        // Thirty and twenty iterations in 3 us: 16.7 million per second together.
+        // The workers completed 30 and 20 iterations in 3 us, together 16.7 million per second.
         assert!((timing.time_ns().unwrap() - 120.0).abs() < 0.01);
         assert!((timing.disturbance().unwrap() - 0.8).abs() < 0.001);
     }
@@ -404,7 +404,8 @@ mod tests {
 
     #[test]
     fn a_run_that_was_stopped_has_no_more_windows_than_intervals_in_which_somebody_was_seen() {
-        // Iterations of 700 ns in windows of 100: two were completed, not twenty.
+        // The worker completed two iterations of 700 ns, so there are two windows instead of
+        // twenty.
         let slow = seen_at(&[0, 700, 1400]);
         assert_eq!(interpolate_windows(&[slow], &samples(20, 100)).len(), 2);
         // In each of the four intervals, one of the three workers was seen, but no worker was seen

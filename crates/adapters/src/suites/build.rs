@@ -96,8 +96,8 @@ static BUILT_PROGRAMS: Mutex<Option<HashMap<BuildKey, Arc<OnceLock<BuildOutcome>
 /// receives a notice when building begins.
 ///
 /// # Errors
-/// Fails if the tool is missing or rejects the package, or none of the programs belongs to a known
-/// framework.
+/// Fails if the tool is missing or rejects the package, if it builds no benchmark program, or if a
+/// program belongs to an unsupported framework.
 pub fn build_programs(
     (adapter, user_adapters): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
     folder: &Path,

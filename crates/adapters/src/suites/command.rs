@@ -127,7 +127,7 @@ fn escape_punctuation(name: &str) -> String {
 }
 
 /// Removes from `words` the options that are also in `given`, the user's own arguments, because
-/// some programs reject duplicates.
+/// some programs reject duplicates. The values of these options are also removed.
 pub fn remove_given(words: Vec<String>, given: &[String]) -> Vec<String> {
     let mut keeps_option = true;
     let is_kept = |word: &String| {

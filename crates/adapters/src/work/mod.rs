@@ -40,7 +40,7 @@ const TEST_FOLDERS: [&str; 13] = [
 /// Folders that are skipped, because they do not contain the project's own sources.
 const SKIPPED_FOLDERS: [&str; 5] = ["target", "node_modules", "build", "out", "vendor"];
 
-/// Maximum number of files searched for the source of a program.
+/// Maximum number of files and folders that a search for sources considers.
 const MAX_FILES: usize = 20_000;
 
 /// Location of a benchmark's source.

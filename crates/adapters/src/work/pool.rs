@@ -165,7 +165,8 @@ impl SourcePool {
         }
     }
 
-    /// Finds statements that refer to a used name without declaring any, such as `DATA.sort()`.
+    /// Finds Python statements that refer to a used name without declaring a name, such as
+    /// `DATA.sort()`. Leaves out the entry point of a script.
     fn statements_about(&self, used: &BTreeSet<usize>) -> Vec<usize> {
         let items = used.iter().map(|index| &self.items[*index].0);
         let names: HashSet<&str> = items

@@ -17,7 +17,7 @@ use crate::confirm::ConfirmationResult;
 use speedwell_model::{BisectionRange, IntervalEstimate, Metric, MetricDirection};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs of each revision in one block.
+/// Number of runs of each revision in one block.
 pub const RUNS_PER_BLOCK: u32 = 2;
 
 /// Observations on the revisions of a linear history. The revisions are numbered from 0, the good
@@ -30,7 +30,8 @@ pub struct BisectObservations {
     pub delta: f64,
     /// Preferred direction of the metric.
     pub better: MetricDirection,
-    /// Outcome of each finished slot, with the revision measured in it.
+    /// Outcome of each finished slot (position in execution order), with the revision measured
+    /// in it.
     pub slots: BTreeMap<u32, (usize, BisectOutcome)>,
     /// Revisions that are built and ready to measure.
     pub built: BTreeSet<usize>,
@@ -100,8 +101,8 @@ pub enum BisectPhase {
 pub struct BisectAnswer {
     /// Comparison of the bad end with the good end.
     pub ends: EndsComparison,
-    /// Changes, from the good end towards the bad end; empty if the ends do not differ or cannot be
-    /// measured.
+    /// Changes, from the good end towards the bad end; empty if the ends do not clearly differ or
+    /// cannot be measured.
     pub parts: Vec<BisectedChange>,
 }
 
@@ -131,7 +132,7 @@ impl BisectAnswer {
     }
 }
 
-/// Comparison of two revisions of the line.
+/// Comparison of two revisions of the history, the good end and the bad end of the searched part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EndsComparison {
     /// The two revisions differ by this relative change.
@@ -188,7 +189,7 @@ pub struct BisectState {
 /// A bisection session, analyzed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BisectFindings {
-    /// The bisection's settings and line.
+    /// The bisection's settings and the history that it searches.
     pub bisection: BisectionRange,
     /// Metric that the search follows; `None` before anything is measured.
     pub metric: Option<Metric>,
@@ -201,7 +202,7 @@ pub struct BisectFindings {
 }
 
 impl BisectFindings {
-    /// Returns the good and the bad end of the line.
+    /// Returns the numbers of the good and the bad end of the history.
     pub fn ends(&self) -> [usize; 2] {
         [0, self.state.revisions - 1]
     }

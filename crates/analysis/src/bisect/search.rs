@@ -114,7 +114,8 @@ impl RevisionPair {
             .find(|&revision| !has_value(revision))
     }
 
-    /// Whether every run of the second revision, and none of the first, exceeds the time limit.
+    /// Whether the second revision exceeds the time limit and the first does not: runs of the
+    /// second exceeded it and none has a value, and no run of the first exceeded it.
     fn second_hangs(&self) -> bool {
         self.values[1].is_empty() && self.hung[1] > 0 && self.hung[0] == 0
     }

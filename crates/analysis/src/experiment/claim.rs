@@ -46,8 +46,8 @@ pub struct ClaimFound {
     pub text: String,
     /// The answer.
     pub holds: ClaimAnswer,
-    /// The claim's comparisons, with the values of both sides. A claim about several cases has its
-    /// comparisons once per case.
+    /// The claim's comparisons, with the values of both sides. If the claim is about several cases,
+    /// the comparisons are listed for each of them.
     pub parts: Vec<ClaimComparison>,
 }
 

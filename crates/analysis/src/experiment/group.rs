@@ -66,7 +66,8 @@ fn group_session(session: &Session, experiment: &Experiment, group: &BenchmarkGr
     session.with_runs(|run| belongs(&run.case))
 }
 
-/// Metrics of a group that its runs report.
+/// Metrics of a group that its runs report. If they report none of these, the first metric of the
+/// first run.
 fn group_metrics(group: &BenchmarkGroup, part: &Session) -> Vec<Metric> {
     let reported = group.metrics.iter().filter_map(|metric| {
         let name = group.stored_name(metric);

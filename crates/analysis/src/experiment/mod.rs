@@ -215,7 +215,8 @@ fn control_comparison(group: &GroupFindings) -> Option<&CandidateComparison> {
     comparisons.find(|comparison| is_repetition(&comparison.candidate))
 }
 
-/// Cases that load a server, each with the work that the first variant does for this case.
+/// Cases that send requests to a server, each with the work that the first variant does for this
+/// case.
 fn service_cases(experiment: &Experiment) -> Vec<(String, ServerWork)> {
     let Some(variant) = experiment.variants.first() else {
         return Vec::new();

@@ -331,7 +331,8 @@ impl LimitOperator {
 }
 
 impl LoadCondition {
-    /// Number of requests from which at least one lies beyond the percentile; 1 for other figures.
+    /// Smallest number of requests of which at least one lies beyond the percentile; 1 for other
+    /// figures.
     pub fn fewest_requests(&self) -> u64 {
         const ALL_PPM: u32 = 1_000_000;
         match self.figure {

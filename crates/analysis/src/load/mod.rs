@@ -212,7 +212,7 @@ fn generator_stats(run: &LoadRun) -> GeneratorStats {
     let sum =
         |counter_of: fn(&ThreadReport) -> u64| threads.iter().map(counter_of).sum::<u64>() as f64;
     let measured = &run.measured;
-    // Thread counters include the warm-up, so its requests count too.
+    // Thread counters include the warm-up, so this number includes the requests of the warm-up.
     let requests = measured.totals.outcomes.attempts() + measured.warmup.outcomes.attempts();
     let per_request = |total: f64| (requests > 0 && total > 0.0).then(|| total / requests as f64);
     let elapsed_ns = threads.iter().map(|thread| thread.elapsed_ns).max();

@@ -165,7 +165,7 @@ pub enum LoadRemark {
         /// Number of responses.
         count: u64,
     },
-    /// Connections that could have been reused were not.
+    /// The server closed connections that it was asked to keep open.
     NotReusable {
         /// Successful responses after which the server closed the connection.
         count: u64,

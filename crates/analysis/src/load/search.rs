@@ -32,8 +32,8 @@ pub struct RateSeries {
     /// this rate and more, so the highest sustained rate is unknown.
     pub refused_at: Option<f64>,
     /// Whether other programs preempted the generator in every attempt at the two rates that bound
-    /// the answer. A server on the same machine was affected, too, and may sustain more without
-    /// those programs.
+    /// the answer. They also affected a server on the same machine, which may sustain more without
+    /// them.
     pub is_disturbed: bool,
 }
 
@@ -46,9 +46,9 @@ pub struct RateAttempt {
     pub sent: f64,
     /// Fraction of the due requests that succeeded in time.
     pub answered: f64,
-    /// 50th and 99th percentiles of response time in nanoseconds, if reported.
+    /// Median response time in nanoseconds, if reported.
     pub p50_ns: Option<f64>,
-    /// See [`RateAttempt::p50_ns`].
+    /// 99th percentile of response time in nanoseconds, if reported.
     pub p99_ns: Option<f64>,
     /// Why the rate counts as missed; `None` if it was sustained.
     pub missed: Option<MissedReason>,
@@ -213,7 +213,8 @@ fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
     }
 }
 
-/// First condition that the load fails.
+/// Why the load does not pass the first condition that it fails or that cannot be judged; `None` if
+/// it passes all conditions.
 fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option<MissedReason> {
     let loads = std::slice::from_ref(load);
     let judged = gate::judge_conditions(conditions, loads);
@@ -258,11 +259,12 @@ pub struct LevelVisits {
     pub concurrency: u32,
     /// Number of loads at this level.
     pub visits: usize,
-    /// Successful requests per second, averaged over visits.
+    /// Successful requests per second, averaged over these loads.
     pub throughput_per_s: f64,
-    /// 50th and 99th percentiles of service time in nanoseconds, each as the median over visits.
+    /// Median service time of a load, in nanoseconds; the median over the loads at this level.
     pub p50_ns: Option<f64>,
-    /// See [`LevelVisits::p50_ns`].
+    /// 99th percentile of a load's service time, in nanoseconds; the median over the loads at this
+    /// level.
     pub p99_ns: Option<f64>,
     /// Mean number of requests in flight.
     pub effective: Option<f64>,
@@ -396,7 +398,7 @@ fn level_visits(concurrency: u32, loads: &[&LoadFindings<'_>]) -> LevelVisits {
     }
 }
 
-/// Median over visits of a quantile, given in millionths.
+/// Median over these loads of the quantile `ppm`, which is given in millionths.
 fn median_time(loads: &[&LoadFindings<'_>], ppm: u32) -> Option<f64> {
     let times = loads
         .iter()

@@ -103,7 +103,7 @@ pub enum ReportedTime {
 }
 
 impl ReportedTime {
-    /// The time since requests were due, in nanoseconds; `None` if the time is refused.
+    /// The time, or the upper end of its range, in nanoseconds; `None` if the time is refused.
     pub fn longest_ns(self) -> Option<u64> {
         match self {
             ReportedTime::Time(time) => Some(time.ns),

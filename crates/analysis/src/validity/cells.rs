@@ -27,7 +27,7 @@ const BANDWIDTH: &str = "bytes_per_second";
 /// Bytes per response, if a generator counted them.
 const RESPONSE_BYTES: &str = "bytes_per_response";
 
-/// Metrics of HTTP loads that are compared between cases.
+/// HTTP load metrics that are compared between cases.
 pub(super) const LOADS: [&str; 3] = [MEAN_LATENCY, BANDWIDTH, RESPONSE_BYTES];
 
 /// If startup and wind-down take more than this fraction of a run, the run says nothing about the
@@ -367,7 +367,7 @@ fn requested_concurrency(case: &Case) -> Option<f64> {
 const REMEDY: &str = "Measure each side at least 8 times, in random order ('speedwell compare'); \
     until then treat no difference as real.";
 
-/// Checks whether several figures were published, each from a single run.
+/// Checks whether several figures were imported, each from a single run.
 pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     let mut runs = cells.cells.iter().flat_map(|cell| &cell.runs);
     // A bare figure comes without a duration and without a number of iterations.
@@ -463,7 +463,7 @@ fn other_statuses(run: &Run) -> f64 {
     run.value_of("http_non2xx").unwrap_or(0.0)
 }
 
-/// The runs of a cell that have some property, each with its number from 1; never empty.
+/// The runs of a cell that have some property, each with its number, counting from 1; never empty.
 struct AffectedRuns<'a, 's> {
     cell: &'a CheckedCell<'s>,
     runs: Vec<(usize, &'s Run)>,

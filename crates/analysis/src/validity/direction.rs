@@ -19,7 +19,7 @@ use speedwell_model::Verdict;
 struct WorkMeasure {
     /// Metric name; `None` means responses per second, which have several names.
     metric: Option<&'static str>,
-    /// Message about a candidate that is better nevertheless.
+    /// Verb phrase for the message about a candidate that is better nevertheless.
     claim: &'static str,
 }
 
@@ -38,7 +38,8 @@ const MEASURES: [WorkMeasure; 3] = [
     },
 ];
 
-/// One finding per figure and candidate that is better than the baseline although it cannot be.
+/// One finding for each figure in which a candidate beats the baseline although that should be
+/// impossible.
 pub(super) fn check_better_than_possible(
     cells: &CheckedCells<'_>,
     facts: &KnownFacts<'_>,
@@ -71,8 +72,8 @@ impl WorkMeasure {
         let better = self.impossible_gains(cells, baseline, candidate, control);
         let (max_case, max_gain) = better.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let control_clause = match control {
-            Some(_) => ", and by more than the control differs from itself",
-            None => "; without a control, the share of noise is unknown",
+            Some(_) => " and exceeds the difference found in the control",
+            None => "; without a control, it is unknown how much of this is noise",
         };
         let message = format!(
             "'{candidate}' {} '{baseline}' in {} of {} cases, by up to {:.0} % ('{}'), which \
@@ -83,8 +84,8 @@ impl WorkMeasure {
             100.0 * max_gain,
             cells.case_name(max_case)
         );
-        let remedy = "Treat differences of that size as noise or as a mistake, in the other \
-            direction too.";
+        let remedy = "Treat differences of that size, in either direction, as noise or as a \
+            mistake.";
         Some(ValidityFinding {
             cases: better.iter().map(|(case, _)| (*case).to_owned()).collect(),
             variants: vec![candidate.to_owned()],
@@ -125,8 +126,8 @@ impl WorkMeasure {
     }
 }
 
-/// Size of the largest change, as a fraction, that the control does not exclude for a program
-/// compared with itself; 0 without a control.
+/// Size of the largest change, as a fraction, that may still be noise according to the control; 0
+/// without a control.
 fn control_floor(control: Option<&CandidateComparison>, case: &str) -> f64 {
     let rows = control.map_or(&[][..], |control| &control.rows);
     let row = rows.iter().find(|row| row.case.id() == case);
@@ -152,7 +153,7 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
         .map(|row| row.case.id())
         .collect();
     let message = format!(
-        "'{}' is the same as '{}' but differs from it in {} of {} cases: {}.",
+        "'{}' is the same program as '{}', but their results differ in {} of {} cases: {}.",
         control.candidate,
         control.baseline,
         cases.len(),
@@ -176,8 +177,9 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
 /// Loads count as different if the ratio of their numbers of requests in flight is above this.
 const MAX_SAME_LOAD_RATIO: f64 = 1.05;
 
-const RANKING_REMEDY: &str = "Compare throughput, or measure these again with the same number of requests in \
-    flight or at the same rate; until then, conclude only which served more.";
+const RANKING_REMEDY: &str = "Compare throughput, or measure the latencies again with the same \
+    number of requests in flight or at the same rate; until then, the only valid conclusion is \
+    which one served more.";
 
 /// Note on a comparison whose verdict was withdrawn.
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \
@@ -280,7 +282,8 @@ fn loads_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
     b.low > a.high * MAX_SAME_LOAD_RATIO || a.low > b.high * MAX_SAME_LOAD_RATIO
 }
 
-/// Checks for generators that start timing requests at different moments.
+/// Checks whether latencies come from more than one generator; these may start timing at different
+/// moments.
 pub(super) fn check_generators(generators: &[String]) -> Option<ValidityFinding> {
     let message = format!(
         "Latencies come from {}, which may start timing at different moments.",
@@ -357,14 +360,14 @@ mod tests {
         let [differs] = of_check(&noisy, ValidityCheck::ControlDiffers)[..] else {
             panic!("{noisy:?}");
         };
-        let says = "'old-again' is the same as 'old' but differs from it in 1 of 1 cases: \
-                    'a concurrency=250'.";
+        let says = "'old-again' is the same program as 'old', but their results differ in 1 of \
+                    1 cases: 'a concurrency=250'.";
         assert_eq!(differs.says, says);
         assert!(of_check(&noisy, ValidityCheck::BetterThanPossible).is_empty());
     }
 
-    /// Cases and message of the finding that `new` is better although it cannot be. There is no
-    /// control.
+    /// Cases and message of the finding that `new` is better although that should be impossible.
+    /// There is no control.
     fn impossible(figures: &[(&str, &str, f64)], metric: &str) -> (Vec<String>, String) {
         let mut session = published(&["old", "new"]);
         for (case, variant, value) in figures {
@@ -420,7 +423,7 @@ mod tests {
         let [better] = of_check(&quiet, ValidityCheck::BetterThanPossible)[..] else {
             panic!("{quiet:?}");
         };
-        let beyond = "by more than the control differs from itself";
+        let beyond = "and exceeds the difference found in the control";
         assert!(better.says.contains(beyond), "{}", better.says);
     }
 }

@@ -36,7 +36,7 @@ pub enum ValidityCheck {
     Pressure,
     /// Time taken by the hypervisor.
     Steal,
-    /// A candidate that is better although it cannot be.
+    /// A candidate that is better although that should be impossible.
     BetterThanPossible,
     /// The same program measured twice, with different results.
     ControlDiffers,

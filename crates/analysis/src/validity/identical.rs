@@ -21,8 +21,8 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let found = cells.cells.iter().filter(is_unnamed);
     let finding = |cell: &CheckedCell<'_>| {
         let message = format!(
-            "{} reports of one address are unnamed: whether they are repetitions or different \
-             variants is unknown, and they count as runs of one variant.",
+            "{} reports of one address have no names, so it is unknown whether they are \
+             repetitions or different variants; they count as runs of one variant.",
             cell.runs.len()
         );
         let remedy = "If they are variants, put each into a separate file: 'speedwell compare \
@@ -38,8 +38,8 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     found.map(finding).collect()
 }
 
-/// Minimum number of cells for this check. The numbers of requests in flight in fewer cells may
-/// agree by chance.
+/// Minimum number of cells for [`check_latency_restates_rate`]. The numbers of requests in flight
+/// in fewer cells may agree by chance.
 const MIN_CELLS: usize = 4;
 
 /// Numbers of requests in flight count as equal if the largest is at most this multiple of the
@@ -53,8 +53,8 @@ const MIN_RATE_RANGE: f64 = 1.5;
 const RESTATED_LATENCY_REMEDY: &str = "Do not use these latencies. Measure again with a generator that times each pipelined \
     request by itself, as autocannon does from version 7 on.";
 
-const UNKNOWN_CONCURRENCY_REMEDY: &str = "Give the requested numbers, so that this can be \
-    checked: import the file with --set connections=N --set pipelining=N.";
+const UNKNOWN_CONCURRENCY_REMEDY: &str = "Import the file with the requested numbers (--set \
+    connections=N --set pipelining=N), so that this can be checked.";
 
 /// Checks whether the latencies of all cells merely restate the rates. If they do, rate times mean
 /// latency is the same number in all cells. This number is also below the requested number of
@@ -97,13 +97,16 @@ pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<Va
             return None;
         }
         Some(requested) => (
-            format!(", where {:.0} were requested", requested[0]),
+            format!(
+                ", where {:.0} requests in flight were requested",
+                requested[0]
+            ),
             RESTATED_LATENCY_REMEDY,
         ),
         None => (String::new(), UNKNOWN_CONCURRENCY_REMEDY),
     };
     let message = format!(
-        "Rate times mean latency is {} in all {} figures{requested_clause}: latency merely \
+        "Rate times mean latency is {} in all {} measurements{requested_clause}: latency merely \
          restates the rate.{}",
         format_span(&values),
         cell_figures.len(),
@@ -158,8 +161,8 @@ const CODE_LOADING_VARIABLES: [&str; 8] = [
     "PERL5OPT",
 ];
 
-const INHERITED_REMEDY: &str =
-    "Set the variable for the measured program only, as a variant of Speedwell does.";
+const INHERITED_REMEDY: &str = "Set the variable for the measured program only, for example in a \
+    variant of a Speedwell session.";
 
 /// Checks whether commands in an imported file set a variable that makes processes load more code.
 pub(super) fn check_inherited_variables(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {

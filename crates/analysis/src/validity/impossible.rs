@@ -18,7 +18,7 @@ const REMEDY: &str = "Do not use these figures. Look for a wrong unit, shifted o
 /// Prefix of metrics that are times of single requests.
 const LATENCY_PREFIX: &str = "latency_";
 
-/// Quantities besides latencies that cannot be negative.
+/// Quantities that, like latencies, cannot be negative.
 const NEVER_NEGATIVE: [&str; 8] = [
     "throughput",
     "requests_per_second",

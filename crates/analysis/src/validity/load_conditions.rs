@@ -57,7 +57,7 @@ pub(super) fn limited_metrics() -> impl Iterator<Item = &'static str> {
 /// Runs of a cell that exceed a limit.
 struct LimitExcess<'a, 's> {
     cell: &'a CheckedCell<'s>,
-    /// Run numbers, from 1.
+    /// Run numbers, counting from 1.
     runs: Vec<usize>,
     max_percent: f64,
 }
@@ -165,7 +165,7 @@ const REMEDY: &str = "The measured latencies belong to the lower concurrency; ch
 
 const TOO_FEW: &str = "Send many times more requests than there are connections.";
 
-/// One finding per cell whose runs did not carry the requested load.
+/// Findings about cells with runs that did not carry the requested load.
 pub(super) fn check_in_flight(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     cells
         .cells

@@ -78,8 +78,9 @@ const GENERATORS_INDEX: usize = 6;
 /// Index of the findings about identical records in the result of [`check_cells`].
 const RECORDS_INDEX: usize = 8;
 
-/// Findings of each check, in a fixed order. The findings about identical records are left empty,
-/// because the callers search for identical records across all cells.
+/// Findings of the checks that apply to single sessions and to sides of a comparison, one list per
+/// check, in a fixed order. The list of findings about identical records is left empty, because the
+/// callers search for identical records across all cells.
 fn check_cells(cells: &CheckedCells<'_>) -> Vec<Vec<ValidityFinding>> {
     let restated_latency = identical::check_latency_restates_rate(cells);
     let in_flight = match restated_latency {

@@ -58,7 +58,7 @@ struct GroupMember {
     case: String,
     /// Name of its variant, if there are several.
     variant: Vec<String>,
-    /// Number among the runs of its cell, from 1.
+    /// Number among the runs of its cell, counting from 1.
     number: usize,
     /// Number of figures.
     figures: usize,

@@ -269,7 +269,7 @@ fn a_constant_number_under_way_is_right_only_if_it_was_asked_for() {
     assert!(
         disguise
             .says
-            .contains("in all 10 figures, where 1000 were requested"),
+            .contains("in all 10 measurements, where 1000 requests in flight were requested"),
         "{}",
         disguise.says
     );

@@ -324,7 +324,7 @@ fn clock_of(session: &Session) -> ComparedClock {
 /// Time per iteration in the steady part of a run that was recorded as a series.
 ///
 /// # Errors
-/// Returns the class of a run without a steady part.
+/// Returns the class of a run without a steady part, or `Unclear` if the run is not a series.
 pub fn steady_time(samples: &[Sample], rule: &SteadyRule) -> Result<Sample, WarmupClass> {
     let clocks = match rule.clock {
         Some(ComparedClock::Wall) => [ComparedClock::Wall; 2],

@@ -94,7 +94,7 @@ pub struct ReportOptions {
     /// `--ab-lengths`: the report also says how many responses ab would count as failed because of
     /// their length.
     pub counts_lengths: bool,
-    /// `-w`, or any of its attributes.
+    /// Attributes of the HTML table, if `-w`, `-x`, `-y` or `-z` is given.
     pub html: Option<HtmlAttributes>,
     /// `-e`.
     pub csv: Option<PathBuf>,

@@ -41,7 +41,7 @@ pub struct AbFigures {
     pub kept_alive: u64,
     /// Bytes of responses, headers included.
     pub received_bytes: u64,
-    /// Bytes of requests, including headers, which ab counts too; `None` if requests have no body.
+    /// Bytes of requests, including headers as in ab; `None` if requests have no body.
     pub sent_bytes: Option<u64>,
     /// Bytes of response bodies.
     pub body_bytes: u64,
@@ -288,7 +288,8 @@ pub struct TimeStatistics {
 }
 
 impl TimeStatistics {
-    /// Computes the statistics of at least one time, in any order.
+    /// Computes the statistics of the times, which may be in any order. There must be at least one
+    /// time.
     fn from_times(mut times_ns: Vec<u64>) -> TimeStatistics {
         times_ns.sort_unstable();
         let count = times_ns.len();
@@ -314,7 +315,7 @@ impl TimeStatistics {
     }
 }
 
-/// Times of at least one request, each with a complete response.
+/// Times of all requests with a complete response; never empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestTimings {
     timings: Vec<RequestTiming>,

@@ -224,7 +224,7 @@ pub struct AbUrl {
 }
 
 impl HostPort {
-    /// Parses `host:port`.
+    /// Parses `host` or `host:port`.
     ///
     /// # Errors
     /// Fails if the string is invalid; the error is a sentence fragment that says why.

@@ -66,7 +66,8 @@ impl<'a> AbTest<'a> {
     /// Sends all requests and prints what ab prints during a test.
     ///
     /// # Errors
-    /// Fails if the test could not start, or a console stream is closed.
+    /// Fails if the test could not start, if the server negotiated another TLS version than the one
+    /// that `-f` requires, or if a console stream is closed.
     pub fn run_test(&self, console: &mut DropInConsole<'_>) -> Result<AbOutcome> {
         let report_options = &self.request.shown;
         let mut progress = AbProgress::new(self.request.requests, !report_options.hides_progress);

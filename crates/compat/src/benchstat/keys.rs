@@ -375,7 +375,7 @@ pub fn filter_record(
 /// Rejects keys that filters do not support.
 ///
 /// # Errors
-/// Fails if a key is not allowed; the message names the key and where it is allowed.
+/// Fails if a key is empty, or is `.config`, which is only allowed in projections.
 pub fn check_filter(filter: &BenchstatFilter) -> Result<(), String> {
     match filter {
         BenchstatFilter::And(filters) | BenchstatFilter::Or(filters) => {

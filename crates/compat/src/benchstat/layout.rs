@@ -43,12 +43,12 @@ impl TextLayout {
         self.column = column;
     }
 
-    /// Returns the next column.
+    /// Returns the column of the next cell.
     pub fn next_column(&self) -> usize {
         self.column
     }
 
-    /// Adds a cell, with a space between it and the column before.
+    /// Adds a cell. A space precedes it, unless the cell is empty or in the first column.
     pub fn add_cell(&mut self, text: &str, align: CellAlignment) {
         let has_margin = self.column > 0 && !text.is_empty();
         self.add_span(1, text, align, if has_margin { " " } else { "" });

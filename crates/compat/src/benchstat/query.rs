@@ -13,7 +13,7 @@ pub enum BenchstatFilter {
     Or(Vec<BenchstatFilter>),
     /// Matches if this filter does not match.
     Not(Box<BenchstatFilter>),
-    /// Matches a key with a value.
+    /// Matches if the pattern matches the value of the key.
     Match(String, ValuePattern),
 }
 

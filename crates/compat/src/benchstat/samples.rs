@@ -1,6 +1,7 @@
 //! Computes benchstat's statistics of samples: the median with its interval, the test of two
 //! samples, and remarks on the median and the test. The order of arithmetic operations is the same
-//! as in Go's benchstat, because CSV output has all digits. Start at [`ValueAssumption`].
+//! as in Go's benchstat, because CSV output shows all digits, so that any difference in rounding
+//! would be visible. Start at [`ValueAssumption`].
 
 use crate::benchstat::units::{format_percentage, format_shortest};
 use speedwell_stats::distribution::normal;
@@ -15,8 +16,8 @@ const MAX_EXACT_SIZES: (usize, usize) = (50, 25);
 /// Maximum sample size for which a median's interval comes from the exact binomial distribution.
 const MAX_EXACT_INTERVAL_SIZE: usize = 30;
 
-/// Largest numbers of samples that a remark names as needed: the first for an interval, the second
-/// for a test.
+/// Largest sample sizes that are tried when a remark states how many samples are needed: the first
+/// for an interval, the second for a test.
 const MAX_NAMED_SIZES: (usize, usize) = (50, 9);
 
 /// Assumption about the values of a unit.
@@ -50,7 +51,7 @@ pub struct SampleComparison {
 }
 
 impl ValueAssumption {
-    /// Summarizes at least one value. The values must be in ascending order.
+    /// Summarizes the values, which must be in ascending order. There must be at least one.
     pub fn summarize(self, values: &[f64], confidence: f64) -> SampleSummary {
         match self {
             ValueAssumption::Nothing => summarize_median(values, confidence),
@@ -415,8 +416,9 @@ mod tests {
             (6..=10).map(f64::from).collect(),
         );
         assert_eq!(p_value(&low, &high), Some(smallest_p(5, 5)));
-        // R: wilcox.test of c(1,1,2,3) and c(3,4,5,5) with exact ties (coin). Of the 70 ways to
-        // pick four of the eight values, two lie on this side.
+        // Exact p value with ties, as computed by R's package coin for c(1,1,2,3) and c(3,4,5,5):
+        // of the 70 ways to pick four of the eight values, two are at least as extreme in this
+        // direction.
         let p = p_value(&[1.0, 1.0, 2.0, 3.0], &[3.0, 4.0, 5.0, 5.0]);
         assert!(
             p.is_some_and(|p| (p - 2.0 * 2.0 / 70.0).abs() < 1e-12),

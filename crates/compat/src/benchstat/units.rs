@@ -9,7 +9,8 @@ struct PrefixStep {
     min_values: [f64; 3],
 }
 
-/// At or above each of these values, rounding to four digits gives the next power of ten.
+/// From each of these values on, rounding to four digits gives at least the next power of ten (100,
+/// 10 and 1).
 const DIGIT_EDGES: [f64; 3] = [99.995, 9.9995, 0.99995];
 
 /// Returns the words of a unit, each with its position and whether it is in the denominator.

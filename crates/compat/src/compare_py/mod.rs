@@ -1,7 +1,8 @@
 //! Replaces google/benchmark's `compare.py` as a drop-in: prints the changes between two result
 //! files or two programs.
 //!
-//! Decides the order of steps and the exit status: 0 if something was compared, else 2.
+//! Decides the order of steps and the exit status: 0 if something was compared, 130 after Ctrl-C, 2
+//! otherwise. With `--strict-compat`, the status is 0 even if no row was compared.
 //! `compare_py/figures/mod.rs` computes the figures. `docs/reference/compare-py.md` lists the
 //! differences from `compare.py`. Start at [`run`].
 
@@ -158,7 +159,7 @@ impl<'q> ComparePyRun<'q> {
         }
     }
 
-    /// Prints the table and the lines below it; returns the number of rows.
+    /// Prints the heading line and the table; returns the number of rows.
     fn print_table(
         &self,
         figures: &UTestTable<'_>,

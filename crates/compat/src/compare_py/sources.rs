@@ -214,8 +214,8 @@ fn check_inputs(
         let [first, second] = inputs.map(|input| input.label.as_str());
         writeln!(
             console.stderr,
-            "hint: each side runs as one process, one after the other, so machine drift looks like \
-             a change; 'speedwell compare {first} {second}' measures in randomised blocks"
+            "hint: the sides run one after the other, each as one process, so machine drift looks \
+             like a change; 'speedwell compare {first} {second}' measures in randomised blocks"
         )?;
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! Prints the table, byte for byte as `compare.py` does.
+//! Prints the table, byte for byte as `compare.py` does unless [`ComparisonRules::Sound`] requires
+//! another text, width or color.
 //!
 //! Decides the widths, order and colors of the table's parts. Does not know where the figures come
 //! from. Start at [`ComparisonTable::write`]. [`write_json`] writes the comparison as JSON.
@@ -292,7 +293,8 @@ fn geomean_element<'e>(pair: &'e ComparedPair) -> JsonElement<'e> {
     }
 }
 
-/// Writes all rows and the geometric means as JSON (`-d`), byte for byte as Python does.
+/// Writes all rows and the geometric means as JSON (`-d`), byte for byte as Python does, except
+/// that numbers that are not finite become null.
 ///
 /// # Errors
 /// Fails if the file cannot be written.
@@ -319,8 +321,8 @@ pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()>
     out.flush()
 }
 
-/// A number as Python writes it. A number that is not finite becomes null, because a bare `NaN`, as
-/// `compare.py` writes it, is invalid JSON.
+/// A number as Python writes it. A number that is not finite becomes null, because the bare `NaN`
+/// that `compare.py` writes is invalid JSON.
 struct PythonNumber(f64);
 
 impl Serialize for PythonNumber {

@@ -155,7 +155,7 @@ impl ErlperfResults {
         }
     }
 
-    /// Prints the table, and warnings about it.
+    /// Prints the table, and warnings about it; prints nothing if no snippet has figures.
     fn print_results(
         &self,
         request: &ErlperfRequest,

@@ -25,7 +25,7 @@ pub struct SnippetSamples {
     pub workers: u32,
     /// Results of each visit. A visit takes one or more samples without a pause.
     pub visits: Vec<SnippetTiming>,
-    /// Greatest delay with which a sample ended, in nanoseconds.
+    /// Maximum time by which a sample ended too late, in nanoseconds.
     pub late_ns: f64,
 }
 

@@ -52,7 +52,7 @@ pub struct SystemDescription {
 }
 
 impl SystemDescription {
-    /// Reads the harness's `ready` message.
+    /// Creates a description from the harness's `ready` message.
     pub fn from_ready(
         ready: Option<&ProtocolMessage>,
         processor: Option<String>,

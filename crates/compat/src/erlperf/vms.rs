@@ -56,7 +56,7 @@ pub struct Visit {
     pub job: usize,
     /// Its samples.
     pub timing: SnippetTiming,
-    /// Greatest delay with which a sample ended, in nanoseconds. Covers all snippets that were
+    /// Maximum time by which a sample ended too late, in nanoseconds. Covers all snippets that were
     /// measured together.
     pub late_ns: f64,
 }

@@ -41,8 +41,8 @@ pub fn sample_warnings(
     }
     if let (false, Some(until)) = (sampled.is_steady, request.until) {
         warnings.push(format!(
-            "The variation of the samples never fell to the {} that --cv requires: the last {} are \
-             shown.",
+            "The variation of the samples never fell to the {} that --cv requires; the last {} \
+             samples are shown.",
             until.variation, request.samples
         ));
     }

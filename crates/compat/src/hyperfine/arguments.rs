@@ -21,11 +21,11 @@ pub enum HyperfineCommand {
 pub struct HyperfineRequest {
     /// Commands in hyperfine's order. If there is a reference, it is the first command.
     pub commands: Vec<MeasuredCommand>,
-    /// Whether the first command is a reference named by the user.
+    /// Whether the first command is the one that the user gave with `--reference`.
     pub has_reference: bool,
     /// `-w`.
     pub warmup: u64,
-    /// `-m`, `-M` and `-r`.
+    /// `-m`, `-M` and `-r`: minimum and maximum number of runs.
     pub runs: (u64, Option<u64>),
     /// `--min-benchmarking-time`, in seconds.
     pub min_time_s: f64,
@@ -88,7 +88,7 @@ pub enum IgnoredStatuses {
 pub enum OutputTarget {
     /// It is discarded.
     Null,
-    /// It goes through a pipe and is discarded at the other end.
+    /// It is written to a pipe, from which we read it in order to discard it.
     Pipe,
     /// It goes to the output of this program.
     Inherit,
@@ -284,8 +284,8 @@ impl<'a> HyperfineArguments<'a> {
         Ok(parsed)
     }
 
-    /// Parses the letters after a single dash. The first letter that takes a value ends the
-    /// letters; the rest of the word is its value.
+    /// Parses the letters after a single dash. The first letter whose option takes a value is the
+    /// last one; the rest of the word, if there is any, is this value.
     fn read_letters(
         &mut self,
         letters: &'a str,
@@ -438,7 +438,7 @@ impl HyperfineCommand {
     /// Parses the command line.
     ///
     /// # Errors
-    /// Fails if hyperfine would reject the command line, too. The refusal has hyperfine's exit
+    /// Fails if hyperfine itself would reject the command line. The refusal has hyperfine's exit
     /// status.
     pub fn parse(arguments: &[String]) -> Result<HyperfineCommand, HyperfineRefusal> {
         let parsed = HyperfineArguments::split_arguments(arguments)?;

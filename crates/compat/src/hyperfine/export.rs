@@ -61,8 +61,8 @@ pub fn format_export(
     Ok(markup.format_table(&rows, unit.unwrap_or_else(natural_unit)))
 }
 
-/// Replaces a file atomically: if the process is killed, the file has the old content or the new
-/// content, never a part of it.
+/// Writes a file. An existing regular file is replaced atomically if its folder permits new files:
+/// if the process is killed, the file has the old content or the new content, never a part of it.
 ///
 /// # Errors
 /// Fails if the file cannot be written.
@@ -160,7 +160,7 @@ fn format_csv(commands: &[CommandFigures]) -> String {
     text
 }
 
-/// Quotes a cell only where RFC 4180 requires it.
+/// Quotes a cell if it is empty, or if RFC 4180 requires quotes.
 fn quote_csv(text: &str) -> String {
     if text.is_empty() || text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

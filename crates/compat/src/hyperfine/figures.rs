@@ -47,7 +47,7 @@ pub struct CommandFigures {
 }
 
 impl CommandFigures {
-    /// Computes the figures of at least one run.
+    /// Computes the figures of the runs; there must be at least one.
     pub fn from_runs(
         name: String,
         title: String,
@@ -99,8 +99,8 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Returns the distance of each value from the median, in units of the median absolute deviation
-/// (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
+/// Returns the signed distance of each value from the median, in units of the median absolute
+/// deviation (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
 pub fn outlier_scores(values: &[f64]) -> Vec<f64> {
     let center = median(values);
     let distances: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
@@ -190,7 +190,7 @@ fn compare_means(one: &CommandFigures, other: &CommandFigures) -> Ordering {
 }
 
 /// Compares every command with the reference. If `by_time` is set, the result is sorted by mean. A
-/// mean of 0 makes ratios infinite.
+/// ratio is infinite if one of the two means is 0, except for the ratio of the reference to itself.
 pub fn relative_to(
     commands: &[CommandFigures],
     reference: usize,

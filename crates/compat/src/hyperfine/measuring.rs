@@ -32,9 +32,11 @@ const MAX_OFFSET_BYTES: usize = 4096;
 
 /// Receives progress and results.
 pub trait MeasureObserver {
-    /// Called before the runs of a command.
+    /// Called before the runs of a command. If commands are measured in blocks, called after all
+    /// runs instead, just before `command_measured`.
     fn command_started(&mut self, number: usize) -> Result<()>;
-    /// Called with the number of completed runs and the total number of runs.
+    /// Called with the number of completed runs and the total number of runs: of the current
+    /// command or, if commands are measured in blocks, of all commands.
     fn runs_completed(&mut self, done: u64, total: u64);
     /// Called after all runs of a command.
     fn command_measured(&mut self, figures: &CommandFigures) -> Result<()>;

@@ -2,7 +2,7 @@
 //!
 //! The paragraphs are the same as in hyperfine, but the comparison is not. hyperfine divides means
 //! and propagates standard deviations. Here, a test on the blocks decides which commands differ.
-//! With `--strict-compat`, the comparison is the same as in hyperfine, too. Start at
+//! With `--strict-compat`, the comparison is also the same as in hyperfine. Start at
 //! [`format_paragraph`] and [`format_comparison`].
 
 use crate::hyperfine::arguments::{CommandExecutor, HyperfineRequest, ResultOrder};
@@ -26,7 +26,8 @@ const OUTLIER_SCORE: f64 = 1.4826 * 10.0;
 /// Error rate of the comparison, over all commands together.
 const ALPHA: f64 = 0.05;
 
-/// Two commands count as the same if their ratio differs from 1 by less than this.
+/// Two commands count as the same if the whole interval of their ratio differs from 1 by less than
+/// this.
 const SAME_RATIO_TOLERANCE: f64 = 0.02;
 
 /// Terminal colors and styles.
@@ -181,7 +182,8 @@ pub fn format_warning(text: &str, look: ReportLook) -> String {
 }
 
 /// Compares the commands. If the user named a reference, it is the first command; otherwise the
-/// fastest command is the reference.
+/// fastest command is the reference. With `--strict-compat`, returns hyperfine's note as an error
+/// if a mean is 0.
 pub fn format_comparison(
     figures: &[CommandFigures],
     request: &HyperfineRequest,
@@ -370,7 +372,7 @@ fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) 
     let title = look.paint(row.title, &[TextStyle::Purple]);
     let Some(test) = &row.test else {
         return format!(
-            "    too few runs to compare with {title}: each command needs {MINIMUM_PER_SIDE}\n"
+            "    too few runs to compare with {title}: each command needs {MINIMUM_PER_SIDE} runs\n"
         );
     };
     let mark = if row.has_shell { "*" } else { "" };

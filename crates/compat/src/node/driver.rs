@@ -104,7 +104,7 @@ impl<'a> NodeDriver<'a> {
         writeln!(self.err, "{}: {message}", self.tool)
     }
 
-    /// Warns that the word `test` has a meaning only for `run.js`.
+    /// Warns if the command line contains the word `test`, which has a meaning only for `run.js`.
     ///
     /// # Errors
     /// Fails if standard error is closed.
@@ -239,8 +239,8 @@ pub struct ChildFailures {
 }
 
 impl ChildFailures {
-    /// Records a failure, and writes what happened and how to reproduce it. If `names_variant` is
-    /// set, the message names the variant.
+    /// Records a failure (unless the case was only skipped), and writes what happened and how to
+    /// reproduce it. If `names_variant` is set, the message names the variant.
     ///
     /// # Errors
     /// Fails if `out` cannot be written.

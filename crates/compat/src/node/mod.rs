@@ -119,8 +119,8 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// Parses the arguments with `understand` and passes the result to `perform`; returns the exit
-    /// status.
+    /// Parses the arguments, converts them with `understand`, and passes the result to `perform`;
+    /// returns the exit status. If `--help` is given, only prints the help text.
     ///
     /// # Errors
     /// Fails if `perform` fails, or a stream is closed.

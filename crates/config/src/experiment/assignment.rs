@@ -21,7 +21,8 @@ use std::path::Path;
 const SERVER_KEYS: [&str; 5] = ["port", "network", "ready", "stop", "expect_processes"];
 
 impl Experiment {
-    /// Returns the assignment of a run of a case under a variant. `{port}` stays unexpanded.
+    /// Returns the assignment of a run of a case under a variant. `{port}` and `{host}` stay
+    /// unexpanded.
     ///
     /// # Errors
     /// Fails if the variant does not exist, or the group consists of benchmark files. All other

@@ -92,7 +92,7 @@ fn check_names(
                 text,
                 name,
                 message,
-                "its value is set in [params]".to_owned(),
+                "set it to a number in [params]".to_owned(),
             ));
         }
     }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::assignment::EnvVarChange;
 
-/// Arguments, or a line that is split into arguments like in a shell.
+/// Arguments, or a line that is split into arguments as in a shell.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]

@@ -164,7 +164,7 @@ pub fn resolve_compare(
     })
 }
 
-/// Checks that the variants of all pairs exist.
+/// Checks that the variants of all pairs exist, and returns the pairs.
 pub fn check_pairs(
     pairs: &[VariantPair],
     part: &FilePart,

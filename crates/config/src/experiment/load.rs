@@ -70,7 +70,7 @@ pub struct LoadKeys {
 #[serde(rename_all = "lowercase")]
 #[schemars(transform = or_placeholder)]
 pub enum ClientName {
-    /// Our built-in generator.
+    /// The generator that is built into Speedwell.
     #[default]
     Builtin,
     /// ApacheBench.
@@ -258,7 +258,7 @@ fn target_url(url: Option<String>, path: Option<UrlPath>, part: &FilePart) -> Re
     }
 }
 
-/// Returns the path of a URL, with everything after it.
+/// Returns the path of an HTTP URL, with everything after it; `None` if the URL is invalid.
 pub fn path_of(url: &str) -> Option<&str> {
     let (scheme, after_scheme) = url.split_once("://")?;
     let is_known = ["http", "https"].contains(&scheme) && !after_scheme.is_empty();

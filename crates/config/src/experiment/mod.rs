@@ -4,8 +4,8 @@
 //! This module decides what such a file may contain, and builds the assignment of each run.
 //! Everything is checked when the file is read, down to the last case under the last variant.
 //! Nothing is executed here. The grammar is in docs/reference/experiment-file.md. Every table of
-//! the file is a type named `...Keys` that derives `Deserialize` and `JsonSchema`; editors show the
-//! comments of these types. Start at [`FileKeys`] and [`Experiment::parse`];
+//! the file is read into a type named `...Keys`, which derives `Deserialize` and `JsonSchema`;
+//! editors show the comments of these types. Start at [`FileKeys`] and [`Experiment::parse`];
 //! [`Experiment::assignment`] is in `assignment.rs`.
 //!
 //! There is a module cycle: `place.rs` reads the services and places of an [`Experiment`], and adds
@@ -182,8 +182,9 @@ pub enum DefinitionForm {
     Suites,
 }
 
-/// Returns the form of a definition file, if it is one: TOML with a line `[[group]]` or
-/// `[benchmark.NAME]`, or JSON with a list `group` of tables that have a `kind`.
+/// Returns the form of a definition file, if it is one: TOML with a line `[[group]]`,
+/// `[benchmark.NAME]` or `[suite.NAME]`, or JSON with a list `group` whose first table has a
+/// `kind`.
 pub fn definition_form(file: &Path) -> Option<DefinitionForm> {
     let ending = file.extension().unwrap_or_default();
     if ending != "toml" && ending != "json" {
@@ -381,7 +382,8 @@ fn resolve_groups(
     }
 }
 
-/// Rejects settings for unknown names, and names with two meanings.
+/// Rejects `--set` for a name that the file does not define, and parameters of groups whose name is
+/// also a file parameter or a variant's placeholder.
 fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
     let param_names = experiment.params.iter().map(|(name, _)| name);
     let mut known: Vec<String> = param_names.cloned().collect();
@@ -410,8 +412,8 @@ fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
     settings.check_names(&known)
 }
 
-/// Resolves every case under every variant to find all errors early, and decides the metrics of the
-/// groups.
+/// Resolves every case under every variant to find all errors early, rejects services that differ
+/// between the runs that share them, and decides the metrics of the groups.
 fn check_runs(experiment: &mut Experiment, top: &FilePart) -> Result<()> {
     let mut shared = place::SharedServices::new(&experiment.services);
     for (group_index, part) in group_parts(top).iter().enumerate() {

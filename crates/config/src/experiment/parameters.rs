@@ -95,7 +95,8 @@ pub fn file_parameters(
                 None => bail!("cannot set '{name}' to '{text}': the file defines it as {declared}"),
             },
             [..] => {
-                let message = "is one value for all cases and cannot be set to several";
+                let message = "is set to several values: expected one, because a parameter in \
+                               [params] has the same value in all cases";
                 return Err(error_at_line(line, format!("'{name}' {message}")));
             }
         };
@@ -174,7 +175,8 @@ pub fn combine_cases(
     Ok(cases.collect())
 }
 
-/// Resolves names of parameters with one or more values; every name and value must exist.
+/// Resolves names of parameters with one or more values. Every name must exist, and every value
+/// must be declared, unless the parameter is set on the command line.
 pub fn resolve_matching(
     entry: &ValueTable,
     part: &FilePart,

@@ -228,7 +228,7 @@ pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredServ
         let on =
             on.map_err(|error| part.value_error("on", format!("cannot be parsed: {error:#}")))?;
         if on.is_some() && !is_placed {
-            let hint = "[place] assigns machines to the target and the load";
+            let hint = "add [place], which assigns machines to the target and the load";
             let message = format!("'on' requires [place]\nhint: {hint}");
             return Err(part.error_at_key("on", message));
         }
@@ -285,7 +285,7 @@ fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceS
     }
 }
 
-/// Detects services that would have to differ between runs that share them.
+/// Detects services that several runs share although their definitions differ between these runs.
 pub(super) struct SharedServices {
     declared: Vec<DeclaredService>,
     /// Services of the very first run.
@@ -439,8 +439,8 @@ fn ensure_below(root: &Path, folder: &Path, owner: &str) -> Result<()> {
     };
     ensure!(
         folder.strip_prefix(root).is_ok_and(is_plain),
-        "the folder of {owner}, '{}', is outside the folder of the file, and only the latter is \
-         sent to other machines",
+        "the folder of {owner}, '{}', is outside the folder of the file, but only the folder of \
+         the file is sent to other machines",
         folder.display()
     );
     Ok(())

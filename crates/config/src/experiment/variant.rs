@@ -106,7 +106,8 @@ pub struct VariantKeys {
     command: Option<DeferredValue<CommandText>>,
     /// Working directory of the target, below the folder of the file.
     cwd: Option<DeferredValue<String>>,
-    /// Value of `{program}`; if the command lacks that placeholder, replaces its first argument.
+    /// Value of `{program}`; if the command does not contain that placeholder, replaces its first
+    /// argument.
     program: Option<DeferredValue<String>>,
     /// Proof that the variant took effect: one table or a list of them.
     assert: Option<DeferredValue<OneOrMany<ProofKeys>>>,
@@ -247,7 +248,10 @@ fn read_variant(
 
 fn checked_name(name: String, part: &FilePart) -> Result<String> {
     if name.is_empty() || name.contains(|c: char| c.is_control() || ",()[]".contains(c)) {
-        let message = format!("the name '{name}' is empty or has commas or brackets");
+        let message = format!(
+            "cannot parse the name '{name}': expected a nonempty name without commas, brackets and \
+             control characters"
+        );
         return Err(part.error_at_key("name", message));
     }
     Ok(name)

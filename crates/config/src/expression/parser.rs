@@ -16,7 +16,7 @@ impl ClaimExpression {
     /// Parses a claim: an expression that is true or false.
     ///
     /// # Errors
-    /// Fails if the text is not a claim; the error has a column.
+    /// Fails if the text is not a claim; the error shows the column.
     pub fn parse_claim(text: &str) -> Result<ClaimExpression, ExpressionError> {
         ExpressionParser::new(text).whole_claim()
     }
@@ -26,7 +26,7 @@ impl ChangeGate {
     /// Parses gates joined by `and`.
     ///
     /// # Errors
-    /// Fails if the text is not a list of gates; the error has a column.
+    /// Fails if the text is not a list of gates; the error shows the column.
     pub fn parse(text: &str) -> Result<Vec<ChangeGate>, ExpressionError> {
         ExpressionParser::new(text).whole_gates()
     }
@@ -44,7 +44,7 @@ pub fn evaluate_arithmetic(text: &str) -> Option<f64> {
 /// Parses a filter in the form that it has in the brackets of a term: `promises, test=fibonacci`.
 ///
 /// # Errors
-/// Fails if the text is not a filter; the error has a column.
+/// Fails if the text is not a filter; the error shows the column.
 pub fn parse_filter(text: &str) -> Result<CaseFilter, ExpressionError> {
     ExpressionParser::new(text).whole_filter()
 }

@@ -6,7 +6,7 @@ type NameLookup<'a> = &'a dyn Fn(&str) -> Option<f64>;
 type FigureLookup<'a> = &'a dyn Fn(&MetricTerm) -> Option<f64>;
 
 impl ClaimExpression {
-    /// Returns the number; `None` for a boolean, or if a name or figure is unknown.
+    /// Returns the number; `None` for a boolean, or if a name or measured value is unknown.
     pub fn evaluate_number(&self, names: NameLookup<'_>, figures: FigureLookup<'_>) -> Option<f64> {
         match self {
             ClaimExpression::Number(number) | ClaimExpression::Percent(number) => Some(*number),
@@ -33,8 +33,8 @@ impl ClaimExpression {
         }
     }
 
-    /// Returns the boolean; `None` for a number, or if it depends on an unknown name or figure. One
-    /// side of `and` or `or` suffices if it decides the result.
+    /// Returns the boolean; `None` for a number, or if it depends on an unknown name or measured
+    /// value. One side of `and` or `or` suffices if it decides the result.
     pub fn evaluate_truth(&self, names: NameLookup<'_>, figures: FigureLookup<'_>) -> Option<bool> {
         let ClaimExpression::Pair(left, operator, right) = self else {
             return match self {

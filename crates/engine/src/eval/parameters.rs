@@ -13,7 +13,7 @@ struct DecimalNumber {
     places: u32,
 }
 
-/// Maximum number of decimal places; no duration of a command needs more.
+/// Maximum number of decimal places; no parameter needs more.
 const MAX_PLACES: u32 = 18;
 
 impl DecimalNumber {

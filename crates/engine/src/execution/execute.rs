@@ -487,7 +487,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         }
     }
 
-    /// Records what an attempt yielded. Returns whether it failed.
+    /// Records what an attempt yielded. Returns whether it failed; a skip does not count as a
+    /// failure.
     fn record_attempt(
         &mut self,
         slot: &PlanSlot,
@@ -637,8 +638,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(())
     }
 
-    /// Finishes the case of `slot` if one of its variants is abandoned. Called when a block of the
-    /// case is complete.
+    /// Finishes the case of `slot` if it is abandoned; see [`SessionExecution::is_case_abandoned`].
+    /// Called when a block of the case is complete.
     pub fn abandon_failing_case(
         &mut self,
         slot: &PlanSlot,
@@ -788,7 +789,7 @@ impl ChecksumLedger {
             .entry(result.case.id())
             .or_insert_with(|| (checksum.clone(), variant.to_owned()));
         (first != checksum).then(|| FailureCause::Invalid {
-            reason: format!("computed '{checksum}' where '{first_variant}' had computed '{first}'"),
+            reason: format!("computed '{checksum}', but '{first_variant}' computed '{first}'"),
         })
     }
 }

@@ -202,7 +202,7 @@ impl LoadServer {
         self.service.has_ended()
     }
 
-    /// Waits briefly for the end of a server that vanished under load; see
+    /// Whether a server that vanished under load is ending. Waits briefly for its end; see
     /// [`ServiceProcess::is_dying`].
     pub fn is_dying(&self) -> bool {
         self.service.is_dying()
@@ -265,7 +265,7 @@ fn check_not_in_use(addresses: &[ServerAddress]) -> anyhow::Result<()> {
             bail!(
                 "'{}' is already in use by {names}: its responses would be mistaken for responses of \
                  the server that --serve starts\nhint: stop that process, or leave out --serve to \
-                 load it",
+                 send the requests to it",
                 format_server_address(address)
             );
         }
@@ -294,7 +294,8 @@ fn check_owner(
     };
     Err(format!(
         "'{}' is served by {names}, which '{command}' did not start\nhint: a server must stay in \
-         the foreground; to load another program, start it yourself and leave out --serve",
+         the foreground; to measure the server of another program, start it yourself and leave \
+         out --serve",
         format_server_address(address)
     ))
 }

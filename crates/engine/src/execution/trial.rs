@@ -140,7 +140,8 @@ fn try_job(job: &BenchmarkJob, context: &RunContext<'_>) -> RunOutcome {
     }
 }
 
-/// Turns a worker's report into events. Returns whether something failed.
+/// Turns a worker's report into events. Returns whether a job failed; a skip does not count as a
+/// failure.
 fn emit_trial_event(
     plan: &SessionPlan,
     event: TrialEvent,

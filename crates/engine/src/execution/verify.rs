@@ -81,7 +81,7 @@ fn follow_redirect(job: &LoadJob, location: &str) -> anyhow::Result<LoadJob> {
     if let (true, Some(name)) = (changes_host, secret_name) {
         bail!(
             "'{}' redirects to another host, '{url}', but the header '{name}' was given for the first one\n\
-             hint: load '{url}' itself",
+             hint: use '{url}' as the URL",
             job.url
         );
     }
@@ -138,8 +138,8 @@ fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
     let status = probe.status;
     if job.load.success.accepts_status(status) {
         return format!(
-            "'{}' answered {status} with an unexpected body of {} bytes\nhint: --no-verify loads it \
-             anyway and counts such responses as failed",
+            "'{}' answered {status} with an unexpected body of {} bytes\nhint: --no-verify sends \
+             the load anyway and counts such responses as failed",
             job.url, probe.body_bytes
         );
     }
@@ -149,7 +149,7 @@ fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
     };
     format!(
         "'{}' answered {status}, which is not a success status\nhint: {redirect}--expect-status \
-         {status} counts it as success, --no-verify loads it anyway",
+         {status} counts it as success, --no-verify sends the load anyway",
         job.url
     )
 }

@@ -193,7 +193,7 @@ impl Checkout {
 }
 
 /// Makes sure that the worktree exists and is built, and locks it until [`release_worktree`] or the
-/// end of this process. Passes `note` a sentence before each slow step.
+/// end of this process. Before waiting and before building, passes `note` a text that says so.
 ///
 /// # Errors
 /// Fails if the commit cannot be checked out or built.
@@ -293,9 +293,9 @@ pub fn replace_files(
     }
 }
 
-/// Returns which of the given files of the checkout are artifacts, which each revision must build
-/// for itself. Artifacts are files that git ignores in the checkout, and files that are in no
-/// commit but that the build of the worktree has produced.
+/// Returns which of the given files of the checkout are artifacts, that is, files that each
+/// revision must build for itself. Artifacts are files that git ignores in the checkout, and files
+/// that are in no commit but that the build of the worktree has produced.
 pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     let is_inside = |path: &&PathBuf| path.starts_with(&worktree.checkout) && path.is_file();
     let checkout_files: Vec<PathBuf> = files.iter().filter(is_inside).cloned().collect();
@@ -322,7 +322,7 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
     artifacts
 }
 
-/// Returns which of the given files of the checkout are in its last commit or in the index.
+/// Returns which of the given files of the checkout are tracked by git, that is, are in its index.
 pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     list_files(checkout, &[], files)
 }

@@ -217,7 +217,7 @@ fn to_direction(is_higher: bool) -> MetricDirection {
 /// Returns the case of a benchmark, given its name without GOMAXPROCS: `BenchmarkJoin/n=8`.
 ///
 /// Parts of a sub-benchmark's name that have the form `key=value` become parameters. `processors`
-/// is GOMAXPROCS and becomes a parameter, too, if it is known.
+/// is GOMAXPROCS; if it is known, it also becomes a parameter.
 pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>) -> Case {
     let mut benchmark = String::new();
     let mut values: Vec<(String, ParameterValue)> = Vec::new();

@@ -38,7 +38,8 @@ pub struct HttpOutput {
 }
 
 impl HttpOutput {
-    /// Parses the output of `tool`; `None` if the measurement did not finish.
+    /// Parses the output of `tool`; `None` if the measurement did not finish, or the tool is not
+    /// supported.
     pub fn read(tool: &str, output: &str) -> Option<HttpOutput> {
         match tool {
             "wrk" => parse_wrk(output),
@@ -204,8 +205,9 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     {
         found.has_fixed_rate = true;
         found.remarks.push(format!(
-            "it has {recorded} latencies for {requests} responses: autocannon added the others to \
-             correct for a constant rate, in steps of 1 ms, which overcorrects"
+            "it has {recorded} latencies for {requests} responses: autocannon added the \
+             surplus to correct for a constant rate; because it did so in steps of 1 ms, it added \
+             too many"
         ));
     }
     let in_flight = count("connections").unwrap_or(1.0) * count("pipelining").unwrap_or(1.0);

@@ -1,9 +1,9 @@
 //! Reads results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
 //!
-//! Decides how rows are stored: each repetition becomes a run, because compare.py treats
-//! repetitions as replicates, too; a note says that they share a process. Knows nothing about where
-//! the file comes from. Start at [`read`]. The format is json_schema_version 1 of the library's
-//! JSON reporter.
+//! Decides how rows are stored: each repetition becomes a run, because compare.py also treats
+//! repetitions as replicates; a note says that they share a process. Knows nothing about where the
+//! file comes from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON
+//! reporter.
 
 use crate::duplicate_names::{ListedResult, distinguish_results};
 use crate::foreign::google_benchmark::{
@@ -24,7 +24,7 @@ const FIT_NOTE: &str = "A fit of the times over all arguments of this family.";
 
 /// Returns whether the data are results of google/benchmark.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    // Other tools write a list named `benchmarks`, too, so its rows must have a key of the library.
+    // Other tools also write a list named `benchmarks`, so its rows must have a key of the library.
     let has_row = || ROW_KEYS.iter().any(|key| file.has_key(3, key));
     file.begins_with_key("context") || (file.has_key(1, "benchmarks") && has_row())
 }

@@ -27,8 +27,9 @@ pub fn recognizes(bytes: &[u8]) -> bool {
     !all_figure_tables(&tables).is_empty()
 }
 
-/// Reads all tables of figures. Tables of one section that have the same columns form a group, and
-/// each group becomes a session. Adds messages about assumptions and dropped content to `warnings`.
+/// Reads all tables of figures. Tables of one section form a group if they have the same columns
+/// and share at least half of the rows of the smaller table; each group becomes a session. Adds
+/// messages about assumptions and dropped content to `warnings`.
 ///
 /// # Errors
 /// Fails if the text has no table of figures.
@@ -333,8 +334,8 @@ struct FigureColumn<'a> {
 }
 
 impl FigureTable {
-    /// Adds the figures of a column. Returns `None` if the column contains anything that is not a
-    /// figure.
+    /// Adds the figures of a column. Returns `None` if the column contains anything other than
+    /// figures and words for missing values.
     fn add_column(&mut self, table: &MarkdownTable, column: &FigureColumn<'_>) -> Option<()> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         let mut missing = 0;

@@ -14,7 +14,7 @@ use std::io::Read;
 /// Columns of a file that `scatter.js` wrote.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScatterFrame {
-    /// Name of the benchmark of each row. Studies never pool rows of different benchmarks.
+    /// Name of the benchmark of each row.
     pub filenames: TextColumn,
     /// One column per parameter.
     pub columns: Vec<TextColumn>,

@@ -75,8 +75,9 @@ fn break_lines(text: &str, length: usize) -> String {
     }
 }
 
-/// Quotes a string with the first kind of quote that it does not contain: single, double, backtick.
-/// If the string contains all three, it is put in single quotes, and its own single quotes are
+/// Quotes a string with the first suitable kind of quote: single, double, backtick. A quote is
+/// suitable if the string does not contain it; for backticks, the string must not contain `${`
+/// either. If none is suitable, the string is put in single quotes, and its own single quotes are
 /// escaped.
 fn quote_text(text: &str) -> String {
     let quote = if !text.contains('\'') {

@@ -70,7 +70,7 @@ pub enum ScanResult {
     Record(usize),
     /// The record continues after the end of the bytes.
     Unfinished,
-    /// The first line does not start a record.
+    /// The bytes do not start with a record.
     NotARecord,
 }
 

@@ -1,8 +1,8 @@
 //! Writes rows byte for byte as the Node.js scripts `run.js`, `scatter.js` and `compare.js` do.
 //!
 //! Decides spacing, quoting and number formats of each layout; the caller supplies the names and
-//! figures. `run.js` and `scatter.js` separate columns by comma and blank, `compare.js` by a comma
-//! alone.
+//! numbers. `run.js` and `scatter.js` separate columns with a comma and a blank, `compare.js` with
+//! a comma alone.
 
 use super::javascript;
 use speedwell_model::ParameterValue;

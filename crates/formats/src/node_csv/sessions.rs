@@ -247,7 +247,7 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    /// Writes a row for each throughput of a run.
+    /// Writes a row for each throughput sample of a run.
     ///
     /// # Errors
     /// Fails like [`write`].

@@ -46,7 +46,7 @@ pub struct SpoolBlock {
     pub job: u32,
     /// Number of the block.
     pub block: u32,
-    /// Completed slots.
+    /// Completed slots (positions of runs in the plan).
     pub slots: Vec<u32>,
     /// The runs in order of execution.
     pub runs: Vec<Run>,

@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 /// Maximum length of a line in bytes; longer lines are rejected.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// Expected slots of a shard: for each slot the index of its case, its block and its variant.
+/// Slots (planned runs) that a shard should contain: for each slot, the index of its case, its
+/// block and its variant.
 #[derive(Debug, Clone, Default)]
 pub struct ShardSlots(HashMap<u32, (u32, u32, String)>);
 
@@ -230,7 +231,7 @@ impl ShardSlots {
                 }
                 Some(_) if run.block != block.block || run.machine.is_some() => {
                     return Some(format!(
-                        "the run of slot {} names another block, or a machine",
+                        "the run of slot {} names another block, or wrongly names a machine",
                         run.slot
                     ));
                 }
@@ -382,8 +383,8 @@ mod tests {
             variant.contains("slot 4 belongs to variant 'a', not 'c'"),
             "{variant}"
         );
-        assert!(reason(&|run| run.block = 9).contains("names another block, or a machine"));
-        assert!(reason(&|run| run.machine = Some(1)).contains("names another block, or a machine"));
+        assert!(reason(&|run| run.block = 9).contains("names another block, or"));
+        assert!(reason(&|run| run.machine = Some(1)).contains("names another block, or"));
     }
 
     #[test]

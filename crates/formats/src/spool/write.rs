@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 pub struct AttemptEnd {
     /// Number of blocks that the attempt closed.
     pub blocks: u32,
-    /// Number of cases for which the attempt decided that they need no more runs; absent in spools
-    /// of earlier versions.
+    /// Number of cases that the attempt decided need no more runs; absent in spools of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<u32>,
     /// Why part of the shard was not measured; `None` if all of it was.
@@ -42,8 +42,9 @@ pub struct SpoolWriter {
     decisions: u32,
     /// The last block of each case, by label.
     last_blocks: HashMap<String, u32>,
-    /// Highest slot that has started, and the number of metrics first reported in it.
+    /// Highest slot (position of a run in the plan) that has started.
     slot: u32,
+    /// Number of metrics first reported in that slot.
     reported_metrics: i64,
 }
 

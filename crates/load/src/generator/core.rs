@@ -40,8 +40,9 @@ pub(super) struct WorkerCore<'a> {
     pub unread: Vec<SocketEvent>,
     /// Requests that ended since the event loop last checked.
     pub ended: u32,
-    /// Open connections, current and maximum.
+    /// Number of open connections.
     pub open: u32,
+    /// Highest number of connections that were open at the same time.
     pub max_open: u32,
     /// Connections being established.
     pub opening: u32,

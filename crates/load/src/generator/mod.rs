@@ -46,7 +46,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use worker::{LoadWorker, ThreadResult};
 
-/// Why a load could not start. Failures after the start are part of the result.
+/// Why a load has no result. Failures of connections and requests are part of the result instead.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadStartError {
     /// TLS cannot be set up.
@@ -80,7 +80,7 @@ impl LoadStartError {
 /// Runs a load to its end. `stop` ends it early and cancels requests in flight.
 ///
 /// # Errors
-/// Fails if the load cannot start.
+/// Fails if the load cannot start, or if the operating system cannot wait for sockets.
 pub fn run(
     load: &LoadConfig,
     stop: &AtomicBool,
@@ -130,7 +130,7 @@ pub fn run_with_clock(
                     })
                     .and_then(|worker| worker.run(first_connections(load, part)));
                 if result.is_err() {
-                    // Without this thread the load is incomplete, so end the others, too.
+                    // Without this thread, the load is incomplete, so end the other threads.
                     end_ns.store(0, Ordering::Relaxed);
                 }
                 // Sending cannot fail, because the receiver lives until all threads have ended.
@@ -193,12 +193,14 @@ fn request_source(load: &LoadConfig) -> Result<RequestSource<'_>, LoadStartError
 
 fn validate_load(load: &LoadConfig) -> Result<(), LoadStartError> {
     match load {
-        _ if load.threads == 0 => Err(LoadStartError::Load("a load needs at least one thread")),
+        _ if load.threads == 0 => Err(LoadStartError::Load(
+            "the number of threads is 0: expected 1 or more",
+        )),
         _ if load.streams_per_connection == 0 => Err(LoadStartError::Load(
-            "a connection needs at least one concurrent request",
+            "the limit of concurrent requests per connection is 0: expected 1 or more",
         )),
         _ if load.part.index >= load.part.count => Err(LoadStartError::Load(
-            "the generator index is not below the number of generators",
+            "the index of the generator is too high: expected less than the number of generators",
         )),
         _ if load.target.addresses.is_empty() => {
             Err(LoadStartError::Load("the target has no address"))

@@ -93,7 +93,7 @@ impl Http2Requests {
         self.streams.watches.get(self.streams.last)
     }
 
-    /// Sends a request. Does nothing if [`Http2Requests::available_streams`] is 0.
+    /// Sends a request. Does nothing if all tokens are in use.
     pub fn start_request(&mut self, sent: StartedRequest, request: &Http2Request) {
         if let Some(token) = self.streams.free_tokens.pop() {
             self.streams.requests[token as usize] = Some(StartedRequest {

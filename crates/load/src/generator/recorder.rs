@@ -128,7 +128,8 @@ impl<'a> RequestRecorder<'a> {
         self.record_end(sent, outcome, end_ns, &summary);
     }
 
-    /// Records a failure without a complete response; `summary` describes the part received.
+    /// Records the failure of a request; `summary` describes the part of the response that was
+    /// received.
     pub fn record_failure(
         &mut self,
         sent: &StartedRequest,

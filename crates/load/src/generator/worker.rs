@@ -30,7 +30,7 @@ pub(super) struct LoadWorker<'a> {
     pacing: RequestPacing<'a>,
     /// Connections that may have room for a request.
     listed: VecDeque<u32>,
-    /// Closed connections of an open load that can be reopened.
+    /// Connections that are closed and can be reopened. Only loads with a schedule use this list.
     closed: Vec<u32>,
     /// Connections to wake up: the time, the index of the connection, and the reason. If the flag
     /// is set, a client finishes its think time; otherwise, the pause after a failed connection
@@ -423,7 +423,7 @@ impl LoadWorker<'_> {
 }
 
 /// Returns the time of the next tick. Ticks occur at the same times on all threads. The end of the
-/// warm-up is a tick, too.
+/// warm-up is also a tick.
 fn next_tick_ns(now_ns: u64, warmup_ns: u64) -> u64 {
     let next_ns = (now_ns / TICK_NS + 1) * TICK_NS;
     if now_ns < warmup_ns {
@@ -508,7 +508,7 @@ impl LoadWorker<'_> {
     }
 }
 
-// The end of a thread: accounts for unfinished requests and completes the counts.
+// The code below ends a thread: it accounts for unfinished requests and completes the counts.
 
 /// How a thread ended.
 #[derive(Debug, Clone, Copy)]

@@ -121,7 +121,7 @@ fn mark_controls(word: u64) -> u64 {
     (!printable | delete) & !word & !LOW
 }
 
-// A line of a head: the status line, or a header field.
+// The code below parses one line of a head: the status line, or a header field.
 
 /// Bytes allowed in a token (RFC 9110, section 5.6.2).
 static TOKEN_BYTES: [bool; 256] = {

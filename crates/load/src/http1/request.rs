@@ -236,7 +236,7 @@ fn push_field(bytes: &mut Vec<u8>, name: &str, value: &[u8]) {
     bytes.extend_from_slice(b"\r\n");
 }
 
-/// Checks whether the parts can be sent in any HTTP version.
+/// Checks the parts against the rules that all HTTP versions have in common.
 pub(crate) fn validate_parts(parts: &RequestParts) -> Result<(), InvalidRequest> {
     if !is_token(parts.method.as_bytes()) {
         return Err(InvalidRequest::Method(parts.method.into()));

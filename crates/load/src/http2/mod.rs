@@ -228,8 +228,8 @@ pub enum Http2StreamError {
     Refused,
     /// The peer closed the connection with this code and did not process the request: the ID of its
     /// stream is higher than the ID of the last stream that the peer will process. This is distinct
-    /// from `Refused`, because a server that goes away and a server that is overloaded are
-    /// different findings.
+    /// from `Refused`, so that results show whether the server closed the connection or was
+    /// overloaded.
     GoAway(Http2ErrorCode),
     /// The body does not match Content-Length, or exists where none is allowed.
     Length,

@@ -176,7 +176,8 @@ impl StreamTable {
     }
 }
 
-// A stream: the state of its response, and the part of its request that is not sent yet.
+// The types below describe one stream: the state of its response, and the part of its request that
+// has not been sent yet.
 
 /// A partially sent body.
 #[derive(Debug)]
@@ -242,7 +243,7 @@ impl StreamState {
         };
     }
 
-    /// Whether the body has not exceeded its length.
+    /// Whether the data received so far fits into the required body length.
     pub(super) fn fits_length(&self) -> bool {
         self.content_length
             .is_none_or(|length| self.summary.body_bytes <= length)

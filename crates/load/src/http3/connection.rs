@@ -62,8 +62,8 @@ impl H3Connection {
     }
 
     /// Sends a request, whose events carry `key`. `keep_bytes` limits how much of the response body
-    /// is kept; if given, the header fields are kept, too. Dropping the result cancels the request.
-    /// Returns `None` until the connection is established.
+    /// is kept; if it is given, the header fields are also kept. Dropping the result cancels the
+    /// request. Returns `None` until the connection is established.
     pub fn send(
         &self,
         engine: &mut H3Engine,

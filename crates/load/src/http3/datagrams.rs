@@ -1,8 +1,8 @@
 //! Wraps the UDP socket of one connection, counts its traffic and detects unreachable servers.
 //!
 //! The socket is connected, so that the operating system reports ICMP errors for its packets
-//! (udp(7)). `quinn` would keep waiting for packets that cannot come, so
-//! [`QuicSocket::wait_for_failure`] tells the connection to end.
+//! (udp(7)). `quinn` would keep waiting for packets that cannot come, so the task of the connection
+//! also waits for [`QuicSocket::wait_for_failure`] and then ends the connection.
 
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, UdpPoller};

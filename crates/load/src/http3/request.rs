@@ -14,7 +14,7 @@ pub struct RequestHead<'a> {
     pub authority: &'a [u8],
     /// Path with query, or `*`.
     pub target: &'a str,
-    /// Value of Content-Length, unless the fields contain Content-Length.
+    /// Value of the Content-Length field to add. It is ignored if the fields already contain one.
     pub content_length: Option<usize>,
     /// Whether a response may have a body, i.e. the method is not HEAD.
     pub expects_body: bool,

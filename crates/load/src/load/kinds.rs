@@ -24,7 +24,7 @@ impl DataTable {
 /// Why a set of request kinds is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindsError {
-    /// No request has a weight.
+    /// No request has a weight, or there are more kinds than an index can hold.
     #[error("no request to send")]
     None,
     /// A request cannot be encoded.
@@ -63,8 +63,9 @@ pub struct RequestKinds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CycleSlot {
     kind: u16,
-    /// Number of slots of this kind per cycle, and how many of them precede this slot.
+    /// Number of slots of this kind per cycle.
     share: u32,
+    /// How many slots of this kind precede this slot in the cycle.
     before: u32,
 }
 

@@ -265,7 +265,7 @@ impl Default for ConnectionRules {
     }
 }
 
-// Whether a load has become steady and can end early.
+// The code below decides whether a load has become steady and can end early.
 
 /// Number of intervals in each of the two periods that are compared.
 const PERIOD_INTERVALS: usize = 10;
@@ -279,7 +279,8 @@ pub struct SteadinessRule {
 }
 
 impl SteadinessRule {
-    /// Tests the timeline so far; its intervals last a tenth of a second.
+    /// Whether the load is steady according to its timeline so far, in intervals of a tenth of a
+    /// second.
     pub fn is_met(&self, ticks: &[TimelineTick]) -> bool {
         let Some(from) = ticks.len().checked_sub(2 * PERIOD_INTERVALS) else {
             return false;

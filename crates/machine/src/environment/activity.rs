@@ -134,8 +134,8 @@ pub(super) fn steal_percent(tree: &FileTree) -> Option<f64> {
     Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
 }
 
-/// If other processes use more than this fraction of the processors, a benchmark must share its
-/// processor with one of them.
+/// If other processes use more than this fraction of the processors, a benchmark probably has to
+/// share its processor with one of them.
 const LOADED_SHARE: f64 = 0.75;
 
 /// Describes how busy the machine is now; `None` if it is quiet or does not report its activity.

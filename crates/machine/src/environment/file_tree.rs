@@ -56,7 +56,8 @@ impl FileTree {
     }
 }
 
-/// Returns the value of the first line `NAME<separator>VALUE` in `text`, as in `/proc`.
+/// Returns the value from the first line of `text` that has the form `NAME<separator>VALUE` and
+/// this name. Many files in `/proc` consist of such lines.
 pub(super) fn find_field<'a>(text: &'a str, name: &str, separator: char) -> Option<&'a str> {
     text.lines()
         .filter_map(|line| line.split_once(separator))

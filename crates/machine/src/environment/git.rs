@@ -148,7 +148,7 @@ impl GitRepository {
         self.git_output(arguments).ok()
     }
 
-    /// Returns a digest of the uncommitted changes; `None` if there are none.
+    /// Returns a digest of the uncommitted changes; `None` if there are none, or if git fails.
     pub fn uncommitted_digest(&self) -> Option<String> {
         let quiet = QUIET_OPTIONS.join(" ");
         let diff = format!("git {quiet} diff HEAD --no-ext-diff --no-textconv --binary");
@@ -239,7 +239,8 @@ impl GitRepository {
             .is_some_and(|output| !output.is_empty())
     }
 
-    /// Returns the first-parent ancestors of `revision`, starting with itself.
+    /// Returns `revision` and its ancestors along first parents, the newest first; empty if git
+    /// fails.
     pub fn first_parents_of(&self, revision: &str) -> Vec<String> {
         let revisions = self.first_parent_line(revision, None).unwrap_or_default();
         revisions

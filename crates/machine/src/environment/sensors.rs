@@ -1,8 +1,8 @@
 //! Reads the state of the machine during a run: steal time, pressure, frequency, temperature.
 //!
-//! Each file is opened once per session, and files that are slow to read are not used. Recording
-//! therefore costs a few microseconds before and after a run, and nothing during the run. Start at
-//! [`RunSensors::open`].
+//! Each file is opened once per session, and optional files that are slow to read are not used.
+//! Recording therefore costs a few microseconds before and after a run, and nothing during the run.
+//! Start at [`RunSensors::open`].
 
 use crate::environment::activity::{
     PressureResource, parse_load, parse_pressure_total, parse_steal_ticks, stolen_share,
@@ -115,7 +115,8 @@ impl RunSensors {
     }
 }
 
-/// A kernel file that is read repeatedly; `None` if it does not exist or is slow to read.
+/// A kernel file that is read repeatedly; `None` if it does not exist, or if it is optional and
+/// slow to read.
 #[derive(Debug)]
 struct SensorFile(Option<(File, RefCell<Vec<u8>>)>);
 
@@ -125,7 +126,8 @@ impl SensorFile {
         SensorFile(file.map(|file| (file, RefCell::new(vec![0; 4096]))))
     }
 
-    /// Opens a file, and closes it again if reading it is slow.
+    /// Opens a file that contains a number, and closes it again if the number cannot be read, or
+    /// reading is slow.
     fn open_if_fast(tree: &FileTree, path: &str) -> SensorFile {
         let source = SensorFile::open(tree, path);
         source.read_number();

@@ -76,7 +76,8 @@ pub fn effective_user_id() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Removes folders of this user that no process has locked.
+/// Removes temporary folders of this user that no process has locked and that have not changed for
+/// `min_age`.
 fn remove_abandoned(parent: &Path, min_age: Duration) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry

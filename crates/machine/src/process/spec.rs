@@ -92,7 +92,8 @@ impl ProcessSpec {
     }
 }
 
-/// Returns a shell line equivalent to `spec`: folder, variables, program, arguments.
+/// Returns a shell line that starts the program as `spec` does, in the same folder, with the same
+/// added variables and arguments. Variables that `spec` removes are not shown.
 pub fn shell_line(spec: &ProcessSpec) -> String {
     let mut parts = Vec::new();
     if let Some(folder) = &spec.directory {

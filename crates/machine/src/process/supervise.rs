@@ -29,7 +29,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Starts `spec`, talks with it, and returns when it and all processes it started are gone.
 ///
 /// # Errors
-/// Fails if the program could not be started. Everything that happens later is part of the
+/// Fails if the program could not be started or waited for. Everything else is part of the
 /// [`ProcessOutcome`].
 pub fn run_child(
     spec: &ProcessSpec,

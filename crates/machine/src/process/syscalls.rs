@@ -1,8 +1,9 @@
 //! Makes system calls that rustix lacks: reaping a child with its resource usage, the processor
 //! time of another process, and real-time priority.
 //!
-//! The unsafe calls of this crate are here, except those between fork and exec (`supervise.rs`,
-//! `unsupervised.rs`) and in a signal handler (`interrupt.rs`).
+//! The unsafe calls of this crate are here, except those that set time slices (`scheduling.rs`),
+//! those between fork and exec (`supervise.rs`, `unsupervised.rs`), and those in a signal handler
+//! (`interrupt.rs`).
 
 use rustix::process::Pid;
 use speedwell_model::ResourceUsage;

@@ -1,8 +1,8 @@
-//! Starts children that run outside our supervision: [`run_attached`] starts one that talks to the
-//! user itself, and [`spawn_detached`] one that outlives us.
+//! Starts children that have no time limit and whose output we do not capture: [`run_attached`]
+//! starts one that talks to the user itself, and [`spawn_detached`] one that outlives us.
 //!
 //! An attached child has our streams and process group, so that the terminal treats it as part of
-//! this process. A detached child has its own session and another parent. Neither has a time limit.
+//! this process. A detached child has its own session and another parent.
 
 use crate::process::interrupt::is_interrupt_requested;
 use crate::process::process_tree;
@@ -85,7 +85,7 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
 }
 
 /// Starts a command in a session of its own, adopted by another process, so that neither our
-/// terminal's signals nor our end affect it. Returns its stdout.
+/// terminal's signals nor our exit affects it. Returns its stdout.
 ///
 /// # Errors
 /// Fails if it could not be started.

@@ -190,8 +190,8 @@ impl ThreadReport {
 }
 
 impl LoadMeasurement {
-    /// Whether an open load was delivered as scheduled and the generator kept up; `None` for a
-    /// closed load, which has no schedule to miss.
+    /// Assesses whether an open load was delivered as scheduled and whether the generator kept up.
+    /// Returns `None` for a closed load, which has no schedule to miss.
     pub fn verdict(&self) -> Option<OpenVerdict> {
         let LoadLatency::Open(latency) = &self.totals.latency else {
             return None;
@@ -451,12 +451,12 @@ pub struct TimelineTick {
     pub ok: u64,
     /// Failed requests.
     pub errors: u64,
-    /// Service times of successful responses in nanoseconds: median, 99th percentile and maximum. A
-    /// merged interval has the larger value of each of these.
+    /// Median of the service times of successful responses, in nanoseconds. If intervals were
+    /// merged, the largest of their medians.
     pub p50_ns: Option<u64>,
-    /// See [`TimelineTick::p50_ns`].
+    /// 99th percentile of these times. If intervals were merged, the largest of their percentiles.
     pub p99_ns: Option<u64>,
-    /// See [`TimelineTick::p50_ns`].
+    /// Maximum of these times.
     #[serde(alias = "most_ns")]
     pub max_ns: Option<u64>,
 }

@@ -53,7 +53,7 @@ pub(super) struct FleetCoordinator<'a, 's, 'l> {
     pub jobs: BTreeSet<JobId>,
     /// Number of the next task.
     pub next_task: u32,
-    /// Failed attempts at each shard since this coordinator started.
+    /// Failed attempts at each shard on its present machine, since this coordinator started.
     pub failed_attempts: Vec<u32>,
     /// How the workers are attached to this process.
     pub attachment: Attachment,
@@ -74,8 +74,9 @@ pub(super) enum Attachment {
 /// stored session.
 pub(super) struct WorkerMachine {
     pub fleet_machine: FleetMachine,
-    /// Folder of the session on the machine; `bundle` is the folder of the bundle.
+    /// Folder of the session on the machine.
     pub folder: PathBuf,
+    /// Folder of the bundle on the machine.
     pub bundle: PathBuf,
     /// Whether the coordinator can access the folder directly.
     pub is_shared: bool,
@@ -507,7 +508,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Queries the engine about the jobs, reports why some have not started, and ends attempts
-    /// whose worker is gone; returns whether anything arrived.
+    /// whose worker is gone; returns whether results arrived or an attempt ended.
     fn poll_jobs(&mut self, waiting_report: &mut WaitingReport) -> anyhow::Result<bool> {
         let mut jobs: Vec<JobId> = self
             .attempts

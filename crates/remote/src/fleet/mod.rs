@@ -253,7 +253,8 @@ fn resume_attempts(
     Ok(())
 }
 
-/// Returns the first task number that no request file uses on any machine.
+/// Returns the first task number that no request file uses on the machines whose folder is directly
+/// accessible.
 fn next_task(machines: &[WorkerMachine]) -> u32 {
     let first_free_task = |machine: &WorkerMachine| {
         (0..)

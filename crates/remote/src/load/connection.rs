@@ -232,7 +232,8 @@ impl GeneratorConnection {
         let _ = child.wait();
     }
 
-    /// Explains why the connection ended, based on the stderr and the exit status of its process.
+    /// Ends the process of the connection, and explains why the connection ended, based on the
+    /// stderr and the exit status of this process.
     pub fn end_reason(&self, error: &anyhow::Error) -> String {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         // The process exits when its input ends, unless the machine does not respond.

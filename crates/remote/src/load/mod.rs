@@ -441,8 +441,8 @@ mod tests {
         }
     }
 
-    /// State of a machine whose clock is behind ours by `offset_ns`. By our clock, the machine
-    /// started at `began_ns`.
+    /// State of a machine whose clock is behind the local clock by `offset_ns`. By the local clock,
+    /// the machine started at `began_ns`.
     fn generator_state(measured: LoadMeasurement, offset_ns: i64, began_ns: i64) -> GeneratorState {
         let offset = ClockOffset {
             offset_ns,

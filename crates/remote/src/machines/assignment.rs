@@ -2,8 +2,8 @@
 //!
 //! A case should stay on the machine that has its history. The machine is therefore derived from
 //! the names of case and machine by rendezvous hashing (Thaler and Ravishankar 1998): adding or
-//! removing a machine moves few cases. No machine gets more than 1.25 times the mean load, except
-//! for cases that fit nowhere.
+//! removing a machine moves few cases. No machine gets more than 1.25 times the mean load, unless a
+//! case fits on no machine.
 
 use ring::digest::{SHA256, digest};
 

@@ -216,7 +216,7 @@ impl FileBundle {
     /// Opens the content with this digest.
     ///
     /// # Errors
-    /// Fails if the file is gone.
+    /// Fails if the file cannot be opened, or if the bundle has no content with this digest.
     pub fn open_content(&self, sha256: &str) -> anyhow::Result<Box<dyn Read + '_>> {
         Ok(match self.contents.get(sha256) {
             Some(ContentSource::File(path)) => Box::new(

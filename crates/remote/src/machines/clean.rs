@@ -1,6 +1,6 @@
 //! Removes sessions from a fleet folder: a named session, or all sessions that have not been
-//! written to for two weeks. Bundles that no other session uses are removed as well. Removing the
-//! last session removes everything that we created in the folder. Start at [`clean_folder`].
+//! written to for two weeks. Bundles that no remaining session uses are removed as well. Removing
+//! the last session removes everything that we created in the folder. Start at [`clean_folder`].
 
 use crate::machines::content_store::BUNDLE_LINK;
 use anyhow::{Context, Result, ensure};

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Number of queries per estimate. With so many, at least one is answered without delay.
+/// Number of queries per estimate. With so many, at least one is very likely to be answered without
+/// delay.
 pub const CLOCK_QUERIES: usize = 32;
 /// Upper bound of the clock's resolution: a reading may be older than the true time by this much.
 const CLOCK_RESOLUTION_NS: u64 = 1_000;

@@ -225,7 +225,7 @@ struct BundleOffer {
 enum ReceiverReply {
     /// Send the objects with these digests, in this order.
     Missing(Vec<String>),
-    /// The bundle is laid out: the folders of the session and of the bundle.
+    /// The bundle is laid out. Contains the folders of the session and of the bundle.
     Ready(PathBuf, PathBuf),
     /// The receiver rejects the bundle.
     Refused(String),

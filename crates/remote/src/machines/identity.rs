@@ -10,7 +10,7 @@ use std::path::Path;
 /// Prefix that is hashed together with the machine ID. The ID itself must not be exposed
 /// (machine-id(5)); the hash is useless for other applications.
 const SALT: &str = "speedwell-machine";
-/// Hexadecimal digits of an identity.
+/// Number of hexadecimal digits in an identity.
 const DIGITS: usize = 16;
 
 /// Identity of a machine.

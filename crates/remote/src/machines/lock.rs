@@ -82,7 +82,8 @@ impl LockTicket {
         })
     }
 
-    /// Tries to acquire the machine, without blocking.
+    /// Tries to acquire the machine, without blocking. Returns `None` if another waiter comes first
+    /// or the machine is locked.
     ///
     /// # Errors
     /// Fails if the file system does not support locks.

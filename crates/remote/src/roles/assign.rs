@@ -25,7 +25,7 @@ pub(super) fn assign_machines(
         role.on.ensure_known(&names).with_context(error_context)?;
         ensure!(
             role.machines as usize <= MAX_MACHINES,
-            "a load can be sent from at most {MAX_MACHINES} machines, but [place] has {}",
+            "a load can be sent from at most {MAX_MACHINES} machines, but [place] requests {}",
             role.machines
         );
     }

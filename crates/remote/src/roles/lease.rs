@@ -55,7 +55,7 @@ impl MachineLease {
     }
 }
 
-/// Waits until the process at the other end of the connection holds the machine's lock.
+/// Waits until the process that the connection has started on the machine holds the machine's lock.
 fn await_lock(
     connection: RoleConnection,
     machine: &str,

@@ -146,7 +146,7 @@ fn initial_placeholders(
     placeholders
 }
 
-/// Starts services one after the other, each on its machine, because a service may need the
+/// Starts each service on its machine, one service after the other, because a service may need the
 /// services before it. Adds their addresses to `placeholders`.
 fn start_services(
     engine: &mut FleetEngine,

@@ -35,7 +35,7 @@ pub const ROLE_SUBCOMMAND: &str = "role";
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Poll interval of the role that only holds the lock of the machine or waits for it.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// The shortest wait for the lock that is reported to the coordinator.
+/// How long a role waits for the lock before it reports the wait to the coordinator.
 const MIN_REPORTED_WAIT: Duration = Duration::from_secs(2);
 /// How long to wait for an exclusive measurement on the machine to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -113,7 +113,7 @@ pub(super) struct RoleOutcome {
 pub(super) struct ProbeReport {
     pub identity: MachineIdentity,
     pub environment: Environment,
-    /// The address of this machine in the connection, if it is an ssh connection.
+    /// The address at which the coordinator reached this machine, if it connected by ssh.
     pub reached_at: Option<IpAddr>,
 }
 
@@ -126,7 +126,8 @@ pub(super) enum LoadReply {
     NotSent(String),
 }
 
-/// Reads a request from stdin and performs it.
+/// Reads a request from stdin and performs it. A failure of the role itself is sent to the
+/// coordinator as part of its outcome.
 ///
 /// # Errors
 /// Fails if the connection breaks or the request is malformed.
@@ -239,7 +240,8 @@ fn run_target_request(
     run_target(&request.assignment, &site, request.seed, report)
 }
 
-/// Waits until no exclusive measurement is running on this machine.
+/// Takes the lock of this machine, shared with other experiments. Waits at most [`LOCK_TIMEOUT`]
+/// for an exclusive measurement to end.
 fn share_lock(folder: &Path) -> StageResult<MachineLock> {
     let lock_failure = |reason: String| stage_failure(RunStage::Start, reason);
     let begin = Instant::now();
@@ -271,7 +273,8 @@ fn send_event(event: &WorkerEvent) -> Result<()> {
     Ok(())
 }
 
-/// Receives replies from stdin. The end of stdin ends this role.
+/// Starts a thread that receives replies from stdin. The end of stdin, or a malformed reply, ends
+/// this role.
 fn receive_replies() -> Receiver<LoadReply> {
     let (sender, replies) = mpsc::channel();
     thread::spawn(move || {

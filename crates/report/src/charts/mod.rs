@@ -124,7 +124,7 @@ pub fn draw_findings(
         ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
         ChartKind::Trend => return Err(not_a_trend()),
     };
-    // A requested chart is shown even if other parts show the same.
+    // A requested chart is shown even if other parts of the report show the same.
     for chart in &mut charts {
         chart.shown_elsewhere = false;
     }

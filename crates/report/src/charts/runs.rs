@@ -12,8 +12,9 @@ use speedwell_analysis::{AnalysisFindings, CaseSummary};
 use speedwell_model::{Metric, RunValue};
 use speedwell_plot as plot;
 
-/// One box chart per metric. The cases of a comparison may differ by orders of magnitude, so each
-/// case is drawn relative to its baseline, which keeps the boxes readable.
+/// One box chart per metric. The cases of a comparison may differ by orders of magnitude. If there
+/// are several cases, each is therefore drawn relative to its baseline, which keeps the boxes
+/// readable.
 pub fn draw_boxes(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let compared = ComparedSides::new(&findings.comparisons);
     let baseline = findings.comparisons.first().map(|first| &first.baseline);

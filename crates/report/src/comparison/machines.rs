@@ -4,7 +4,7 @@
 //! the findings.
 //!
 //! This file and `rows.rs` use each other on purpose: `rows.rs` adds the columns of this file to
-//! its table, and these columns read the lines of that table.
+//! its table, and these columns read the rows of that table.
 
 use super::rows::VerdictLine;
 use crate::charts::{forest_row, threshold_band};

@@ -117,7 +117,7 @@ pub fn verdict_emphasis(verdict: Verdict) -> TextEmphasis {
     }
 }
 
-/// Prepares the lines of one table, in the order given. Names are filled in later.
+/// Prepares the rows of one table, in the order given. Names are filled in later.
 pub fn prepare_lines<'a>(
     cases: Vec<CaseInComparison<'a>>,
     choice: Option<UnitChoice>,

@@ -237,9 +237,10 @@ pub fn comparison_caption(
     Some(parts.join(", ")).filter(|line| !line.is_empty())
 }
 
-/// The explanations below all tables, without duplicates. They describe the method and, if cases
-/// have no answer, what is missing for one. Verbose output adds details that experts know already,
-/// and that pages list among the measurement details.
+/// The explanations below all tables, without duplicates. They describe the method and, where no
+/// change was found, how large a hidden change may be and how many more runs are needed. Verbose
+/// output adds details that experts know already, and that pages list among the measurement
+/// details.
 pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosity) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons

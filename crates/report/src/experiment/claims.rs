@@ -10,8 +10,8 @@ use speedwell_analysis::experiment::{
     ClaimAnswer, ClaimComparison, ClaimFound, ExperimentFindings,
 };
 
-/// A table with a row per claim. Each row has the figures of both sides for every comparison of the
-/// claim.
+/// A table with a row per claim. Remarks below the row give the figures of both sides for every
+/// comparison of the claim.
 pub fn report_claims(found: &ExperimentFindings) -> Document {
     let mut document = Document::new("claims");
     if found.claims.is_empty() {
@@ -32,7 +32,7 @@ pub fn report_claims(found: &ExperimentFindings) -> Document {
     document
 }
 
-/// The plain word, the displayed word and the emphasis for an answer.
+/// The machine-readable word, the displayed text and the emphasis of an answer.
 fn answer_words(answer: ClaimAnswer) -> (&'static str, &'static str, TextEmphasis) {
     match answer {
         ClaimAnswer::Yes => ("holds", "✓ holds", TextEmphasis::Good),

@@ -281,7 +281,8 @@ fn failure_rows(failure: &StepFailure, times: usize) -> Vec<ReportRow> {
 }
 
 /// Draws a forest chart per metric, with a row for every case of every pair of variants. The shaded
-/// band shows by how much the control changed when compared with itself.
+/// band shows by how much the control changed when compared with itself or, without a control,
+/// which changes count as the same.
 pub fn metric_forests(group: &GroupFindings) -> Vec<ReportChart> {
     group
         .metrics

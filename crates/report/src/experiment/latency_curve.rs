@@ -23,7 +23,7 @@ const END_PERCENTAGES: [u32; 4] = [98, 97, 95, 90];
 /// A time above this multiple of the time at 90 % dominates the chart.
 const MAX_TIME_RATIO: f64 = 4.0;
 
-/// Maximum number of lines for which the spread of the runs is drawn, too. With more lines, the
+/// Maximum number of lines in a chart that also shows the spread of the runs. With more lines, the
 /// spreads would hide the lines.
 const MAX_LINES_WITH_RUNS: usize = 2;
 

@@ -324,7 +324,7 @@ const NO_MENTION: &str = "<!-- -->";
 
 /// Escapes everything in `text` that Markdown or HTML would take for markup. Brackets, and
 /// underscores inside words, are kept where they cannot be markup, because intervals and names are
-/// full of them and people read the source, too.
+/// full of them and people also read the source.
 pub fn escape_markdown(text: &str) -> String {
     let text = escape_controls(text);
     let links = text.contains("](") || text.contains("][") || text.contains("]:");

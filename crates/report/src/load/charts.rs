@@ -18,7 +18,7 @@ const MAX_POINTS: usize = 240;
 const MAX_LINES: usize = 8;
 
 /// Draws the charts of loads. A single load is drawn in detail; several loads are compared, with
-/// one line per load.
+/// one line per load, up to [`MAX_LINES`] lines.
 pub fn draw_charts(loads: &[LoadFindings<'_>]) -> Vec<ReportChart> {
     let loads = &loads[..loads.len().min(MAX_LINES)];
     let charts = [
@@ -104,9 +104,9 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     stretches
 }
 
-/// The time at the start of a load during which no response could arrive, in seconds. Only the
-/// first interval needs this correction: every later interval contains responses to requests of the
-/// previous interval.
+/// Estimates the time at the start of a load during which no response could arrive, in seconds, as
+/// the median service time. Only the first interval needs this correction: every later interval
+/// contains responses to requests of the previous interval.
 fn unanswered_s(first: &TimelineTick) -> f64 {
     first.p50_ns.unwrap_or(0) as f64 / 1e9
 }

@@ -33,7 +33,7 @@ const MAX_UNFOLDED_LOADS: usize = 4;
 const CLOSED_NOTE: &str = "service: from sending a request to the last byte of its response. These \
     clients wait for a response before they send again, so requests that would have come during a \
     stall were never sent and no figure includes them (coordinated omission); to see how long \
-    users would have waited, load with --rate.";
+    users would have waited, use --rate.";
 
 /// The note for open loads, which have a schedule.
 const OPEN_NOTE: &str = "response: from the time a request was due to the last byte of its \

@@ -93,7 +93,7 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
         .collect();
     if let Some(first) = bound.first() {
         warnings.push(format!(
-            "{}: from {} requests in flight, the generator, not the server, was the limit (one of \
+            "{}: from {} requests in flight on, the generator, not the server, was the limit (one of \
              its threads was busy for {} of the time): the server may be able to do more. More \
              --threads help if there are processors for them.",
             levels.label,
@@ -108,7 +108,7 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
     let unit = if levels.is_windowed {
         "time windows of a single load per level, so they exclude differences between loads"
     } else {
-        "the visits to all levels together"
+        "the visits (measurements) to all levels together"
     };
     format!(
         "The answer is the lowest concurrency whose throughput is statistically indistinguishable \

@@ -462,7 +462,7 @@ fn unsteady_sentence(halves: &LoadHalves) -> String {
     format!(
         "{subject} {verb}{change} from the first half ({first}) to the second ({second}): the load \
          was not steady, and one figure for the whole describes neither half. Use a longer \
-         --warmup or load for longer."
+         --warmup or a longer load."
     )
 }
 

@@ -200,8 +200,8 @@ fn attach_data(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra:
 
 /// The note before the first section.
 const PROFILES_NOTE: &str = "Profiles come from separate runs that are not timed, because \
-    recording slows a program down. Two recordings are not a test; the comparison above shows \
-    whether there is a difference.";
+    recording slows a program down. Two recordings cannot show whether a difference is real; \
+    the comparison above can.";
 
 /// Builds a section per case and pair of variants, with flame graphs if `draws` is set.
 pub fn profile_sections(profiles: &[CaseProfile], draws: bool, output: &OutputOptions) -> Document {

@@ -1,9 +1,9 @@
 //! Identifies callers by a token in the request, by a login, or as anonymous, and checks
 //! permissions.
 //!
-//! Reading may be open to everyone on this machine, and each project may be public; everything else
-//! requires a permission. Callers without permission for a project learn nothing about it, not even
-//! whether it exists. Start at [`identify_caller`].
+//! Reading may be open to everyone who can reach the server, and each project may be public;
+//! everything else requires a permission. Callers without permission for a project learn nothing
+//! about it, not even whether it exists. Start at [`identify_caller`].
 
 use crate::dashboard::site::{SiteState, unix_ms};
 use axum::http::{HeaderMap, StatusCode};
@@ -149,8 +149,8 @@ impl CallerIdentity {
         !self.name.is_empty() || self.token.is_some()
     }
 
-    /// Returns the key for limiting expensive requests; anonymous callers with the same address
-    /// share one key.
+    /// Returns the key for limiting expensive requests; callers without a token share one key if
+    /// they have the same address.
     pub(crate) fn limiter_key(&self, client: &ClientInfo) -> String {
         match (&self.token, client.address) {
             (Some(token), _) => format!("token {token}"),
@@ -370,7 +370,8 @@ fn record_use(site: &SiteState, token: &StoredToken) {
     }
 }
 
-/// Counts and records a failed login; returns the same error whatever was wrong.
+/// Counts and records a failed login. Returns the same error whatever was wrong, unless the address
+/// has failed too often.
 pub(crate) fn failed_login_error(
     site: &SiteState,
     client: &ClientInfo,

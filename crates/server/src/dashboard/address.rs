@@ -131,8 +131,9 @@ impl PageAddress {
         (!["", "index", "settings"].contains(&name)).then_some(name)
     }
 
-    /// Returns the pages that the address may mean, the likelier first. The first page takes the
-    /// whole last part as a name. The second page takes the extension of the last part as a format.
+    /// Returns the pages that the address may mean, with the more likely one first. The first page
+    /// takes the whole last part as a name. The second page takes the extension of the last part as
+    /// a format.
     ///
     /// # Errors
     /// Fails if there is no such page.

@@ -1,7 +1,8 @@
 //! Handles forms: login, logout, and triaging changes. Triage needs a permission. All these actions
 //! are recorded in the audit log.
 //!
-//! `serve` has already checked that the form comes from one of our pages. Start at [`apply_form`].
+//! `serve` has already checked that the form comes from a page of this server. Start at
+//! [`apply_form`].
 
 use crate::dashboard::access::{self, CallerIdentity, RequiredPermission};
 use crate::dashboard::address::{PageAddress, PageFormat, PageKind};
@@ -120,7 +121,7 @@ pub fn triage_form(
     let options = [
         ("accepted", "accepted: intended, or worth its cost"),
         ("wrong", "wrong: a false alarm"),
-        ("fixed", "fixed: undone"),
+        ("fixed", "fixed: reverted or repaired"),
         ("open", "open: not triaged yet, or triage withdrawn"),
     ]
     .map(|(value, label)| (value.to_owned(), label.to_owned()));

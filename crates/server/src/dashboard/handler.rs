@@ -175,7 +175,7 @@ fn render_page(
     })
 }
 
-/// Whether the client is a browser.
+/// Whether the client accepts HTML, as browsers do.
 fn accepts_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT);
     accepted.is_some_and(|value| value.to_str().is_ok_and(|text| text.contains("text/html")))
@@ -331,7 +331,7 @@ fn session_lines(store: &speedwell_store::Store, page: &PageContent) -> Result<V
     if page.sessions.is_empty() {
         return Err(
             PageError::not_found("this page has no sessions to export as JSON Lines")
-                .with_hint("its figures are available as .json"),
+                .with_hint("its numbers are available as .json"),
         );
     }
     let mut out = Vec::new();

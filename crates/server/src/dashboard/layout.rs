@@ -1,4 +1,4 @@
-//! Builds the layout around every page: navigation, breadcrumbs, formats and account.
+//! Builds the layout around every page: navigation, breadcrumbs, links to other formats, and login.
 
 use crate::dashboard::access::{CallerIdentity, RequiredPermission};
 use crate::dashboard::address::{PageFormat, PageKind};

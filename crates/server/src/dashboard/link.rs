@@ -5,7 +5,7 @@ use speedwell_report::{Document, ReportRow};
 use std::fmt::Write as _;
 
 /// Encodes a string as one path segment or query value. Unreserved characters (RFC 3986, section
-/// 2.3) are not encoded.
+/// 2.3), `@` and `:` are not encoded.
 pub fn encode_segment(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,8 +1,9 @@
 //! Streams sessions that are being measured to viewers, as events.
 //!
 //! The recorder commits after every planned run, so the store itself signals progress: a database
-//! server notifies immediately, and a file is polled four times per second. Both happen only while
-//! there are viewers. A page is rendered once for all its viewers. Start at [`stream_updates`].
+//! server notifies immediately, and a file is polled four times per second. The store is watched
+//! only while there are viewers. A page is rendered once for all its viewers. Start at
+//! [`stream_updates`].
 
 use crate::dashboard::access::CallerIdentity;
 use crate::dashboard::address::{PageFormat, PageKind};
@@ -183,7 +184,8 @@ fn render_live_page(
     )))
 }
 
-/// Sends the page again after each change, until the last viewer leaves or the session ends.
+/// Sends the page again after changes, but at most once per second, and every five seconds while
+/// nothing changes. Ends when the last viewer leaves, the session ends or the server stops.
 fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &EventHub) {
     let page_kind = live_page_kind(id);
     // A store that cannot be read now is opened again in the next iteration.

@@ -29,7 +29,7 @@ pub struct CommandLookups {
     /// has time for; returns how many sessions are left.
     pub summarize: fn(&Path) -> anyhow::Result<usize>,
     /// Returns results over time from the store at a path. Caches data derived from sessions, as
-    /// `speedwell history` does. The last argument is the number of sessions that lack points.
+    /// `speedwell history` does. The last argument is the number of sessions without points.
     pub history: fn(&Path, &TrendQuery, usize) -> anyhow::Result<ProjectHistory>,
 }
 

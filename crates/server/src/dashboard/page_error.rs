@@ -94,7 +94,8 @@ impl From<speedwell_server::http::HttpError> for PageError {
 }
 
 /// Converts a failure of the store, which is not the client's fault. The status is 503 if the store
-/// is unreachable, and 507 if the disk is full; both failures are temporary.
+/// is unreachable, and 507 if the disk is full; both failures are temporary. In all other cases, it
+/// is 500.
 impl From<anyhow::Error> for PageError {
     fn from(error: anyhow::Error) -> PageError {
         let status = match StoreErrorKind::from_error(&error) {

@@ -57,7 +57,7 @@ struct ProjectCache {
     pages: VecDeque<(String, Bytes)>,
     bytes: usize,
     histories: Vec<(TrendQuery, Arc<ProjectHistory>)>,
-    /// Number of sessions that still lacked points after points were last computed.
+    /// Number of sessions that still had no points after points were last computed.
     missing_points: Option<usize>,
 }
 
@@ -227,7 +227,7 @@ impl HostedProject {
         }
         let missing = (self.lookups.summarize)(&self.path)?;
         let mut cache = lock(&self.cache);
-        // The writes of the computation itself must not clear the cache.
+        // Update the version first, so that the computation's own writes do not clear the new entry.
         self.current_version(&mut cache)?;
         // The rest is computed in the background, which changes the store and so clears the cache.
         cache.missing_points = Some(missing);
@@ -263,7 +263,7 @@ impl HostedProject {
                 PageError::from_error(axum::http::StatusCode::NOT_FOUND, &error)
             })?);
         let mut cache = lock(&self.cache);
-        // The writes of the computation itself must not clear the cache.
+        // Update the version first, so that the computation's own writes do not clear the new entry.
         self.current_version(&mut cache)?;
         cache.histories.push((query.clone(), history.clone()));
         if cache.histories.len() > MAX_CACHED_HISTORIES {

@@ -34,7 +34,7 @@ impl PageQuery {
         }
         if values.len() > MAX_VALUES {
             return Err(PageError::bad_request(format!(
-                "too many query parameters ({}): expected at most {MAX_VALUES}",
+                "the query has {} parameters: expected at most {MAX_VALUES}",
                 values.len()
             )));
         }
@@ -77,7 +77,7 @@ impl PageQuery {
         match unknown {
             None => Ok(()),
             Some((name, _)) if known.is_empty() => Err(PageError::bad_request(format!(
-                "unknown parameter '{name}': none are accepted here"
+                "unknown parameter '{name}': no parameters are accepted here"
             ))),
             Some((name, _)) => Err(
                 PageError::bad_request(format!("unknown parameter '{name}'"))

@@ -21,9 +21,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Maximum number of pages computed concurrently; each has its own connection.
 const PAGE_THREADS: usize = 4;
-/// Maximum number of comparisons and histories that are computed concurrently, in addition to
-/// pages. The first limit is for all clients together, the second for each client.
+/// Maximum number of comparisons and histories that are computed concurrently for all clients
+/// together, in addition to pages.
 const HEAVY_THREADS: usize = 3;
+/// Maximum number of comparisons and histories that are computed concurrently for one client.
 const HEAVY_PER_CLIENT: usize = 2;
 /// Timeouts of an expensive request, while it waits and while it runs.
 pub(crate) const HEAVY_TIMEOUTS: QueueTimeouts = QueueTimeouts {
@@ -46,8 +47,9 @@ pub struct SiteState {
     /// Write connection to the store given at startup.
     writer: Mutex<Option<Store>>,
     stopper: ServerStopper,
-    /// Thread pools: one for pages, one for comparisons and histories, which take longer.
+    /// Thread pool for pages.
     pub(crate) light: BlockingPool,
+    /// Thread pool for comparisons and histories, which take longer.
     pub(crate) heavy: BlockingPool,
     /// Per-client limit on the use of `heavy`.
     pub(crate) client_limiter: ClientLimiter,

@@ -1,5 +1,5 @@
 //! Identifies the client of a request, and the name that the client uses for this server. There may
-//! be a proxy between them.
+//! be a proxy between client and server.
 //!
 //! Forwarded header fields are trusted only from the proxy configured at startup; handlers never
 //! see them.

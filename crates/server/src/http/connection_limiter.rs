@@ -81,8 +81,8 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Returns a slot unless the address has exhausted both quotas. Evicts a silent connection if
-    /// no slot is free.
+    /// Returns a slot, after evicting a silent connection if no slot is free. Returns `None` if the
+    /// address has exhausted both quotas, or if there is no connection to evict.
     pub(crate) fn acquire_slot(
         self: &Arc<ConnectionLimiter>,
         address: Option<IpAddr>,

@@ -18,8 +18,9 @@ use ring::digest::{SHA256, digest};
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct EntityTag(String);
 
-/// Adds a tag to the response, and drops the body if the client already has it. Returns errors and
-/// streams unchanged. A stream is a response whose body has no known length.
+/// Adds a tag to the response, and drops the body if the client already has it. Returns a response
+/// unchanged if its status is not 200, if it already has a tag, or if it is a stream. A stream is a
+/// response whose body has no known length.
 ///
 /// ```
 /// use axum::http::HeaderMap;

@@ -33,7 +33,8 @@ impl AllowedHosts {
     /// such as `https://perf.example`.
     ///
     /// # Errors
-    /// Fails if `url` is not `http://NAME[:PORT]` or `https://NAME[:PORT]` with nothing after it.
+    /// Fails if `url` is not `http://NAME[:PORT]` or `https://NAME[:PORT]` with nothing after it
+    /// but a slash.
     pub fn public(url: &str) -> Result<AllowedHosts, Error> {
         match SiteOrigin::parse(url) {
             Some(site) => Ok(AllowedHosts { public: Some(site) }),

@@ -96,7 +96,7 @@ impl RequestLog {
     }
 }
 
-/// Data of a request that are known before its response is sent.
+/// What is known about a request before its response is sent.
 #[derive(Debug)]
 pub(crate) struct LogEntry {
     pub received_at: jiff::Timestamp,

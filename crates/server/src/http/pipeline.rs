@@ -1,10 +1,10 @@
 //! Checks every request before the router sees it, and completes every response.
 //!
 //! A request is rejected, in this order, if it bypassed the TLS-terminating proxy (403), does not
-//! name this server (421), has a body without a stated length (411), comes from a page of another
-//! site (403), or has a body that is too long (413) or compressed in another way than gzip (415).
-//! The pipeline itself answers `/health`. It adds security headers to every response, compresses
-//! it, and logs it.
+//! name this server (421), has a body without a stated length (411) or with a stated length that is
+//! too high (413), comes from a page of another site (403), or has a body that is compressed, but
+//! not with gzip (415). The pipeline itself answers `/health`. It adds security headers to every
+//! response, compresses it, and logs it.
 
 use crate::http::body::{BodyErrorSlot, LimitedBody, body_too_large};
 use crate::http::client::{ClientInfo, ConnectionInfo, TrustedProxy, identify_client};
@@ -32,7 +32,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-/// Path of the health check, which the pipeline itself answers for every client.
+/// Path of the health check. The pipeline itself answers it, even for clients that bypass the
+/// proxy.
 const HEALTH_PATH: &str = "/health";
 
 /// Error text when an address has too many connections.

@@ -21,7 +21,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
 use tokio_rustls::TlsAcceptor;
 
-/// Pause of the accept loop when the process is out of file descriptors.
+/// Pause of the accept loop after an error, for example because the process has no free file
+/// descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Server whose sockets are already listening; it answers requests while [`HttpServer::run`] runs.

@@ -129,7 +129,7 @@ impl AccessToken {
         Ok(AccessToken(SecretText(text)))
     }
 
-    /// Parses a string that has the form of a token.
+    /// Parses a token. Returns `None` if the prefix, the length or the checksum is wrong.
     pub fn parse(text: &str) -> Option<AccessToken> {
         let has_form =
             text.len() == TOKEN_LENGTH && text.is_ascii() && text.starts_with(TOKEN_PREFIX);

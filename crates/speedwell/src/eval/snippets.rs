@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 /// Reads the snippets and returns them in the order in which they were typed.
 ///
 /// # Errors
-/// Fails if a hook is given neither once nor once per snippet, if the number of names is neither
-/// zero nor the number of snippets, or if a file cannot be read.
+/// Fails if the option for a hook is repeated, but not given once per snippet. Also fails if the
+/// number of names is neither zero nor the number of snippets, if a snippet is empty, or if a file
+/// cannot be read.
 pub fn read(
     language: SnippetLanguage,
     arguments: &[String],

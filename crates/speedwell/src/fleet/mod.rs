@@ -46,8 +46,8 @@ pub struct FleetArgs {
 enum FleetCommand {
     /// Check each machine as doctor does, and show its identity, clock offset and speed
     ///
-    /// Exit status 1 if a machine is unavailable or has a problem. If a machine's table names no 'binary', this program
-    /// is copied to it once.
+    /// Exit status 1 if a machine is unavailable or has a problem. Unless fleet.toml sets 'binary' for a machine, this
+    /// program is copied to the machine once.
     Check(CheckArgs),
     /// Fetch results from the workers of a session, and show their progress
     Status(sessions::StatusArgs),

@@ -18,7 +18,7 @@ use speedwell_report::{self as report, ReportSubject};
 use speedwell_store::Store;
 use std::collections::BTreeSet;
 
-/// List changes along a line of revisions, when they began, and how certain they are
+/// List changes in the history of a branch, when they began, and how certain they are
 #[derive(Debug, Args)]
 #[command(mut_arg("build", |arg| arg.requires("confirm")))]
 pub struct ChangesArgs {
@@ -130,8 +130,8 @@ fn confirm_changes(
     })
 }
 
-/// Returns whether any series was searched. A history that is too short to search is an error,
-/// unless `allow_short_history` is set.
+/// Returns whether any series was searched. If none was, this is an error, unless a series is
+/// merely too short to be searched and `allow_short_history` is set.
 fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow::Result<bool> {
     let has_search = |matches_search: fn(&TrendSearch) -> bool| {
         let mut series = history.series.iter();

@@ -391,8 +391,8 @@ fn update_line(
     Ok(true)
 }
 
-/// Whether the repository contains one of the most recently measured revisions, or its line
-/// contains a revision with the same files. A shallow clone may lack those revisions, so it is
+/// Whether the repository contains one of the most recently measured revisions, or `line` contains
+/// a revision with the same files as one of them. A shallow clone may lack those revisions, so it is
 /// always accepted.
 fn is_measured_repository(store: &Store, git: &GitRepository, line: &[Revision]) -> Result<bool> {
     let measured = store.newest_revisions(RECENT_REVISIONS)?;

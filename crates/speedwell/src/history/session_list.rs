@@ -1,4 +1,4 @@
-//! Selects the sessions to list: by branch, by day or revision, by case.
+//! Selects the sessions to list: by branch, by day or revision, and by case.
 //!
 //! This module decides what `--since` means. With a day, it selects the sessions measured since
 //! that day; with a revision, the sessions that measured later commits. Start at [`build_filter`].
@@ -62,7 +62,7 @@ pub fn build_filter(store: &Store, request: &ListRequest) -> Result<SessionFilte
 }
 
 /// Parses a date with an optional time into milliseconds since the Unix epoch. Returns `None` for
-/// digits without separators, because they are the prefix of a revision ID.
+/// digits without separators, because they may be the prefix of a revision id.
 fn parse_day(word: &str) -> Option<i64> {
     let separator = word.as_bytes().get(4)?;
     matches!(separator, b'-' | b'.' | b'/').then(|| parse_time(word))?

@@ -1,4 +1,4 @@
-//! `speedwell history trend`: shows or exports results of cases along a line of revisions.
+//! `speedwell history trend`: shows or exports the results of cases in the history of a branch.
 
 use crate::history::project::{HistoryRequest, check_metrics, load_history};
 use crate::options::{OutputArgs, SeriesArgs, StoreArgs};

@@ -23,8 +23,9 @@ pub struct LivePublisher {
     sender: Option<SyncSender<LoadProgress>>,
     writer: Option<JoinHandle<()>>,
     last_sent_at: Instant,
-    /// Totals since the last write.
+    /// Successful responses since the last write.
     ok: u64,
+    /// Measured time since the last write, in nanoseconds.
     ns: u64,
 }
 

@@ -43,8 +43,8 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     let is_open = pace.rate.is_some() || !pace.ramp.is_empty();
     if mode != LoadMode::Rate && is_open {
         bail!(
-            "--rate and --ramp send requests on a schedule, so there \
-             are no levels of concurrency\nhint: with them, -c with one number sets the initial \
+            "--rate and --ramp send requests on a schedule, so they cannot be combined with -c max \
+             or several levels of concurrency\nhint: with a single number, -c sets the initial \
              connections"
         );
     }
@@ -66,12 +66,12 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     }
     ensure!(
         pace.count.is_none(),
-        "all levels are loaded for the same time, so --count has no effect\nhint: -t 2s sets this time"
+        "every level or rate is measured for the same time, so --count has no effect\nhint: -t 2s sets this time"
     );
     ensure!(
         args.generator.client == LoadClient::Builtin,
         "several levels or rates can be measured only with the builtin client: other tools do \
-         not report whether they kept the level"
+         not report whether they reached the level"
     );
     Ok(())
 }

@@ -70,8 +70,8 @@ fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
     }
 }
 
-/// Returns rules that allow only levels that divide evenly among the threads and processes and use
-/// every stream of each connection.
+/// Returns the rules of the search. At the lowest level, every thread of every process has one
+/// connection, and all streams or pipelined requests of the connections are in use.
 fn concurrency_rules(request: &LoadRequest, search: &SearchRequest) -> SaturationRules {
     let parts = request.specs.first().map(|spec| {
         let streams = spec.streams.or(spec.pipeline);

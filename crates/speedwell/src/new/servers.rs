@@ -29,7 +29,8 @@ pub struct ServersArgs {
 /// Builds the file.
 ///
 /// # Errors
-/// Fails if a server is not of the form NAME=COMMAND, or if there is only one.
+/// Fails if a server is not of the form NAME=COMMAND, if there is only one server, if two have the
+/// same name, or if the path is invalid.
 pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
     let file = args.place.definition_file("servers.toml");
     let mut servers: Vec<(String, Vec<String>)> = Vec::new();

@@ -97,7 +97,7 @@ impl AdapterArgs {
 /// Builds the file of an adapter.
 ///
 /// # Errors
-/// Fails if the name cannot be a bare TOML key.
+/// Fails if the name is empty or contains anything but letters, digits and hyphens.
 pub fn adapter_files(args: &AdapterArgs) -> Result<StarterFiles> {
     let is_key_character = |c: char| c.is_ascii_alphanumeric() || c == '-';
     ensure!(

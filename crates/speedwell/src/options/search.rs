@@ -51,7 +51,7 @@ fn limit_help() -> String {
     )
 }
 
-/// Value of `-c`: the number of workers.
+/// Value of `-c`: the number of workers, or of concurrent requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Concurrency {
     /// These numbers, one after the other.

@@ -159,7 +159,7 @@ impl StoreArgs {
         }
     }
 
-    /// Opens the database.
+    /// Opens the database; with `--no-save`, opens an empty store in memory instead.
     ///
     /// # Errors
     /// Fails if it cannot be opened or is not a Speedwell database.
@@ -170,7 +170,8 @@ impl StoreArgs {
         Store::open(&self.database.database_path()?)
     }
 
-    /// Opens the database for reading; it need not be writable.
+    /// Opens the database for reading; it need not be writable. With `--no-save`, opens an empty
+    /// store in memory instead.
     ///
     /// # Errors
     /// Fails if it cannot be opened or is not a Speedwell database.
@@ -182,7 +183,7 @@ impl StoreArgs {
     }
 
     /// Opens the database to read from it and to store derived data. If the database is not
-    /// writable, opens a temporary copy.
+    /// writable, opens a temporary copy. With `--no-save`, opens an empty store in memory instead.
     ///
     /// # Errors
     /// Fails if it cannot be opened or is not a Speedwell database.

@@ -1,5 +1,5 @@
-//! Computes missing history points of sessions on a background thread of the server, so that no
-//! page has to wait for them.
+//! Summarizes sessions on a background thread of the server: computes their missing points of the
+//! project's history, so that no page has to wait for them.
 
 use crate::history::project::summarize_sessions;
 use speedwell_server::dashboard::SiteState;

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Back up sessions, token digests, triage and deletions to a file
 ///
-/// The file is JSON Lines. 'speedwell serve restore' reads it into a database file or into PostgreSQL, whichever of the
-/// two the sessions came from. It is a consistent snapshot of each project, even while the server runs. Sessions that
+/// The file is JSON Lines. 'speedwell serve restore' reads it into a database file or into PostgreSQL, no matter which
+/// of the two the sessions came from. It is a consistent snapshot of each project, even while the server runs. Sessions that
 /// are being measured on this machine are left out; a session whose process was killed is written as interrupted.
 #[derive(Debug, Args)]
 pub struct BackupArgs {

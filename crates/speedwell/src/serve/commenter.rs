@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Poll interval for pushed sessions.
+/// How often to check whether sessions were pushed to this server.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often to look for sessions received by other servers, and for updates to retry.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -229,7 +229,8 @@ fn comparison_sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Comp
     Ok(sources)
 }
 
-/// Returns the newest session of the base revision from the same machine.
+/// Returns the number of the newest session of the base revision from the same machine. Sessions
+/// that belong to no pull request are preferred.
 fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
     let base = session
         .origin

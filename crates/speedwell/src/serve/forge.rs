@@ -49,7 +49,7 @@ struct SetArgs {
     repository: String,
     /// File with the token, read for each comment
     ///
-    /// Only the server's user may be able to read it.
+    /// It must be readable only by the user that runs the server.
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,
     /// Name of the comment and the status
@@ -76,7 +76,7 @@ struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// Opens the stores of the project and of the audit log.
+    /// Opens the project's store, and the store of the first project, which holds the audit log.
     fn open_stores(&self) -> anyhow::Result<(Store, Store)> {
         let path = self.store.database_path()?;
         // The first project can also be selected by the name that it has in URLs.
@@ -158,7 +158,9 @@ fn remove_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
     };
     project_store.set_forge(None)?;
     record_action(&mut first_store, "forge remove", &setting.repository)?;
-    status::print_note("the server no longer comments there; existing comments remain");
+    status::print_note(
+        "the server no longer comments on pull requests of this project; existing comments remain",
+    );
     Ok(CommandStatus::DONE)
 }
 
@@ -178,7 +180,8 @@ pub fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullRe
     let parsed = format!("{repository}#{pull}").parse::<PullRequestRef>();
     parsed.map_err(|error| match error {
         ParsePullRequestError::InvalidForm(_) => anyhow!(
-            "cannot parse repository '{repository}'\nhint: github:OWNER/NAME, gitlab:GROUP/NAME or gitea:https://HOST/OWNER/NAME"
+            "cannot parse repository '{repository}'\n\
+            hint: write it as github:OWNER/NAME, gitlab:GROUP/NAME or gitea:https://HOST/OWNER/NAME"
         ),
         ParsePullRequestError::Unencrypted(_) => error.into(),
     })

@@ -103,7 +103,7 @@ fn build_settings(options: &[(&str, &str)]) -> anyhow::Result<AnalysisSettings> 
 /// Parses comparison options in the same way as the command line.
 ///
 /// # Errors
-/// Fails if there is no such option, or its value is invalid.
+/// Fails if an option is unknown, or its value is invalid.
 pub fn parse_comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
     let arguments = options
         .iter()

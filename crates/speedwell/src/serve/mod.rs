@@ -66,7 +66,7 @@ enum ServeCommand {
 /// Starts the server, or runs a subcommand.
 ///
 /// # Errors
-/// Fails if the store cannot be read, or the address cannot be served.
+/// Fails if the store cannot be read, or the server cannot listen on the address.
 #[cfg(feature = "serve")]
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {

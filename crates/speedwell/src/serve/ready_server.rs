@@ -29,8 +29,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Serves until interrupted.
 ///
 /// # Errors
-/// Fails if the store cannot be read, the address cannot be served, or others could reach it
-/// without protection.
+/// Fails if the store cannot be read, the server cannot listen on the address, or others could
+/// reach it without protection.
 pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     let ready = ReadyServer::from_args(args)?;
     ready.announce_url(args.open, "until Ctrl-C");
@@ -153,7 +153,7 @@ fn to_user_error(error: &speedwell_server::http::Error, path: &Path) -> anyhow::
     match error {
         Error::PortsInUse(..) => anyhow!("{error}\nhint: choose another port with --port PORT"),
         Error::Exposed(_) => anyhow!(
-            "{error}\n{}, then --cert FILE --key FILE or --behind-proxy ADDRESS",
+            "{error}\n{}, then serve with --cert FILE --key FILE or --behind-proxy ADDRESS",
             add_token_hint(path)
         ),
         _ => anyhow!("{error}\nhint: choose another address with --bind ADDRESS:PORT"),
@@ -295,7 +295,7 @@ fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
     };
     bail!(
         "'{name}' is a public name, but this server treats everyone who can connect as a user of this machine\n\
-         hint: --behind-proxy {proxy} if a TLS proxy forwards them; without one: \
+         hint: --behind-proxy {proxy} if a TLS proxy forwards connections to it; without one: \
          --bind 0.0.0.0:443 --cert FILE --key FILE"
     )
 }

@@ -198,7 +198,8 @@ fn a_test_says_how_commands_stand_to_each_other() {
         &["--debug-mode", "sleep 1", "sleep 2", "-r", "7"],
     );
     assert!(
-        text(&few.stdout).contains("too few runs to compare with sleep 2: each command needs 8"),
+        text(&few.stdout)
+            .contains("too few runs to compare with sleep 2: each command needs 8 runs"),
         "{few:?}"
     );
 }

@@ -286,7 +286,7 @@ fn a_machine_is_tuned_between_two_calibrations_and_put_back() {
     ];
     let tuned = [&words[..], &["--tuned", "--root", "machine"]].concat();
     project.run(&tuned).expect_status(0).expect_stdout(&[
-        "after tuning, runs of the same thing differ as before, as far as 1 case can show.",
+        "after tuning, runs of the same thing differ as much as before, as far as 1 case can show.",
         "set: swap, timers",
         "before: ",
         "after: ",

@@ -137,8 +137,8 @@ fn without_a_rule_nothing_is_repeated_and_many_disturbed_runs_are_shown() {
 fn rules_that_make_no_sense_are_refused_with_the_reason() {
     let project = project(ONE_SIDE);
     for (words, reason) in [
-        (&["--reject", "time>3"][..], "'time', which is measured"),
-        (&["--reject", "wait>5%"], "a share of the measured time"),
+        (&["--reject", "time>3"][..], "'time', which is a measured"),
+        (&["--reject", "wait>5%"], "a fraction of the measured time"),
         (&["--reject", "stael>1%"], "did you mean 'steal'?"),
         (
             &["--reject", RULE, "--order", "alternate"],

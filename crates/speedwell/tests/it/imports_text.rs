@@ -152,7 +152,7 @@ fn a_go_benchmark_that_prints_fails_or_panics_is_understood() {
     for words in [
         "12 lines without a result were left out; the first is 'measuring something'",
         "'example.com/words' ended with FAIL",
-        "a panic ended a package ('runtime error: index out of range [0] with length 0')",
+        "a package ended with a panic: 'runtime error: index out of range [0] with length 0'",
     ] {
         assert!(all.contains(words), "{all}");
     }

@@ -70,10 +70,10 @@ fn what_cannot_be_paired_is_refused_with_the_reason() {
     let one = ["--variant", "old=true"];
     run(FAKE, &one)
         .expect_status(2)
-        .expect_stderr(&["needs two variants", "--order blocks"]);
+        .expect_stderr(&["there is only one variant", "--order blocks"]);
     let refusals: [(&[&str], &str); 3] = [
         (&["-c", "2"], "has several workers"),
-        (&["--shared"], "needs a separate process for every snippet"),
+        (&["--shared"], "the snippets share one process"),
         (
             &[],
             "'eval/sh' spent too much time sleeping or waiting for I/O",

@@ -167,7 +167,7 @@ fn a_killed_session_keeps_no_other_from_being_sent(place: &StorePlace) {
     push(&["@2..@4"]).expect_status(0).expect_stderr(&[
         "sent @2 to",
         "sent @4 to",
-        "measured or were killed were not sent: @3.",
+        "being measured or their measurement was killed: @3.",
     ]);
     assert_eq!(
         core(place)

@@ -181,9 +181,9 @@ fn a_column_in_an_order_of_its_own_is_found_by_the_sizes_of_answers() {
         panic!("{found:?}");
     };
     assert!(
-        latency
-            .says
-            .contains("is 95.6 to 98.6 in all 14 figures, where 1000 were requested"),
+        latency.says.contains(
+            "is 95.6 to 98.6 in all 14 measurements, where 1000 requests in flight were requested"
+        ),
         "{}",
         latency.says
     );

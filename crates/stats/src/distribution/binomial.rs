@@ -1,10 +1,11 @@
-//! Computes the binomial distribution: how likely it is that a given number of `trials` independent
-//! events happen.
+//! Computes the binomial distribution: how likely it is that an event happens a given number of
+//! times in `trials` independent trials.
 //!
 //! Tail areas and quantiles are sums of exact terms, which suits counts up to some tens of
 //! thousands. Start at [`cdf`].
 
-/// Probability that at most `count` of `trials` events of probability `share` happen.
+/// Probability that an event of probability `share` happens at most `count` times in `trials`
+/// trials.
 ///
 /// NaN for a `share` outside 0..=1.
 pub fn cdf(count: u64, trials: u64, share: f64) -> f64 {
@@ -25,9 +26,11 @@ pub fn cdf(count: u64, trials: u64, share: f64) -> f64 {
     }
 }
 
-/// Probability that more than `count` of `trials` events of probability `share` happen.
+/// Probability that an event of probability `share` happens more than `count` times in `trials`
+/// trials.
 ///
-/// Computed from the number of events that do not happen, which is binomial as well.
+/// Computed from the number of trials in which the event does not happen, which is binomial as
+/// well.
 pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
     if count >= trials {
         0.0
@@ -38,7 +41,7 @@ pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
 
 /// The smallest count that, with a probability of at least `p`, is not exceeded (R: `qbinom`).
 ///
-/// Arguments outside 0..=1 give 0.
+/// Gives 0 for a `share` outside 0..=1 or a negative `p`, and `trials` for a `p` above 1.
 pub fn quantile(p: f64, trials: u64, share: f64) -> u64 {
     // R's allowance for rounding errors, which matters if `p` is itself a value of the cdf.
     let target = p * (1.0 - 64.0 * f64::EPSILON);

@@ -1,7 +1,7 @@
 //! Provides distribution functions that agree with R's to a relative error of 1e-11 in both tails.
 //!
-//! The functions compute tail areas and quantiles for the tests and intervals, but do not depend on
-//! them. They are implemented here because `statrs` 0.19 differs from R's values in the tenth digit
+//! The functions compute tail areas and quantiles for the statistical tests and the intervals, but
+//! do not depend on them. They are implemented here because `statrs` 0.19 differs from R's values in the tenth digit
 //! or earlier (see `crates/stats/DERIVATIONS.md`, "Other tests"). Start at [`student_t`].
 
 pub mod binomial;

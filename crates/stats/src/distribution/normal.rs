@@ -65,8 +65,9 @@ pub fn quantile(p: f64) -> f64 {
     -upper_quantile(p)
 }
 
-/// A first guess for the upper quantile, from inverting Mills' ratio once:
-/// Q(z) is close to exp(-z^2/2) / (z sqrt(2 pi)) in the tail (Mills, Biometrika 18, 1926).
+/// A first guess for the upper quantile. In the tail, it comes from inverting Mills' ratio once:
+/// Q(z) is close to exp(-z^2/2) / (z sqrt(2 pi)) there (Mills, Biometrika 18, 1926). Near the
+/// middle, it comes from the density at 0.
 fn initial_guess(tail: f64) -> f64 {
     if tail > 0.1 {
         return (0.5 - tail) / density(0.0);

@@ -1,6 +1,6 @@
 //! Corrects the p values of many comparisons that are measured together.
 //!
-//! This module decides which comparisons may end because their sides differ. A comparison may do so
+//! This module decides which comparisons may end because their sides differ. A comparison may end
 //! if it survives the correction now, even if all other open comparisons had p = 1. Each member
 //! counts with the smallest p value of its looks (interim analyses). So p values can only fall, and
 //! a comparison that survives now also survives the final correction. The module knows nothing of
@@ -206,8 +206,8 @@ mod tests {
         family.update_p(0, 0.016);
         assert_eq!(family.settle_survivors(), [0]);
         assert!(family.has_ended(0) && !family.has_ended(1));
-        // Holm's correction has two members left, so .025 is enough for the next one. The first
-        // member has ended, so its new p value is ignored.
+        // After the first member, Holm's correction requires at most .05 / 2 = .025 of the next one.
+        // The first member has ended, so its new p value is ignored.
         family.update_p(0, 1.0);
         family.update_p(2, 0.025);
         assert_eq!(family.settle_survivors(), [2]);
@@ -266,7 +266,8 @@ mod tests {
         }
     }
 
-    /// By definition, a design with that error rate has the p value as its limit.
+    /// By definition, a design whose error rate is the repeated p value has the test's own p value as
+    /// its limit at this look.
     #[test]
     fn a_design_of_that_error_rate_would_just_reject() {
         let repeated = RepeatedP::new(&SequentialDesign::default());

@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn peeking_five_times_at_five_percent_rejects_one_time_in_seven() {
         let crossed = probability_to_cross(&[1.0, 2.0, 3.0, 4.0, 5.0], &[1.959964; 5]);
-        // 0.142: Armitage, McPherson and Rowe 1969, table 2.
+        // The value 0.142 is from table 2 of Armitage, McPherson and Rowe 1969.
         assert!((crossed - 0.142).abs() < 5e-4, "{crossed}");
     }
 }

@@ -109,7 +109,7 @@ const MAX_ADDITIONS: usize = 200_000_000;
 /// Two-sided p-value of `u1` under the distribution without ties: twice the tail, at most 1.
 ///
 /// With ties, the larger of the two U statistics is rounded down, as in scipy. `None` when the
-/// number of arrangements exceeds 128 bits.
+/// number of arrangements exceeds 128 bits, or counting them would take too long.
 fn two_sided(u1: f64, n1: usize, n2: usize) -> Option<f64> {
     let pairs = (n1 * n2) as f64;
     let larger = u1.max(pairs - u1).floor();
@@ -301,7 +301,8 @@ mod tests {
 
     #[test]
     fn counts_without_ties_are_those_of_the_published_table() {
-        // Number of ways for n1 = 3, n2 = 4 (Mann and Whitney 1947, table I, times C(7, 3) = 35).
+        // For n1 = 3 and n2 = 4, the probabilities in table I of Mann and Whitney 1947, times
+        // C(7, 3) = 35.
         assert_eq!(lower_counts(6, 3, 4).unwrap(), [1, 1, 2, 3, 4, 4, 5]);
         assert_eq!(count_arrangements(3, 4), Some(35));
         assert_eq!(count_arrangements(30, 30), Some(118_264_581_564_861_424));
@@ -324,7 +325,7 @@ mod tests {
 
     #[test]
     fn picks_are_counted_by_their_sum() {
-        // Pairs of 1, 2, 2: 1 + 2 twice and 2 + 2 once.
+        // Of the three pairs of the values 1, 2 and 2, two have the sum 3, and one has the sum 4.
         assert_eq!(picks_by_sum(&[1, 2, 2], 2, 4), [0.0, 0.0, 0.0, 2.0, 1.0]);
     }
 }

@@ -2,7 +2,7 @@
 //! measured under the same conditions.
 //!
 //! The test decides whether the sides differ, by how large a ratio, and which ratios the data do
-//! not rule out. In every pair, the member that is the candidate was chosen at random. So if the
+//! not rule out. In every pair, it was chosen at random which member is the candidate. So if the
 //! sides are equal, every log ratio has either sign with the same probability: the null
 //! distribution follows from the randomisation and assumes nothing about the noise. This module
 //! does not decide when to stop measuring. Start at [`signed_rank`].
@@ -97,7 +97,7 @@ impl SignedRank {
         median.exp()
     }
 
-    /// Interval of the ratio: every ratio that this test would not reject at a p-value of at most `p_limit`.
+    /// Interval of the ratio: every ratio whose p-value in this test is above `p_limit`.
     ///
     /// With too few pairs, the test cannot reject any ratio: the ends are then 0 and infinity.
     pub fn interval_at(&self, p_limit: f64) -> Interval {
@@ -262,9 +262,9 @@ mod tests {
         assert_eq!(error, SignedRankError::NotPositive { index });
     }
 
-    /// The candidate of a pair was chosen at random. So over all choices with these sizes, the
-    /// fraction whose p is at most a possible value equals that value: equal sides are called
-    /// different as often as promised.
+    /// In every pair, it was chosen at random which member is the candidate. Hence, for every value
+    /// that p can have, the fraction of all choices with at most this p must equal the value: equal
+    /// sides are called different as often as promised.
     #[test]
     fn over_all_exchanges_of_labels_p_values_are_as_frequent_as_they_say() {
         let distinct = [0.011, 0.32, 0.05, 0.2, 0.07, 0.41, 0.13, 0.02, 0.26, 0.6];

@@ -15,23 +15,27 @@ use crate::describe::{NORMAL_CONSISTENCY, median};
 use crate::distribution::normal;
 use std::ops::RangeInclusive;
 
-/// The minimum evidence for a suspicion, the minimum evidence for a finding, and the evidence below
-/// which a suspicion is withdrawn. These limits were chosen by simulation, see
-/// `crates/stats/benches/trend.md`.
+// These limits were chosen by simulation, see `crates/stats/benches/trend.md`.
+
+/// Minimum evidence for a suspicion.
 const SUSPICION_LIMIT: f64 = 3.3;
+/// Minimum evidence for a finding.
 const FINDING_LIMIT: f64 = 4.5;
+/// A suspicion is withdrawn if its evidence falls below this.
 const WITHDRAWAL_LIMIT: f64 = 2.5;
 /// Lengths of the stretches that end at the newest point: round(6 x 2^(j/2)), at most
 /// [`MAX_DISTANCE`]. A stretch of length L is examined whenever the number of points is divisible
 /// by L / [`DUE_FRACTION`].
 const STRETCH_LENGTHS: [usize; 11] = [6, 8, 12, 17, 24, 34, 48, 68, 96, 136, 192];
 const DUE_FRACTION: usize = 8;
-/// Maximum move of a border when it is placed, and when its evidence is reviewed.
+/// Maximum move of a border when it is placed.
 const MAX_PLACING_MOVE: usize = 12;
+/// Maximum move of a border when its evidence is reviewed.
 const MAX_REVIEW_MOVE: usize = 6;
-/// While the new level has no more points than this, a suspicion may become a finding; from eight
-/// points on, it may also be withdrawn.
+/// Maximum number of points of the new level at which a suspicion is still reviewed, so that it may
+/// become a finding or be withdrawn.
 const LAST_REVIEW: usize = 64;
+/// Minimum number of points of the new level at which a suspicion may be withdrawn.
 const FIRST_WITHDRAWAL: usize = 8;
 
 /// Minimum number of points for a suspicion: 17 points are the shortest stretch whose evidence can
@@ -212,8 +216,8 @@ impl ChangeDetector {
         variance_inflation(series, &borders, self.next.min(series.len())).sqrt()
     }
 
-    /// The smallest change, as a ratio above 1, for which `after` points would raise a suspicion
-    /// near its place in about four of five cases. Based on the scatter of the newest level about
+    /// The smallest change, as a ratio above 1, that would be suspected near its place in about four
+    /// of five cases once `after` points follow it. Based on the scatter of the newest level about
     /// the medians of its machines, and on the cost of dependence. `None` if the newest level has
     /// fewer than eight points, or has zeros among other values.
     ///

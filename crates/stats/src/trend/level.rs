@@ -65,9 +65,9 @@ pub fn weighted_level(
     Some(ShiftEstimate { estimate, interval })
 }
 
-/// Number of earlier points with which the newest point is compared, and the minimum distance of
-/// the newest point from their median, in robust deviations.
+/// Number of earlier points with which the newest point is compared.
 const RECENT_POINTS: usize = 40;
+/// Minimum distance of the newest point from the median of these points, in robust deviations.
 const FAR_DEVIATIONS: f64 = 4.0;
 
 /// The newest point divided by the median of the last 40 points of its machine, if the newest point
@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn sessions_vary_by_what_the_runs_do_not_explain() {
-        // Squares about the means: 2 and 8, with 1 + 2 degrees of freedom; each point explains .5.
+        // The sums of squares about the means are 2 and 8, with 1 and 2 degrees of freedom. The runs
+        // explain a variance of 0.5.
         let groups = [
             log_measurements(&[1.0, 3.0], 0.5),
             log_measurements(&[9.0, 11.0, 7.0], 0.5),

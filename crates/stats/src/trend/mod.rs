@@ -46,7 +46,8 @@ use crate::distribution::normal;
 use crate::test::mann_whitney::lower_tails;
 use std::sync::OnceLock;
 
-/// Finds all changes of a series, oldest first; places are indices into `points`.
+/// Finds all changes of a series, oldest first. `points` must be in the order of the revisions, and
+/// the places of the changes are indices into it.
 ///
 /// # Errors
 ///
@@ -64,7 +65,7 @@ pub fn find_changes(points: &[MeasuredPoint]) -> Result<Vec<DetectedChange>, Too
 
 /// Maximum size of the smaller group for which the tail is counted exactly.
 const EXACT_SIDE: usize = 10;
-/// Maximum group size with a table; a stretch has at most twice 256 points.
+/// Maximum size of the larger group for which there is a table; a stretch has at most twice 256 points.
 const LARGEST_SIDE: usize = 512;
 
 /// Deviates of u = 0, 1, ..., computed on first use. Single precision keeps them below 5 MiB and
@@ -118,7 +119,7 @@ mod tests {
 
     #[test]
     fn complete_separation_has_the_tail_of_one_arrangement() {
-        // 3 against 97: 1 / C(100, 3).
+        // If 3 values lie below 97 others, the tail is 1 / C(100, 3) = 1 / 161 700.
         let tail = normal::upper_tail(exact_deviate(0.0, 3, 97));
         assert!((tail * 161_700.0 - 1.0).abs() < 1e-5, "{tail}");
         assert_eq!(exact_deviate(0.0, 97, 3), exact_deviate(0.0, 3, 97));

@@ -30,8 +30,9 @@ pub(super) struct RankScan {
     order: Vec<(u32, f64, u32)>,
     /// Rank of every point among its machine's points, minus their mean rank.
     deviations: Vec<f64>,
-    /// Number of points of every machine, in total and left of the border.
+    /// Number of points of every machine.
     totals: Vec<f64>,
+    /// Number of points of every machine left of the border.
     left_counts: Vec<f64>,
 }
 

@@ -61,7 +61,8 @@ pub struct TrendSeries {
 }
 
 impl TrendSeries {
-    /// Takes the points whose value is zero or has a logarithm.
+    /// Takes the points whose value is zero or has a logarithm. `points` must be in the order of the
+    /// revisions.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub(crate) enum Error {
     /// A column holds a value of an unexpected type.
     #[error("column {column} holds {found}, not {expected}")]
     Column {
-        /// Index of the column, from 0.
+        /// Index of the column, counting from 0.
         column: usize,
         /// Actual type.
         found: &'static str,

@@ -209,8 +209,8 @@ fn needed_header<'a>(line: &'a str, parts: &SnippetParts, all_headers: bool) -> 
     (all_headers || names.peek().is_none() || names.any(is_used)).then_some(header)
 }
 
-/// Writes a function body. If the part has several statements and a `return`, its text is used
-/// unchanged.
+/// Writes a function body. If the part has no value, or has several statements and a `return`, its
+/// text is used unchanged.
 fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     let text = &part.text;
     let is_single = text.text_before().trim().is_empty();

@@ -89,8 +89,8 @@ pub fn build_program(
     Ok(spec)
 }
 
-/// Identifies the JDK by its release file. Asking the compiler for its version would take as long
-/// as the rest of a cached build.
+/// Identifies the JDK by its release file. Only if there is no such file is the compiler asked for
+/// its version, because that takes as long as the rest of a cached build.
 fn jdk_identity(compiler: &Path) -> Result<String, CompileFailure> {
     let compiler =
         fs::canonicalize(locate_program(compiler)).unwrap_or_else(|_| compiler.to_owned());

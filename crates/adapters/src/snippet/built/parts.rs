@@ -212,7 +212,8 @@ pub fn rewrite_for_user(mut failure: CompileFailure) -> CompileFailure {
     failure
 }
 
-/// Drops lines about generated code, unless there are no others.
+/// Drops lines about generated code and repeated messages. If no line is about the user's code,
+/// returns all lines.
 fn relevant_lines(output: &str) -> Vec<&str> {
     let mut relevant: Vec<&str> = Vec::new();
     let mut is_relevant = true;

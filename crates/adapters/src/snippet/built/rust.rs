@@ -26,7 +26,7 @@ const DEFAULT_FLAGS: [&str; 4] = [
 /// Aligns functions at 2^6 bytes.
 const ALIGN_FLAG: &str = "-Cllvm-args=-align-all-functions=6";
 
-/// Program that wraps the snippet code. There, `state` is a variable of the loop, and `shared` is a
+/// Program that wraps the snippet code. In it, `state` is a variable of the loop, and `shared` is a
 /// reference.
 const PROGRAM_TEMPLATE: &str = include_str!("languages/rust.txt");
 

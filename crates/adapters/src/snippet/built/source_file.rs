@@ -20,8 +20,9 @@ pub struct TextPosition {
     pub name: &'static str,
     /// First line in the user's code.
     pub line: usize,
-    /// First and last line in the generated file.
+    /// First line in the generated file.
     pub first: usize,
+    /// Last line in the generated file.
     pub last: usize,
 }
 

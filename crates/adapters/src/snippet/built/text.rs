@@ -1,5 +1,5 @@
-//! Splits the user's code in a C-like language: separates the part for the top of the file, and
-//! finds the start of the last statement.
+//! Splits the user's code in a C-like language: separates the lines that belong at the top of a
+//! file, and finds the start of the last statement.
 //!
 //! This is not a parser. It recognizes literals, comments and brackets, and so finds the semicolons
 //! that separate statements. Only the compiler can determine whether the last statement is an
@@ -20,8 +20,8 @@ const CONTINUATION_WORDS: [&str; 4] = ["else", "catch", "finally", "while"];
 /// messages refer to the user's code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitText {
-    /// Lines for the top of the file: `#include`, `import`, `use`; each with its line number from
-    /// 1.
+    /// Lines for the top of the file: `#include`, `import`, `use`; each with its line number,
+    /// counting from 1.
     pub top: Vec<(String, usize)>,
     /// Everything else, unchanged.
     pub statements: String,
@@ -78,7 +78,7 @@ impl SplitText {
         &self.body[..self.last]
     }
 
-    /// The last statement without `return`, and its line from 1.
+    /// The last statement, without a leading `return`, and its line number, counting from 1.
     pub fn last_value(&self) -> (&str, usize) {
         let statement = &self.body[self.last..];
         let value = match self.kind {

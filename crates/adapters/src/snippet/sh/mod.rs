@@ -25,8 +25,9 @@ pub const HARNESS_COMMAND: &str = "harness-sh";
 /// Characters with a meaning only in a shell.
 const SHELL_CHARACTERS: &str = "|&;<>()$`*?[]#~{}!\n\\=";
 
-/// Minimum time and number of executions for measuring the shell itself.
+/// Minimum time for measuring the shell itself.
 const MIN_SHELL_TIME: Duration = Duration::from_millis(40);
+/// Minimum number of executions for measuring the shell itself.
 const MIN_SHELL_RUNS: usize = 10;
 
 /// Whether only a shell can execute the line, because it contains shell syntax or does not begin
@@ -37,9 +38,9 @@ pub fn needs_shell(line: &str) -> bool {
     !(is_plain && argv.first().is_some_and(|program| is_program(program)))
 }
 
-/// Exit statuses of a shell for a command that was not found, and for one that is not executable
-/// (POSIX, 2.8.2).
+/// Exit status of a shell for a command that was not found (POSIX, 2.8.2).
 const NOT_FOUND: &str = "127 (command not found?)";
+/// Exit status of a shell for a command that is not executable (POSIX, 2.8.2).
 const NOT_EXECUTABLE: &str = "126 (command not executable?)";
 
 /// Whether a run failed because its command could not be started.
@@ -149,7 +150,8 @@ impl ShellCost {
         Ok(ShellCost::from_times(walls, cpus))
     }
 
-    /// Computes the cost from at least one execution of an empty command.
+    /// Computes the cost from the times of executions of an empty command; there must be at least
+    /// one.
     fn from_times(mut walls: Vec<u64>, mut cpus: Vec<u64>) -> ShellCost {
         walls.sort_unstable();
         cpus.sort_unstable();

@@ -58,7 +58,7 @@ pub enum ReportLine {
 }
 
 impl AbReportContent<'_> {
-    /// Returns the lines from the name of the server to the bytes of bodies.
+    /// Returns the lines from `Server Software` to `HTML transferred`.
     pub fn fact_lines(&self) -> Vec<ReportLine> {
         let mut lines = self.server_lines();
         lines.push(ReportLine::Gap);

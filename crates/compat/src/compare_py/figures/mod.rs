@@ -212,13 +212,14 @@ fn test_times(baseline: &[TimePair<f64>], candidate: &[TimePair<f64>]) -> Option
     })
 }
 
-/// Computes the geometric means of all repetitions, in seconds; aggregates are excluded. If the
-/// means cover only entries that both sides have, their ratio shows how much faster or slower the
-/// program became. If the means cover all entries, the ratio rather shows which side has more and
-/// slower benchmarks.
+/// Computes the geometric means of repetitions, in seconds; aggregates are excluded. If the means
+/// cover only entries that both sides have, their ratio shows how much faster or slower the program
+/// became. If the means cover all entries, the ratio rather shows which side has more and slower
+/// benchmarks.
 ///
-/// The means are `None` if a side has no entries or only zeros. Also returns the number of excluded
-/// repetitions. These are repetitions that failed, are on one side only, or have no numeric time.
+/// The means are `None` if a side has no usable repetitions, or if both means of a side, of wall
+/// time and of CPU time, are 0. Also returns the number of excluded repetitions. These are
+/// repetitions that failed, are on one side only, or have no numeric time.
 fn geometric_means<'e>(
     sides: [&'e [GoogleBenchmarkEntry<'e>]; 2],
     rules: ComparisonRules,

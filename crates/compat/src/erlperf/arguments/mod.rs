@@ -369,8 +369,8 @@ impl TypedArguments<'_> {
         Ok(snippets)
     }
 
-    /// Assigns the hooks of one kind to the snippets in order; the remaining snippets get the hook
-    /// that applies to all.
+    /// Assigns the hooks of one kind to the snippets in order. The remaining snippets get the hook
+    /// of the option with the suffix `_all`, if given.
     fn attach_hooks(
         &self,
         option: &str,
@@ -396,7 +396,8 @@ impl TypedArguments<'_> {
         ))
     }
 
-    /// Parses the options of the search for workers. They have no effect without `-q`.
+    /// Parses the options of the search for the best number of workers. Returns `None` without
+    /// `-q`, because these options then have no effect.
     fn parse_squeeze(&self) -> Result<Option<SqueezeOptions>, String> {
         let count = |option: &str, default: u32| -> Result<u32, String> {
             let value = self.parse_count(option, 1, u32::MAX.into())?;

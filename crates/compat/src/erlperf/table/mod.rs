@@ -62,8 +62,8 @@ pub struct SnippetTable {
     pub lines: Vec<SnippetLine>,
 }
 
-/// Each header includes the padding on its left. A column is at least one character wider than its
-/// header.
+/// Header of the first column. Each of the headers below includes the padding on its left. A column
+/// is at least one character wider than its header.
 const CODE_HEADER: &str = "Code";
 const BASIC_HEADERS: [&str; 3] = ["       ||", "       QPS", "      Time"];
 const BASIC_REL: &str = "  Rel";
@@ -206,7 +206,7 @@ impl SnippetTable {
     }
 
     /// Returns how good a snippet is relative to the best: 1 for the best itself, 0 if nothing
-    /// completed.
+    /// completed, `None` if measuring failed.
     pub fn share_of_best(&self, line: &SnippetLine) -> Option<f64> {
         let best = self.lines.first()?.average()?;
         let average = line.average()?;
@@ -253,7 +253,8 @@ fn write_row(
     writeln!(out)
 }
 
-/// Creates a document that contains the table and, after a search, a table of its passes.
+/// Creates a document that contains the warnings, the table and, after a search, a table of the
+/// search's passes.
 pub fn build_document(
     rows: &SnippetTable,
     passes: &[SnippetLine],

@@ -36,11 +36,12 @@ impl<'a> ActiveCounters<'a> {
     }
 }
 
-/// `PERF_TYPE_HARDWARE` and its `PERF_COUNT_HW_INSTRUCTIONS`.
+/// `PERF_TYPE_HARDWARE`.
 const HARDWARE: u32 = 0;
+/// `PERF_COUNT_HW_INSTRUCTIONS`.
 const INSTRUCTIONS: u64 = 1;
 
-/// Bits of `perf_event_attr`: disabled, inherit, exclude_kernel, exclude_hv, enable_on_exec.
+// Bits of `perf_event_attr`: disabled, inherit, exclude_kernel, exclude_hv, enable_on_exec.
 const DISABLED: u64 = 1;
 const INHERIT: u64 = 1 << 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
@@ -131,9 +132,9 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_TASK_CLOCK`: a counter of nanoseconds that every
-    /// machine has.
+    /// `PERF_TYPE_SOFTWARE`.
     const SOFTWARE: u32 = 1;
+    /// `PERF_COUNT_SW_TASK_CLOCK`: a counter of nanoseconds that every machine has.
     const TASK_CLOCK: u64 = 1;
 
     #[test]

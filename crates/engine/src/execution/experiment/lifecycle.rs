@@ -1,5 +1,5 @@
 //! Runs a server under measurement from start to end, stage by stage. Every stage has its own time
-//! limit and failure.
+//! limit and reports its own failure.
 //!
 //! Start at [`run_server`], which goes through the stages.
 
@@ -170,9 +170,9 @@ impl<'a> ServerLifecycle<'a> {
         }
     }
 
-    /// Runs the stages of a server that is ready: searches for the proofs of the variant, verifies
-    /// a response, sends the warm-up and the measured load, and then checks the results and the
-    /// server.
+    /// Runs the stages of a server that is ready: searches for evidence (proofs) that the intended
+    /// variant is running, verifies a response, sends the warm-up and the measured load, and then
+    /// checks the results and the server.
     fn measure(
         &mut self,
         counter: Option<&InstructionCounter>,
@@ -242,7 +242,8 @@ impl<'a> ServerLifecycle<'a> {
         Err(stage_failure(RunStage::Alive, reason))
     }
 
-    /// Stops a target that failed, and adds its exit and last stderr lines to the reason.
+    /// Stops a target that failed, and adds its last stderr lines to the failure. If the target had
+    /// already ended, also adds its exit to the reason.
     fn fail_with_exit(self, mut failure: StageFailure) -> StageFailure {
         let has_ended = self.service.has_ended();
         if let Ok(outcome) = self.service.stop_and_wait() {
@@ -279,7 +280,7 @@ impl<'a> ServerLifecycle<'a> {
             directory: &assignment.target.directory,
             since: started,
             clock: WaitClock::REAL,
-            ask: &|_| Err(format!("'{url}' has ended")),
+            ask: &|_| Err(format!("the server at '{url}' has ended")),
         };
         assertions::check_proofs(&assignment.proofs, true, &sources).map_err(|failure| {
             StageFailure {

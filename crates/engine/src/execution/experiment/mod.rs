@@ -36,7 +36,8 @@ pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
     report
 }
 
-/// Enters the private network while this process still has a single thread.
+/// Enters a private network if the assignment requests one; adds a note if that is not permitted.
+/// This process must still have a single thread.
 fn enter_private_network(assignment: &RunAssignment, report: &mut RunReport) -> StageResult<()> {
     let TargetWork::Server(service) = &assignment.work else {
         return Ok(());

@@ -65,7 +65,8 @@ impl Default for RunSite<'_> {
 }
 
 impl RunSite<'_> {
-    /// Returns the address at which other machines reach this machine.
+    /// Returns the address at which other machines reach this machine, or else the loopback
+    /// address.
     pub fn host(&self) -> IpAddr {
         self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }

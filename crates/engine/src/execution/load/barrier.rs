@@ -27,7 +27,8 @@ impl StartSignal {
         }
     }
 
-    /// Parses a line of the worker protocol, given without its newline.
+    /// Parses a line of the worker protocol, given without its newline. An invalid line means
+    /// [`StartSignal::Never`].
     pub fn from_line(line: &str) -> StartSignal {
         match line.split_once(' ') {
             None if line == "go" => StartSignal::Now,

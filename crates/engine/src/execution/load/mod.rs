@@ -1,6 +1,6 @@
 //! Runs HTTP loads. Each load begins with a probe request, which is not part of the measurement.
 //!
-//! Knows nothing about the command line, the store and reports. Start at [`run_load`], which starts
+//! Knows nothing about the command line, the store or reports. Start at [`run_load`], which starts
 //! the server of a load, sends the load and stops the server; [`LoadRun`] is its complete result.
 
 mod barrier;

@@ -43,7 +43,7 @@ pub const GENERATOR_SUBCOMMAND: &str = "generator";
 /// sends.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorkerAssignment {
-    /// The load, with redirects followed.
+    /// The load, with the URL to which redirects led.
     pub spec: LoadSpec,
     /// Seed of random choices.
     pub seed: u64,
@@ -51,8 +51,8 @@ pub struct WorkerAssignment {
     pub index: u32,
     /// Total number of workers.
     pub of: u32,
-    /// Number of workers, beginning with the worker `index`, whose parts of the load the recipient
-    /// sends. It is more than 1 only for a machine that starts several generator processes.
+    /// Number of consecutive workers, beginning with `index`, that the assignment covers. It is
+    /// more than 1 only if the recipient is a machine that starts several generator processes.
     #[serde(default = "one")]
     pub count: u32,
 }

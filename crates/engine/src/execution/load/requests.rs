@@ -302,7 +302,8 @@ pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sets a field, or removes it if `value` is `None`.
+/// Adds a field. If fields of this name have a default, the new field replaces the existing one; if
+/// `value` is `None`, the existing one is only removed. The field Host can only be replaced.
 pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
     if name.eq_ignore_ascii_case("host") {
         // Host is not kept with the other fields, because HTTP/2 sends it as :authority.

@@ -204,8 +204,8 @@ fn run_prepared_load(
     Ok(run)
 }
 
-/// Builds a run from measured results. The run has no facts about the probe request, the server and
-/// single machines yet.
+/// Builds a run from measured results. The run does not yet have facts about the probe request, the
+/// server or single machines.
 pub fn wrap_measured(job: &LoadJob, measured: LoadMeasurement) -> LoadRun {
     LoadRun {
         label: job.url.to_string(),

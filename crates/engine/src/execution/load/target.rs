@@ -62,8 +62,8 @@ pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Opt
     );
     ensure!(
         !url.is_tls,
-        "cannot load '{url}' through a proxy: with TLS, the proxy would only forward bytes\nhint: load the \
-         server directly, or use http://"
+        "cannot load '{url}' through a proxy: with TLS, the proxy would only forward bytes\nhint: \
+         leave out --proxy, or use http://"
     );
     Ok(Some(proxy))
 }

@@ -482,7 +482,8 @@ pub fn load_with_tool(
     load_with_tool_beside(server_of(spec), spec, seed, notify)
 }
 
-/// Does the same as [`load_with_tool`]. If `server` is given, also starts it for the load.
+/// Does the same as [`load_with_tool`], but starts `server`, if given, instead of the server that
+/// the specification names.
 ///
 /// # Errors
 /// Fails under the same conditions as [`load_with_tool`].
@@ -500,7 +501,7 @@ pub fn load_with_tool_beside(
     // started.
     let command = build_command(&job, &body)?;
     resolve_program(Path::new(command.name))
-        .with_context(|| format!("cannot load with {}", command.name))?;
+        .with_context(|| format!("cannot send the load with {}", command.name))?;
     let prepared = PreparedLoad::prepare(job, server, notify)?;
     if spec.expect_body.is_some() || spec.expect_length.is_some() {
         notify(LoadNotice::Warning(&format!(

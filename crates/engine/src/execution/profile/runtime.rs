@@ -17,10 +17,10 @@ const SYMBOL_VARIABLES: [(&str, &str); 3] = [
         "NODE_OPTIONS",
         "--perf-basic-prof --interpreted-frames-native-stack",
     ),
-    // The JIT compiler of Erlang writes such a map, too, and keeps frame pointers (OTP 25, "perf
+    // The JIT compiler of Erlang also writes such a map, and keeps frame pointers (OTP 25, "perf
     // support" in its internal docs).
     ("ERL_FLAGS", "+JPperf true"),
-    // Since version 3.12, Python writes such a map, too.
+    // Python also writes such a map, since version 3.12.
     ("PYTHONPERFSUPPORT", "1"),
 ];
 
@@ -74,7 +74,8 @@ pub fn with_v8_profiler(scratch: &ScratchFolder, mut spec: ProcessSpec) -> Proce
 /// Merges all files that V8's profiler wrote into one profile.
 ///
 /// # Errors
-/// Fails if there are no files, because the program was killed, or if a file cannot be read.
+/// Fails if a file cannot be read, or if there are no files, which happens if the program was
+/// killed.
 pub fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<StackProfile> {
     let folder = std::fs::read_dir(scratch.folder()).context("cannot read the recordings")?;
     let mut files: Vec<_> = folder.flatten().map(|entry| entry.path()).collect();

@@ -127,8 +127,8 @@ const KNOWN_METRICS: [(&str, &str, MetricDirection); 8] = [
 /// better.
 const EVENT_SUFFIXES: [&str; 4] = ["cycles", "instructions", "misses", "faults"];
 
-/// Returns the metric of a time or counter. Counters have no unit, so only the name can tell the
-/// direction.
+/// Returns the metric of a time or counter. Counters have no unit, so the direction can only be
+/// inferred from the name.
 pub fn metric_for_name(name: &str) -> Metric {
     if let Some((_, unit, better)) = KNOWN_METRICS
         .iter()

@@ -134,8 +134,8 @@ impl GoogleBenchmarkRow {
         Some(real_ns > 1.1 * cpu_ns)
     }
 
-    /// Returns the duration of the measured section; `None` with several threads, whose iterations
-    /// may have overlapped.
+    /// Returns the duration of the measured section; `None` for an aggregate, and with several
+    /// threads, whose iterations may have overlapped.
     pub fn elapsed_ns(&self) -> Option<u64> {
         let iterations = self.iterations.filter(|_| !self.is_aggregate());
         iterations

@@ -62,8 +62,8 @@ impl ResultPaths<'_> {
     }
 }
 
-/// Returns the metric and the conversion factor of a unit. `better` replaces the direction that the
-/// unit implies.
+/// Returns the metric and the conversion factor of a unit. `better`, if given, replaces the
+/// direction that the unit implies.
 pub fn unit_measure(unit: &str, better: Option<MetricDirection>) -> MetricConversion {
     let mut measure = MetricConversion::from_unit(unit);
     measure.metric.better = better.unwrap_or(measure.metric.better);

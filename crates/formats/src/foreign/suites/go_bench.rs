@@ -1,5 +1,5 @@
-//! Parses the output of one process of a Go test binary. Lines with the same name, which
-//! `-test.count` causes, are samples of one benchmark. Each unit in a line is a metric.
+//! Parses the output of one process of a Go test binary. With `-test.count`, several lines have the
+//! same name; they are samples of one benchmark. Each unit in a line is a metric.
 
 use super::ReportedResult;
 use crate::foreign::go_bench::{

@@ -231,7 +231,7 @@ impl LoadConnection {
         }
     }
 
-    /// Ends the connection at the end of the load. Unfinished requests count as in flight, or as
+    /// Records the unfinished requests at the end of the load. They count as in flight, or as
     /// cancelled after an interrupt. Returns how many requests count as in flight: first the
     /// measured requests, then the requests of the warm-up.
     pub fn finish(

@@ -192,7 +192,7 @@ impl FieldList {
         &mut self.bytes
     }
 
-    /// Completes a field whose name, which ends at `name_end`, and value have been appended.
+    /// Completes a field after its name and value have been appended. The name ends at `name_end`.
     fn end_field(&mut self, name_end: usize) {
         self.ends.push((name_end, self.bytes.len()));
     }

@@ -107,8 +107,7 @@ pub(crate) fn static_entry(index: u32) -> Option<(&'static str, &'static str)> {
     STATIC_TABLE.get(position).copied()
 }
 
-/// Returns the index of a static entry with this name, and whether the value of the entry matches,
-/// too.
+/// Returns the index of a static entry with this name, and whether the entry also has this value.
 pub(super) fn find_static(name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
     let is_named = |entry: &&(usize, &(&str, &str))| entry.1.0.as_bytes() == name;
     let mut named = STATIC_TABLE

@@ -156,7 +156,7 @@ fn judge_free_disk(folder: &Path, free_bytes: u64) -> CheckResult {
     ))
 }
 
-/// Returns the bytes that a user without privileges can still write.
+/// Returns how many bytes a user without privileges can still write.
 fn free_bytes(folder: &Path) -> Option<u64> {
     let statistics = statvfs(folder).ok()?;
     Some(statistics.f_bavail.saturating_mul(statistics.f_frsize))

@@ -29,8 +29,8 @@ fn judge_figure(figure: f64, warning_limit: f64, bad_limit: f64) -> CheckState {
 }
 
 /// Checks the load, which counts the tasks that run or wait. A load of up to a quarter of the
-/// processors is normal background activity. Above three quarters, the benchmark must share its
-/// processor.
+/// processors is normal background activity. Above three quarters, the benchmark probably has to
+/// share its processor.
 fn check_load(tree: &FileTree) -> CheckResult {
     const NAME: &str = "load";
     let Some([now, _, _]) = activity::load_average(tree) else {
@@ -158,7 +158,7 @@ fn spin_rounds(rounds: u64) -> u64 {
 
 /// Assesses the coefficient of variation of the durations. At 1 %, thirty runs per side detect a
 /// change of 0.7 %; at 5 %, they detect a change of 3.8 % (crates/stats/DERIVATIONS.md, "Power").
-/// If the coefficient is above 5 %, most comparisons end unclear.
+/// If the coefficient is above 5 %, most comparisons are inconclusive.
 fn judge_noise(durations_ns: &[f64]) -> CheckResult {
     let mut sorted = durations_ns.to_vec();
     let (Some(typical), Some(&fastest), Some(&slowest)) =

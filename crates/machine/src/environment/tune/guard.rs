@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 /// Hidden subcommand that runs the guard.
 pub const COMMAND: &str = "tune-guard";
 
-/// Starts the guard of this process. After `limit`, the guard restores the settings even if this
-/// process is still running.
+/// Starts the guard of this process; returns the identity of the guard. After `limit`, the guard
+/// restores the settings even if this process is still running.
 ///
 /// # Errors
 /// Fails if the guard cannot be started.

@@ -220,8 +220,8 @@ impl TuneJournal {
         }
     }
 
-    /// Restores all settings in reverse order and removes the journal. Settings that the kernel
-    /// refuses to restore stay in the journal unless `forgets` is set.
+    /// Restores all settings in reverse order and removes the journal. If the kernel refuses to
+    /// restore some settings, the journal is kept for these settings, unless `forgets` is set.
     ///
     /// # Errors
     /// Fails if the journal cannot be written.
@@ -272,8 +272,8 @@ impl TuneJournal {
         Ok(settings)
     }
 
-    /// Kills the guard. The caller must hold the lock: in the meantime, the guard can only wait, so
-    /// it is not killed while it restores settings.
+    /// Kills the guard. The caller must hold the lock. The guard then can only wait for the lock,
+    /// so it is not killed while it restores settings.
     pub fn dismiss_guard(&self, _lock: &TuneLock<'_>) {
         let guard = Pid::from_raw(self.guard.pid).filter(|_| self.guard.has_ended() == Some(false));
         if let Some(guard) = guard {

@@ -209,7 +209,10 @@ fn missing_here<T>(note: impl Into<String>) -> Result<T, MissingReason> {
     Err(MissingReason::Here(note.into()))
 }
 
-/// Returns the desired settings that exist on the machine; it is an error if none exists.
+/// Returns the desired settings that exist on the machine.
+///
+/// # Errors
+/// Fails if none of them exists.
 fn existing_settings(
     machine: &TunableMachine,
     desired: Vec<DesiredSetting>,
@@ -299,8 +302,9 @@ fn minimum_frequency(
     })
 }
 
-/// With `--cpus`, switches off only the threads that share a core with one of these processors;
-/// without `--cpus`, keeps one thread per core. The first processor cannot be switched off.
+/// Returns the settings that switch threads off. With `--cpus`, these are only the other threads of
+/// the cores to which these processors belong; without `--cpus`, one thread per core stays on. The
+/// first processor cannot be switched off.
 fn smt_settings(
     machine: &TunableMachine,
     request: &TuneRequest,
@@ -416,8 +420,8 @@ fn cpu_mask(cpus: &[u32]) -> String {
     text.trim_start_matches(['0', ',']).to_owned()
 }
 
-/// Creates a version 2 control group with exclusive processors (kernel documentation,
-/// `admin-guide/cgroup-v2.rst`, "cpuset.cpus.partition").
+/// Returns the settings that create a version 2 control group with exclusive processors (kernel
+/// documentation, `admin-guide/cgroup-v2.rst`, "cpuset.cpus.partition").
 fn own_cpu_settings(
     machine: &TunableMachine,
     request: &TuneRequest,

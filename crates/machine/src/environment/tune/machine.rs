@@ -146,7 +146,8 @@ impl TunableMachine {
         Ok(())
     }
 
-    /// Changes a setting. No other function in this program does so.
+    /// Changes a setting, or creates or removes a control group. No other function in this program
+    /// does so.
     ///
     /// # Errors
     /// Fails with the kernel's error.
@@ -239,8 +240,8 @@ pub(super) enum SettingChange<'a> {
     Remove,
 }
 
-/// Parses a line of `answers`: `PATH EIO`, `PATH refuses VALUE`, `PATH holds TEXT` or `PATH also
-/// PATH TEXT`.
+/// Parses a line of `answers`: `PATH ERROR` (such as `PATH EIO`), `PATH refuses VALUE`, `PATH holds
+/// TEXT` or `PATH also PATH TEXT`.
 fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
     let fields: Vec<&str> = line.splitn(4, ' ').collect();
     let response = match fields[..] {
@@ -263,7 +264,8 @@ fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
     })
 }
 
-/// Whether two values of a setting are equal; processor masks may have leading zeros.
+/// Whether two values of a setting are equal. In processor masks, commas, leading zeros and the
+/// case of digits are ignored.
 pub(super) fn is_same(path: &str, first: &str, second: &str) -> bool {
     let digits = |mask: &str| mask.replace(',', "").trim_start_matches('0').to_lowercase();
     first == second || path.ends_with("/default_smp_affinity") && digits(first) == digits(second)

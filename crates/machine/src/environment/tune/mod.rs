@@ -1,9 +1,9 @@
 //! Changes settings of a machine to reduce the noise of measurements, and restores the settings.
 //!
-//! This is the only part of the program that writes to the machine. [`plan()`] determines what each
-//! knob (`knobs.rs`) would change. [`TunePlan::apply`] makes the changes, and records each one in
-//! the journal (`journal.rs`) before making it. A guard (`guard.rs`) restores everything if the
-//! tuner cannot. All writes go through one function (`machine.rs`).
+//! This is the only part of the program that changes the machine's settings. [`plan()`] determines
+//! what each knob (`knobs.rs`) would change. [`TunePlan::apply`] makes the changes, and records
+//! each one in the journal (`journal.rs`) before making it. A guard (`guard.rs`) restores
+//! everything if the tuner cannot. All writes go through one function (`machine.rs`).
 
 pub mod guard;
 mod journal;
@@ -261,7 +261,7 @@ impl TunePlan {
     }
 
     /// Moves this process to the reserved processors, if there are any. Its child processes then
-    /// run on these processors, too.
+    /// also run on these processors.
     ///
     /// # Errors
     /// Fails if the kernel refuses.

@@ -104,11 +104,11 @@ kinds! {
     ServiceTime = "service";
     /// From sending a request to the first byte of its response.
     FirstByteTime = "first-byte";
-    /// From the intended start to the last byte: the delay that a user would have experienced. Open
-    /// model only.
+    /// From the intended start to the last byte: the longest delay that a user could have
+    /// experienced. Open model only.
     ResponseTime = "response";
-    /// [`ResponseTime`] minus the generator's own lag, i.e. the response time of a request sent on
-    /// time. The delay that a user would have experienced is between these two times.
+    /// [`ResponseTime`] minus the generator's own lag: the shortest delay that a user could have
+    /// experienced. The actual delay is between these two times.
     PunctualTime = "punctual";
     /// From the intended start to sending.
     SendLag = "lag";
@@ -118,7 +118,7 @@ kinds! {
     ConnectTime = "connect";
 }
 
-// Values: recorded times with exact count, sum, minimum and maximum.
+// The code below stores recorded times, with their exact count, sum, minimum and maximum.
 
 /// Upper limit of the histogram: one hour.
 pub const MAX_RECORDABLE_NS: u64 = 3_600_000_000_000;

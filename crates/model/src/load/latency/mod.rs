@@ -148,7 +148,7 @@ impl<T: OutcomeSet> ByOutcome<T> {
     }
 }
 
-// A closed load records service times only.
+// A closed load records the times since a request was sent, but no response times.
 
 /// Timestamps of one sent request, in nanoseconds since the start of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -407,7 +407,8 @@ impl OpenTimes {
     }
 }
 
-// Whether the load was delivered as requested and the generator kept up.
+// The code below checks whether the load was delivered as requested, and whether the generator kept
+// up.
 
 /// If a closed load reaches less than this fraction of the requested concurrency, there is a
 /// warning.

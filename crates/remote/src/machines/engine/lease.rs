@@ -120,7 +120,7 @@ impl SlurmEngine {
                 break components;
             }
             if let Some(reason) = guard.end_reason()? {
-                bail!("Slurm cannot allocate machines for the parts of this experiment: {reason}");
+                bail!("Slurm cannot allocate the machines for this experiment: {reason}");
             }
             on_wait(pending_reason(&queue))?;
             thread::sleep(pause);

@@ -90,8 +90,8 @@ pub struct ShardTask {
 pub struct SubmittedJob {
     /// The engine's ID for the work.
     pub job: JobId,
-    /// The lines of the worker's spools, as they are written, if they arrive over a connection. If
-    /// `None`, the spools must be read from the machine's folder.
+    /// The lines of the worker's spools (the logs of its results), as they are written, if they
+    /// arrive over a connection. If `None`, the spools must be read from the machine's folder.
     pub lines: Option<ChildStdout>,
 }
 
@@ -153,7 +153,7 @@ impl FleetEngine {
     }
 
     /// Reconnects to a job that an earlier process submitted. If the job's lines come over a
-    /// connection, returns the lines of these spools (`PLACE.ATTEMPT`) from their beginning. With
+    /// connection, returns the lines of these spools (`SHARD.ATTEMPT`) from their beginning. With
     /// `follows`, the connection stays open until the worker ends.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl FleetEngine {
     }
 
     /// Longest interval between two status queries. Each query of Slurm starts a program and
-    /// burdens a controller that others use, too; the other engines answer locally.
+    /// burdens a controller that others also use; the other engines answer locally.
     pub fn max_poll_interval(&self) -> Duration {
         match self {
             FleetEngine::Local(_) | FleetEngine::Ssh(_) => Duration::from_secs(1),

@@ -1,11 +1,12 @@
 //! Implements the Slurm engine with Slurm's command-line programs. The engine allocates whole
 //! machines, so a job is alone on its node. The states that Slurm's programs report are hints; the
-//! spools are authoritative.
+//! spools, which are the logs of the workers' results, are authoritative.
 //!
-//! Nothing from a definition file becomes an option or part of a script: the script is constant,
-//! and its arguments are numbers and a folder that [`speedwell_config::fleet`] has validated. Work
-//! is submitted as batch jobs, because a step started from here would survive us without an owner.
-//! Start at [`SlurmEngine::submit`]; [`job_state_in_queue`] interprets the rows of the queue.
+//! Nothing from a definition file of benchmarks becomes an option or part of a script. The script
+//! is constant, and its arguments are numbers and a folder that [`speedwell_config::fleet`] has
+//! validated. Work is submitted as batch jobs, because a step started from here would keep running
+//! after us, and no process would end it. Start at [`SlurmEngine::submit`]; [`job_state_in_queue`]
+//! interprets the rows of the queue.
 
 use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
 use anyhow::{Context, Result, bail, ensure};

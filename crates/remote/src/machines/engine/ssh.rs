@@ -41,8 +41,8 @@ const SSH_OPTIONS: [&str; 13] = [
 ];
 /// Exit status of ssh when the connection itself fails.
 const CONNECTION_FAILED: i32 = 255;
-/// Exit status of a remote process that has read the spools of a worker to their end while the
-/// worker is still running.
+/// Exit status of a remote process that has sent everything in the spools (result logs) of a worker
+/// that is still running.
 pub const STILL_RUNNING: i32 = 3;
 /// Bytes of stderr kept per connection.
 const STDERR_TAIL_BYTES: usize = 4096;
@@ -263,7 +263,8 @@ impl SshEngine {
         }
     }
 
-    /// Cancels detached workers, then releases all leases and closes the connections.
+    /// Cancels the detached workers of these jobs, then closes the connections of all these jobs.
+    /// This ends the other workers, because the connection is their lease.
     pub(super) fn cancel_jobs(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
             let followed_worker = self
@@ -343,7 +344,7 @@ impl SshEngine {
 
 impl Drop for SshEngine {
     /// Ends all workers that hold a lease: they must not outlive their coordinator. If this process
-    /// is killed, their leases end, too.
+    /// is killed, their leases also end.
     fn drop(&mut self) {
         let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
         // Ignore errors: the exit of this process closes the remaining connections.

@@ -12,7 +12,7 @@ use crate::format::html::writer::{HtmlWriter, escape_html};
 const CHART_PX: u32 = 960;
 /// Maximum size of a chart in bytes. A larger chart is left out, and the page says so.
 const MAX_CHART_BYTES: usize = 1 << 20;
-/// Width of flame graphs, because their boxes need all the space, and of grids of small charts.
+/// Width of flame graphs, whose boxes need all the space, and of grids of small charts.
 const WIDE_PX: u32 = 1180;
 /// Width of a chart next to another one.
 const NARROW_CHART_PX: u32 = 580;

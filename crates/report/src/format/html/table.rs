@@ -266,7 +266,7 @@ fn explain_column(key: &str) -> &'static str {
         "p" => "How often two equal programs would differ at least as much",
         "q" => "p corrected for the number of cases; the verdict uses this one",
         "detectable" => "The smallest change that this many runs would find four times out of five",
-        "more_runs" => "How many more runs a side would probably decide this case",
+        "more_runs" => "How many more runs per side would probably decide this case",
         _ => "",
     }
 }

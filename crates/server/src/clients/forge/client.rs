@@ -61,7 +61,7 @@ pub enum Error {
         status: u16,
         /// The forge's message, after a comma.
         message: String,
-        /// The missing permission.
+        /// The missing permission, or what else may be wrong.
         remedy: &'static str,
     },
     /// The forge did not respond, or every attempt failed.
@@ -261,7 +261,7 @@ impl ForgeClient {
         })
     }
 
-    /// Names the permission that the token lacks.
+    /// Says which permission the token lacks, or what else may be wrong.
     fn missing_permission(&self, status: StatusCode) -> &'static str {
         match (self.pull_request.forge, status.as_u16()) {
             (_, 401) => "the token is wrong or has expired",

@@ -1,12 +1,12 @@
-//! Keeps one comment and one status of a pull request up to date, by editing them in place.
-//! Supports GitHub, GitLab, and Gitea and its forks.
+//! Keeps one comment and one status of a pull request up to date. Supports GitHub, GitLab, and
+//! Gitea and its forks.
 //!
 //! [`PullRequestRef`] identifies the pull request; [`ForgeClient`] talks to the forge.
 //! [`ForgeClient::post_comment`] finds our comment by a marker in the first line, edits it, and
 //! leaves no duplicates. [`ForgeClient::set_status`] sets the status of the commit, and
 //! [`ForgeClient::post_update`] does both. None of these methods replaces a newer result. If the
-//! forge refuses a request, the error names the missing permission, and nothing else happens. This
-//! crate is independent of benchmarks.
+//! forge refuses a request, the error names the missing permission. This crate is independent of
+//! benchmarks.
 //!
 //! ```no_run
 //! use crate::clients::forge::{ForgeClient, PullRequestRef, ResultStamp, CommentText, ForgeToken};

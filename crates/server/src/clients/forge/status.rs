@@ -86,8 +86,8 @@ impl ForgeClient {
         }
     }
 
-    /// Returns the status of the commit's newest result. Returns `None` if this result is not newer
-    /// than `status`, or if the forge does not let us read statuses.
+    /// Returns the commit's status with the newest result, if that result is newer than the result
+    /// of `status`. Otherwise, or if the forge does not let us read statuses, returns `None`.
     fn newer_status(&self, status: &CommitStatus) -> Option<CommitStatus> {
         let repository = &self.pull_request.repository;
         let path = if self.pull_request.forge == ForgeKind::GitLab {

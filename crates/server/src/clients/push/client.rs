@@ -210,7 +210,7 @@ impl UploadClient {
                 }
             }
             if position_changes > MAX_POSITION_CHANGES {
-                return Err(UploadError::retryable("the upload makes no progress"));
+                return Err(UploadError::retryable("the upload is making no progress"));
             }
         }
     }

@@ -9,10 +9,10 @@
 //! ```no_run
 //! use crate::clients::push::{UploadClient, UploadError, SessionLines, UploadTarget, UploadOutcome, LineSource};
 //!
-//! let place: UploadTarget = "https://perf.example/core".parse()?;
+//! let target: UploadTarget = "https://perf.example/core".parse()?;
 //! let client = UploadClient::new(None);
 //! let lines = SessionLines { id: "0197", text: LineSource::InMemory(b"...\n"), sha256: "ab..." };
-//! match client.upload_session(&place, &lines) {
+//! match client.upload_session(&target, &lines) {
 //!     Ok(UploadOutcome::Stored) => println!("it is there now"),
 //!     Ok(UploadOutcome::Known) => println!("it was there"),
 //!     Err(UploadError::Retryable { reason, .. }) => println!("later: {reason}"),

@@ -68,7 +68,7 @@ struct LineScan {
     has_nul: bool,
 }
 
-/// Scans a line of JSON, which need not be valid.
+/// Scans a line that should be JSON but may be malformed.
 fn scan_line(line: &[u8]) -> LineScan {
     let mut scan = LineScan::default();
     let mut depth = 0_usize;

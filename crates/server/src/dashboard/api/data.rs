@@ -14,8 +14,9 @@ use speedwell_store::{Store, StoredPoint};
 
 type DataResult = Result<Response<Body>, ApiError>;
 
-/// Number of points in a response: default and maximum.
+/// Default number of points in a response.
 const DEFAULT_POINTS: usize = 1_000;
+/// Maximum number of points in a response.
 const MAX_POINTS: usize = 10_000;
 
 /// Maximum number of audit log entries in a response.
@@ -110,7 +111,7 @@ fn point_json(stored: &StoredPoint) -> Value {
     })
 }
 
-/// Returns the exit status that `speedwell compare --fail-on` would have.
+/// Returns the exit status that `speedwell compare --fail-on` would have, and the reason for it.
 pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
     let query = call.parse_query()?;
     query.check_names(&[

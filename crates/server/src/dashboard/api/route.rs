@@ -27,7 +27,7 @@ pub struct ApiRoute {
 }
 
 impl ApiRoute {
-    /// Returns the names in a path that matches this route.
+    /// Returns the names in the path if it matches this route; otherwise `None`.
     pub fn match_path(&self, parts: &[String]) -> Option<Vec<String>> {
         let mut names = Vec::new();
         let mut forms = self.path.split('/');

@@ -1,8 +1,8 @@
 //! Receives sessions, in one request or line by line; returns, tags and deletes stored sessions.
 //!
-//! Every request can be repeated, because a response may be lost: stored data stay, and the second
-//! response is 200. A different session with the same id is rejected with 409 and never replaces
-//! the stored session.
+//! A response may be lost, so uploads can be repeated: stored data is kept, and the second response
+//! is 200. A different session with the same id is rejected with 409 and never replaces the stored
+//! session.
 
 use super::check;
 use super::error::ApiError;
@@ -312,7 +312,7 @@ fn arrival_response(
             StatusCode::GONE,
             format!("session '{id}' was deleted from this server"),
         )
-        .with_hint("speedwell serve prune --undelete restores it within 7 days")),
+        .with_hint("it can be restored with 'speedwell serve prune --undelete' for 7 days")),
     }
 }
 
@@ -349,7 +349,7 @@ fn session_not_found(id: &str) -> ApiError {
 }
 
 fn line_mismatch(lines: u64) -> ApiError {
-    let message = format!("line number mismatch: {lines} received so far");
+    let message = format!("line number mismatch: the number of lines received so far is {lines}");
     ApiError::new(StatusCode::CONFLICT, message).with_member("lines", lines)
 }
 

@@ -1,5 +1,5 @@
-//! Keeps one write connection per project. Writers queue for it in order, instead of retrying until
-//! the store is unlocked.
+//! Keeps one write connection per project. Writers wait for this connection, instead of retrying
+//! until the store is unlocked.
 
 use super::error::ApiError;
 use crate::dashboard::page_error::PageError;

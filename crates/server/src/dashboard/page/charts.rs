@@ -1,8 +1,9 @@
 //! Handles `?charts=NUMBER`, which shows some of the charts of a page with many cases as a separate
 //! page.
 //!
-//! Pages need not know about parts: the key is removed from the query first, and the part is cut
-//! from the finished document. Start at [`ChartPart::split_query`].
+//! The code of a page does not handle parts: the key `charts` is removed from the query before the
+//! page is built, and the part is cut from the finished document. Start at
+//! [`ChartPart::split_query`].
 
 use super::PageContent;
 use crate::dashboard::address::PageFormat;

@@ -47,7 +47,8 @@ pub fn compare_page(context: PageContext<'_>) -> Result<PageOutcome, PageError> 
     comparison_page(context, &references).map(PageOutcome::from)
 }
 
-/// Compares two selected sessions; the older one is the baseline.
+/// Redirects to the comparison of two selected sessions, with the older one as the baseline. If one
+/// of the references is not a number, redirects to the session of the first reference.
 fn redirect_ordered(
     context: PageContext<'_>,
     first_reference: &str,
@@ -62,7 +63,7 @@ fn redirect_ordered(
     Ok(PageOutcome::Redirect(context.compare_href(&base, &with)))
 }
 
-/// Checks that a word names a stored session, optionally with a variant or filter, and not a file.
+/// Checks that a reference begins with `@`, and so names a stored session and not a file.
 fn check_reference(reference: &str) -> Result<(), PageError> {
     if reference.starts_with('@') {
         return Ok(());

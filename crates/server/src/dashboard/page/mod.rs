@@ -1,11 +1,12 @@
-//! Builds the pages, each in its own file. A page is a document with links and forms.
+//! Builds the web pages. The code for each page is in its own file. A page is a document with links
+//! and forms.
 //!
 //! A page calls the same functions as the corresponding command and computes nothing itself. Start
 //! at [`build_page`].
 
 // These files depend on each other: every page takes a `PageContext` and returns a `PageContent`
-// defined here, and `page` calls each of them. `site.rs` is part of the cycle, because a site holds
-// the viewers of live pages (`live.rs`), which render pages.
+// defined here, and `build_page` calls the function of each page. `site.rs` is part of the cycle,
+// because a site holds the viewers of live pages (`live.rs`), which render pages.
 mod alerts;
 mod benchmarks;
 mod branch;
@@ -57,7 +58,7 @@ pub struct PageContent {
     pub changes: Vec<PageForm>,
     /// Address of its event stream.
     pub events: Option<String>,
-    /// Which charts it shows, if it is a part of another page.
+    /// Where its charts are: on the page itself, or on separate pages.
     pub charts: ChartsLocation,
     /// Whether it stays valid until the store changes.
     pub is_cacheable: bool,
@@ -160,7 +161,7 @@ impl PageContext<'_> {
         self.page_href(&format!("trend?case={}", encode_segment(case)))
     }
 
-    /// Builds a linked list of these sessions.
+    /// Builds a list of these sessions, with links.
     pub fn list_sessions(&self, sessions: &[SessionOverview]) -> Document {
         let mut document = speedwell_report::list_sessions(&speedwell_report::SessionsPage {
             sessions,
@@ -233,7 +234,7 @@ pub fn build_page(
 /// Maximum length of a cell in a list, in characters.
 const MAX_LIST_CHARS: usize = 60;
 
-/// Shortens the displayed strings of a column; the raw values stay complete.
+/// Shortens the displayed strings of a column; the raw values are not shortened.
 fn shorten_column(document: &mut Document, key: &str) {
     document.for_each_table(&mut |table| {
         let Some(column_index) = table.columns.iter().position(|column| column.key == key) else {

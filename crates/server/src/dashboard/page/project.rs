@@ -15,7 +15,7 @@ use speedwell_store::{SessionFilter, SessionOverview};
 /// Maximum number of recent sessions listed.
 const MAX_SESSIONS: usize = 8;
 
-/// Maximum number of series for which trends are drawn.
+/// Maximum number of series; if there are more, no trends are drawn.
 const MAX_SERIES: usize = 60;
 
 pub fn project_page(context: PageContext<'_>) -> Result<PageContent, PageError> {

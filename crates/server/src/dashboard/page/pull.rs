@@ -22,7 +22,7 @@ pub fn pull_page(context: PageContext<'_>, pull: &str) -> Result<PageContent, Pa
         return Err(PageError::not_found(format!(
             "no sessions for pull request '{pull}'"
         ))
-        .with_hint("a session belongs to a pull request if a GitHub, GitLab or Gitea job measured it")
+        .with_hint("this page lists sessions that were measured in a GitHub, GitLab or Gitea job of the pull request")
         .with_nearest(vec![(context.page_href("sessions"), "sessions".into())]));
     }
     let mut document = Document::new("pull");

@@ -1,5 +1,5 @@
-//! Builds `/PROJECT/search`, which finds benchmarks, cases, sessions, revisions, branches and
-//! machines by part of their names.
+//! Builds `/PROJECT/search`, which finds benchmarks, cases, branches and machines by part of their
+//! names, sessions by number or tag, and revisions by the beginning of their ids.
 
 use super::{PageContent, PageContext};
 use crate::dashboard::page_error::PageError;

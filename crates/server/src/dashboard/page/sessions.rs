@@ -1,4 +1,4 @@
-//! Builds `/PROJECT/sessions`, a filtered list of sessions, in pages.
+//! Builds `/PROJECT/sessions`, a filtered list of sessions, which is divided into pages.
 
 use super::{PageContent, PageContext};
 use crate::dashboard::page_error::PageError;

@@ -13,9 +13,9 @@ use speedwell_report::{self as report, Document, ReportBlock, TrendXAxis};
 /// Maximum number of series on a page.
 const MAX_SERIES: usize = 40;
 
-/// Maximum rows of the table of points, on a page and in a standalone file; other formats list all
-/// points.
+/// Maximum rows of the table of points on a page.
 const MAX_ROWS: usize = 100;
+/// Maximum rows of the table of points in a standalone HTML file. Other formats list all points.
 const MAX_FILE_ROWS: usize = 1_000;
 
 /// Query keys.

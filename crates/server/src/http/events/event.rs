@@ -12,7 +12,8 @@ pub struct ServerEvent {
 }
 
 impl ServerEvent {
-    /// Creates an event. When it is sent, it gets the id after the newest one.
+    /// Creates an event. When it is sent, it gets the id after the newest one, unless
+    /// [`ServerEvent::with_id`] has set an id.
     pub fn new(name: impl Into<String>, data: impl Into<String>) -> ServerEvent {
         ServerEvent {
             name: name.into(),

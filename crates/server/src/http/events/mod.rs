@@ -52,9 +52,9 @@ pub struct EventHub {
 struct HubState {
     viewers: Vec<Weak<Mutex<ViewerQueue>>>,
     replayable: VecDeque<(u64, Bytes)>,
-    /// Id of the newest event that was sent. `newest_dropped` is the id of the newest event that is
-    /// no longer kept.
+    /// Id of the newest event that was sent.
     newest_id: u64,
+    /// Id of the newest event that is no longer kept.
     newest_dropped: u64,
     final_event: Option<Bytes>,
     heartbeat: Duration,
@@ -149,7 +149,8 @@ impl EventHub {
     }
 
     /// Sends an event to all viewers and returns its id. Skips an event whose id is not greater
-    /// than the newest id, because it has been sent already.
+    /// than the newest id, because it has been sent already, and all events after the streams have
+    /// ended; then returns the newest id.
     pub fn send_event(&self, event: ServerEvent) -> u64 {
         let mut wakers = Vec::new();
         let id = {

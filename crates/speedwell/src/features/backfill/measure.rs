@@ -285,7 +285,7 @@ impl BackfillRun<'_, '_> {
     fn report_progress(&mut self, revision: &Revision, points: usize) -> Result<()> {
         let subject = revision.subject.as_deref().unwrap_or_default();
         let sentence = format!(
-            "{} of {} points; {} {subject}",
+            "{} of {} points done; next: {} {subject}",
             points,
             self.request.points,
             short_revision(&revision.id)

@@ -58,7 +58,7 @@ pub struct BackfillArgs {
     build: BuildArgs,
     /// Start no further revision once this much time has passed
     ///
-    /// The time for builds counts, too.
+    /// The time for builds also counts.
     #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
     budget: Option<Duration>,
     /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3

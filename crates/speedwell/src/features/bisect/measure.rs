@@ -186,7 +186,7 @@ fn check_case(plan: &SessionPlan) -> Result<()> {
     names.truncate(SHOWN);
     let ellipsis = if total > SHOWN { ", ..." } else { "" };
     bail!(
-        "a bisection needs exactly one case, found {total}: {}{ellipsis}\nhint: --filter selects a \
+        "a bisection measures a single case, but {total} are selected: {}{ellipsis}\nhint: --filter selects a \
          benchmark, --set selects a parameter value",
         names.join(", ")
     )

@@ -1,4 +1,5 @@
-//! `speedwell iterations`: finds how many iterations make benchmark files long and steady enough.
+//! `speedwell iterations`: finds how many iterations make the runs of benchmark files long and
+//! steady enough.
 //!
 //! This module handles the options and prepares the answer for the report;
 //! `measure.rs` performs the search. Start at [`run`].
@@ -19,12 +20,12 @@ use speedwell_report::{self as report, IterationsOfFile, IterationsOutcome, Repo
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Find iteration counts that make benchmark files long and steady enough
+/// Find iteration counts with which benchmark files run long and steadily enough
 ///
 /// Files with a parameter for the number of iterations (n in Node.js) are measured with increasing numbers, until a
-/// sample of every case takes long enough, the mean coefficient of variation of the file's cases is below --cv, and
-/// that of no single case exceeds twice --cv. Every variant must be steady. '-o FILE.set' writes the numbers as lines
-/// for 'run --set @FILE.set'; nothing is stored.
+/// sample of every case takes long enough, the mean coefficient of variation of the file's cases is below --cv, and the
+/// coefficient of each case is at most twice --cv. Every variant must be steady. '-o FILE.set' writes the numbers as
+/// lines for 'run --set @FILE.set'; the measurements themselves are not stored.
 ///
 /// Exit status 1 if no number is sufficient for a file.
 #[derive(Debug, Args)]
@@ -58,7 +59,7 @@ pub struct IterationsArgs {
     /// Largest number to try
     #[arg(long, value_name = "N", default_value = "1G", value_parser = parse::count, help_heading = "Search")]
     most: u32,
-    /// Give up after N numbers with long enough samples
+    /// Give up after N numbers whose samples were long enough
     #[arg(long, value_name = "N", default_value = "6", value_parser = parse::count, help_heading = "Search")]
     tries: u32,
     /// Coefficient of variation below which a file is steady

@@ -278,7 +278,7 @@ impl NamedSessions {
             .map(|number| format!("@{number}"))
             .collect();
         status::print_warning(&format!(
-            "Sessions that are being measured or were killed were not sent: {}.",
+            "Sessions were not sent, because they are being measured or their measurement was killed: {}.",
             names.join(", ")
         ));
         status::print_hint(&format!(
@@ -580,9 +580,9 @@ fn now_unix_ms() -> i64 {
     process::unix_time_ms()
 }
 
-/// Uploads this session, and others that are waiting for the same server. A failed upload is only a
-/// warning, because the results are stored; with `--push-required`, the exit status reports it,
-/// too.
+/// Uploads this session, and others that are waiting for the same server. If the upload fails, only
+/// a warning is printed, because the results are stored. With `--push-required`, the exit status is
+/// also an error.
 ///
 /// # Errors
 /// Fails if the store cannot be written.

@@ -1,7 +1,7 @@
 //! Implements `speedwell tune`, which changes settings of this machine that make measurements
 //! noisy, and restores them afterwards.
 //!
-//! This module decides when to change settings, and reports the changes; `environment::tune` knows
+//! This module decides when to change settings, and reports the changes; `environment::tune` defines
 //! the settings. Start at [`run`].
 
 use crate::options::{OutputArgs, parse};
@@ -93,7 +93,8 @@ pub struct TunePlace {
 }
 
 impl TunePlace {
-    /// Opens the machine at this place.
+    /// Opens the machine whose settings are changed: this machine or, in tests, the folder that
+    /// stands for it.
     ///
     /// # Errors
     /// Fails if a file in the folder that stands for the machine cannot be parsed.

@@ -1,5 +1,5 @@
-//! Turns plans of ordinary runs into plans that record every iteration as a time series, for the
-//! command `speedwell warmup` and the option `--steady`.
+//! Turns plans of ordinary runs into plans that record each run as a time series from its first
+//! iteration on, for the command `speedwell warmup` and the option `--steady`.
 //!
 //! One discarded run of every case shows how long an iteration takes. From this time, the module
 //! decides how many iterations make one point of a series, and how many points a process records.

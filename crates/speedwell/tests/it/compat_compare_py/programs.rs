@@ -77,7 +77,7 @@ fn the_baseline_runs_first_and_each_line_comes_before_the_output_it_announces() 
     assert!(
         answer
             .stderr
-            .contains("hint: each side runs as one process"),
+            .contains("hint: the sides run one after the other"),
         "{answer:#?}"
     );
     assert!(

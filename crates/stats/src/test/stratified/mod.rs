@@ -72,8 +72,8 @@ impl StratifiedRank {
         self.interval_at(1.0 - confidence)
     }
 
-    /// Interval of the ratio: every ratio that this test would not reject at a p-value of at most
-    /// `p_limit`, such as the limit of a look of a
+    /// Interval of the ratio: every ratio whose p-value in this test is above `p_limit`, such as the
+    /// limit of a look of a
     /// [`SequentialDesign`](crate::sequential::SequentialDesign).
     ///
     /// With too few blocks, the test cannot reject any ratio on one side or on both: the end on
@@ -122,7 +122,7 @@ const MAX_BRACKET: f64 = 77.0;
 /// Width at which the search stops: a millionth of the finest measurable change.
 const FINE_RESOLUTION: f64 = 1e-12;
 
-/// Width at which the search stops for resampled figures: a ten-thousandth of a percent.
+/// Width at which the search stops when resampling: a ten-thousandth of a percent.
 const COARSE_RESOLUTION: f64 = 1e-6;
 
 impl RankedBlocks {

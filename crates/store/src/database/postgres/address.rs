@@ -136,7 +136,7 @@ fn password_key(config: &Config) -> [String; 4] {
     [host, port.to_string(), database, user]
 }
 
-/// Returns the password of the first matching line; `*` matches everything.
+/// Returns the password of the first matching line; a field `*` matches everything.
 fn find_password(text: &str, login: &[String; 4]) -> Option<String> {
     text.lines()
         .filter(|line| !line.starts_with('#'))

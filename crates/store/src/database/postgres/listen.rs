@@ -1,7 +1,7 @@
 //! Sends and receives change notifications (LISTEN and NOTIFY). A writer sends a notification when
 //! it commits, and the server forwards it to all listeners.
 //!
-//! Notifications do not work behind some connection pools and on a standby. There, the server's
+//! Notifications work neither behind some connection pools nor on a standby. There, the server's
 //! transaction number is polled instead. Start at [`PostgresConnection::subscribe`].
 
 use super::{Error, PostgresConnection};

@@ -44,9 +44,9 @@ pub(crate) struct PostgresConnection {
     config: Config,
     line: RefCell<ActiveConnection>,
     is_read_only: Cell<bool>,
-    /// Schema whose change notifications are received.
+    /// Schema whose change notifications are received; `None` if none are received.
     listens_to: RefCell<Option<String>>,
-    /// Number of notifications received.
+    /// Number of times that a change was noticed, by a notification or after a reconnection.
     heard: Cell<i64>,
 }
 

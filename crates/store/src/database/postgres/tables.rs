@@ -42,6 +42,9 @@ fn translate_step(step: &SchemaStep) -> String {
 
 impl PostgresConnection {
     /// Determines the owner of the tables in the schema of the connection.
+    ///
+    /// # Errors
+    /// Fails if the database does not use UTF-8, or on database errors.
     pub(in crate::database) fn database_owner(
         &self,
         newest_version: usize,
@@ -49,8 +52,8 @@ impl PostgresConnection {
         self.with_client(|client| read_owner(client, newest_version))
     }
 
-    /// Returns the name of the schema of a project: the name of the connection's schema, followed
-    /// by the number of the project.
+    /// Returns the name of the schema of a project: the name of the connection's schema (truncated,
+    /// with special characters replaced), followed by the number of the project.
     pub(in crate::database) fn schema_name(&self, project: i64) -> Result<String, Error> {
         let sql = "SELECT left(current_schema()::text, 40)";
         let schema: String =

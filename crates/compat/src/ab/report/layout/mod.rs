@@ -26,8 +26,8 @@ const TIME_ROWS: [(&str, TimeSelector); 4] = [
 pub fn banner_lines() -> [String; 3] {
     [
         format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
-        "Not the original: a drop-in replacement by Speedwell that prints the same \
-         report."
+        "This is not ApacheBench itself, but a drop-in replacement by Speedwell that prints the \
+         same report."
             .to_owned(),
         "Differences: 'speedwell as ab -h' and docs/reference/ab.md.".to_owned(),
     ]
