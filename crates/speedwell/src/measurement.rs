@@ -19,8 +19,8 @@ use std::time::Duration;
 /// immediately, and finally reads the session from the store.
 ///
 /// # Errors
-/// Fails if the store cannot be read or the session cannot be started. Failing benchmarks are part
-/// of the session.
+/// Fails if the plan does not pass the checks, the store cannot be read or the session cannot be
+/// started. Failing benchmarks are part of the session.
 pub fn measure_session(
     mut plans: PreparedPlan,
     request: &SessionRequest,
@@ -37,7 +37,7 @@ pub fn measure_session(
 }
 
 /// Measures like [`measure_session`], but without the checks and warnings before measuring, which
-/// are the task of the caller.
+/// the caller must perform.
 ///
 /// # Errors
 /// See [`measure_session`].
