@@ -196,17 +196,6 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     })
 }
 
-/// Returns the loads of a session, in the order of its runs.
-///
-/// # Errors
-/// Fails if a load was written by an incompatible version.
-pub fn stored_loads(session: &Session) -> Result<Vec<LoadRun>> {
-    let stored = session.runs.iter().filter_map(|run| run.load.as_deref());
-    stored
-        .map(|text| serde_json::from_str(text).context("cannot read a stored load"))
-        .collect()
-}
-
 /// Percentiles that become metrics, in percent and in millionths.
 const PERCENTILES: [(&str, u32); 7] = [
     ("50", 500_000),

@@ -24,6 +24,7 @@ mod run;
 mod session;
 mod session_reference;
 pub mod stage_report;
+pub mod stored;
 mod text;
 mod unit_direction;
 mod variant;

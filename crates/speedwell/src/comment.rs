@@ -195,13 +195,13 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
     let settings = args
         .comparison
         .analysis_settings(&args.selection.metric.names, None);
-    let sessions = labelled.iter().map(|(_, session, _)| *session);
+    let sessions: Vec<_> = labelled.iter().map(|(_, session, _)| *session).collect();
     pull_comment::answer_from_comparison(
         &labelled,
         &settings,
         args.comparison.fail_on,
         |findings| {
-            args.store.mark_findings(findings, sessions);
+            args.store.mark_findings(findings, &sessions);
         },
     )
 }

@@ -189,13 +189,13 @@ fn compare_with_results(
         .collect();
     let mut findings = analysis::compare_sources(&sources, &settings);
     args.store
-        .mark_findings(&mut findings, source_sessions(&sources));
+        .mark_findings(&mut findings, &source_sessions(&sources));
     let status = print_comparison(&findings, &sources, &settings, args)?;
     Ok(ended.combine_with_gate(status))
 }
 
-fn source_sessions<'a>(sources: &'a [LabelledSession<'_>]) -> impl Iterator<Item = &'a Session> {
-    sources.iter().map(|(_, session, _)| *session)
+fn source_sessions<'a>(sources: &[LabelledSession<'a>]) -> Vec<&'a Session> {
+    sources.iter().map(|(_, session, _)| *session).collect()
 }
 
 fn compare_results(
@@ -215,7 +215,7 @@ fn compare_results(
     let sources: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
     let mut findings = sources::compare_sources(&sources, &settings)?;
     args.store
-        .mark_findings(&mut findings, source_sessions(&sources));
+        .mark_findings(&mut findings, &source_sessions(&sources));
     print_comparison(&findings, &sources, &settings, args)
 }
 

@@ -19,6 +19,7 @@ mod fleet;
 mod gate;
 mod history;
 mod import;
+mod known_facts;
 mod large_sessions;
 mod load;
 mod man;

@@ -105,7 +105,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         let has_experiment_gate = experiment_gate.is_some();
         let mut gate = experiment_gate.unwrap_or_default();
         let mark = |findings: &mut AnalysisFindings| {
-            args.store.mark_findings(findings, [session]);
+            args.store.mark_findings(findings, &[session]);
             if !has_experiment_gate {
                 gate = report_gate(findings, args.comparison.fail_on, || {
                     every_metric(&settings)
@@ -182,7 +182,7 @@ fn large_session(
                 .comparison
                 .analysis_settings(&args.selection.metric.names, baseline);
             let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
-                args.store.mark_findings(findings, [header]);
+                args.store.mark_findings(findings, &[header]);
                 gate = report_gate(findings, args.comparison.fail_on, || None);
             };
             let output = args.output.report_settings();
@@ -207,7 +207,7 @@ fn large_session(
 fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<CommandStatus> {
     let mut all_loads = Vec::new();
     for source in sources {
-        let loads = speedwell_formats::load_session::stored_loads(&source.session)?;
+        let loads = speedwell_model::load::run::stored_loads(&source.session)?;
         ensure!(
             !loads.is_empty(),
             "'{}' contains no load\nhint: speedwell load -o part.json writes one",

@@ -37,7 +37,7 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
         analysis::check_metrics(settings, metric_names).context("in --metric")?;
     }
     let mut findings = analysis::analyze_session(session, settings);
-    task.store.mark_findings(&mut findings, [session]);
+    task.store.mark_findings(&mut findings, &[session]);
     let gate = CommandGate::new(&findings, task.fail_on, || {
         every_metric(settings).map(|all| analysis::analyze_session(session, &all))
     });
@@ -140,7 +140,7 @@ pub fn report_stored(
     let (selection, output) = (SessionSelection::default(), task.output.report_settings());
     let mut gate = CommandGate::default();
     let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
-        task.store.mark_findings(findings, [header]);
+        task.store.mark_findings(findings, &[header]);
         gate = CommandGate::new(findings, task.fail_on, || None);
     };
     let document = match task.study.x_axis {

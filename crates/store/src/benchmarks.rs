@@ -6,39 +6,10 @@
 use super::Store;
 use super::browse::read_count;
 use super::database::{Error, SqlRow, SqlStatement, sql, sql_params};
+use speedwell_model::stored::{StoredBenchmark, StoredCase};
 
 /// Counting sessions stops at this number. A count that reaches it means "more than a thousand".
 const COUNT_LIMIT: i64 = 1_001;
-
-/// A benchmark with at least one run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredBenchmark {
-    /// `group/name`.
-    pub name: String,
-    /// Number of its cases.
-    pub cases: usize,
-    /// Number of sessions that measured it; `None` for more than a thousand.
-    pub sessions: Option<usize>,
-    /// Newest of these sessions.
-    pub newest: i64,
-    /// End of the benchmark's last run in the session `newest`, in milliseconds since the Unix
-    /// epoch. If the session was imported, its runs have no times, and this is the start of the
-    /// session.
-    pub ended_unix_ms: i64,
-}
-
-/// A case with at least one run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredCase {
-    /// Id of the case.
-    pub id: String,
-    /// Number of sessions that measured it; `None` for more than a thousand.
-    pub sessions: Option<usize>,
-    /// Newest of these sessions.
-    pub newest: i64,
-    /// Number of runs of the case, counted in the newest thousand sessions that measured it.
-    pub runs: usize,
-}
 
 impl Store {
     /// Returns all benchmarks with a run, by name.

@@ -5,38 +5,11 @@
 
 use super::database::{Error, SqlParam, SqlRow, sql, sql_params};
 use super::selection::{commit_range_end, is_commit_prefix};
-use super::{SessionFilter, SessionOverview, Store};
+use super::{SessionFilter, Store};
+use speedwell_model::stored::{SessionOverview, StoredCalibration, StoredMachine};
 use speedwell_model::{Machine, NoiseCalibration};
 use std::path::Path;
 use std::time::Duration;
-
-/// A machine that measured sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredMachine {
-    /// Number of the machine in the store.
-    pub number: i64,
-    /// The machine.
-    pub machine: Machine,
-    /// Start of its first session, in milliseconds since the Unix epoch.
-    pub first_unix_ms: i64,
-    /// Start of its last session.
-    pub last_unix_ms: i64,
-    /// Number of its sessions.
-    pub sessions: usize,
-    /// Newest of its sessions.
-    pub newest: Option<i64>,
-}
-
-/// A calibration and the machine it belongs to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredCalibration {
-    /// Host name.
-    pub host: Option<String>,
-    /// Processor model.
-    pub cpu: Option<String>,
-    /// The calibration.
-    pub found: NoiseCalibration,
-}
 
 impl Store {
     /// Opens the results file at `path` for viewing: the connection rejects writes.

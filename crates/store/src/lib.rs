@@ -47,8 +47,6 @@ mod tokens;
 mod uploads;
 
 pub use backup::{BackupLines, RestoreSummary, end_backup, write_backup_header};
-pub use benchmarks::{StoredBenchmark, StoredCase};
-pub use browse::{StoredCalibration, StoredMachine};
 pub use cases::{LARGE_SESSION, SessionByCases};
 pub use changes::StoredChange;
 pub use comment_jobs::{CommentJob, CommentState, ForgeSetting};
@@ -56,17 +54,14 @@ pub use comments::PostedComment;
 pub use database::StoreErrorKind;
 pub use deleted::DeletedSession;
 pub use lines::PlacedRevision;
-pub use live_loads::{LiveLoad, LoadProgress};
 pub use merge::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
-pub use outbox::{MAX_DELAY_MS, OutboxEntry, UploadSelection, UploadState};
+pub use outbox::{MAX_DELAY_MS, UploadSelection};
 pub use packs::{SearchCache, SeriesPoints};
 pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
 pub use projects::{StoredProject, project_name_problem};
 pub use recorder::SessionRecorder;
 pub use retention::RetentionRules;
 pub use selection::SessionFilter;
-pub use sessions::SessionOverview;
-pub use tokens::{AuditEntry, StoredToken, TokenScope};
 pub use uploads::{IncompleteUpload, SessionDigest, UploadSender, UploadStatus, count_lines};
 
 /// The sessions of a project or of a user.

@@ -7,50 +7,8 @@
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
 use super::read::parse_json;
-use serde::{Deserialize, Serialize};
 use speedwell_machine::process::ProcessIdentity;
-
-/// Progress of a load.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LoadProgress {
-    /// The command line.
-    pub command: Vec<String>,
-    /// Index of the load in the command, counting from 1.
-    pub load: usize,
-    /// Milliseconds since the start of the load, including warm-up.
-    pub elapsed_ms: u64,
-    /// Planned duration including warm-up; `None` if the load has no time limit.
-    pub planned_ms: Option<u64>,
-    /// Planned number of requests; `None` if it is not limited.
-    pub planned_requests: Option<u64>,
-    /// Whether the load is warming up.
-    pub is_warmup: bool,
-    /// Number of requests started since the end of the warm-up. During the warm-up, the number of
-    /// requests started so far.
-    pub attempted: u64,
-    /// Number of failed requests among those in `attempted`.
-    pub errors: u64,
-    /// Successful responses per second over the last seconds, newest last.
-    pub rates: Vec<f64>,
-    /// Median latency of the last successful responses, in nanoseconds.
-    pub p50_ns: Option<u64>,
-    /// 99th percentile of the latency of the same responses, in nanoseconds.
-    pub p99_ns: Option<u64>,
-}
-
-/// A running load.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LiveLoad {
-    /// Number that identifies the load in the store.
-    pub number: i64,
-    /// Start of the load's command, in milliseconds since the Unix epoch.
-    pub begun_unix_ms: i64,
-    /// Time of the last update of its progress.
-    pub at_unix_ms: i64,
-    /// Its progress.
-    pub progress: LoadProgress,
-}
+use speedwell_model::stored::{LiveLoad, LoadProgress};
 
 impl Store {
     /// Registers a load of this process and returns its number. Deletes the rows of killed

@@ -8,58 +8,7 @@
 
 use super::Store;
 use super::database::{Error, SqlRow, sql, sql_params};
-
-/// State of an upload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UploadState {
-    /// Not sent yet.
-    Waiting,
-    /// Rejected by the server permanently.
-    Refused,
-    /// Confirmed by the server.
-    Sent,
-}
-
-impl UploadState {
-    /// Returns the stored name.
-    pub fn name(self) -> &'static str {
-        match self {
-            UploadState::Waiting => "waiting",
-            UploadState::Refused => "refused",
-            UploadState::Sent => "sent",
-        }
-    }
-
-    fn from_name(name: &str) -> UploadState {
-        let states = [UploadState::Refused, UploadState::Sent];
-        let named_state = states.into_iter().find(|state| state.name() == name);
-        named_state.unwrap_or(UploadState::Waiting)
-    }
-}
-
-/// An upload in the outbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutboxEntry {
-    /// Number of the session in this store.
-    pub session: i64,
-    /// Id of the session.
-    pub id: String,
-    /// Stored name of the session's state. A session that is running or can be resumed is not sent
-    /// automatically.
-    pub ended: String,
-    /// Destination: address of the project on the server.
-    pub url: String,
-    /// State of the upload.
-    pub state: UploadState,
-    /// Number of attempts so far.
-    pub attempts: u32,
-    /// Time of the next attempt, in milliseconds since the Unix epoch.
-    pub next_unix_ms: i64,
-    /// Why the last attempt failed.
-    pub reason: Option<String>,
-    /// Time of the server's confirmation, in milliseconds since the Unix epoch.
-    pub sent_unix_ms: Option<i64>,
-}
+use speedwell_model::stored::{OutboxEntry, UploadState};
 
 /// Duration of a process's claim on an upload, in milliseconds.
 const CLAIM_MS: i64 = 60_000;

@@ -2,8 +2,8 @@
 
 use super::Store;
 use super::database::{sql, sql_params};
-use super::sessions::SessionOverview;
 use speedwell_model::SessionState;
+use speedwell_model::stored::SessionOverview;
 
 /// Retention rules. A session is always kept if it is running or tagged, belongs to a main branch,
 /// confirms a change, or has a pending or rejected upload.

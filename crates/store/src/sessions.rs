@@ -8,6 +8,7 @@ use crate::session_writer::SessionWriter;
 use anyhow::ensure;
 use speedwell_formats::json_lines::ParsedLine;
 use speedwell_machine::process::ProcessIdentity;
+use speedwell_model::stored::SessionOverview;
 use speedwell_model::validate_tag;
 use speedwell_model::{
     CodeOrigin, Environment, NoiseCalibration, ProfileRecording, Run, Session, SessionState,
@@ -204,43 +205,6 @@ fn insert_calibration(
         ],
     )?;
     Ok(())
-}
-
-/// Summary of a session, without its data.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionOverview {
-    /// Number, as in `@NUMBER`.
-    pub number: i64,
-    /// Id, which is the same in every copy of the session.
-    pub id: String,
-    /// Start, in milliseconds since the Unix epoch.
-    pub started_unix_ms: i64,
-    /// Time from the start to the end of the last run.
-    pub elapsed_ms: u64,
-    /// State of the session.
-    pub state: SessionState,
-    /// Whether the measuring process died without ending the session.
-    pub is_killed: bool,
-    /// Tags given by the user.
-    pub tags: Vec<String>,
-    /// The command line.
-    pub command: Vec<String>,
-    /// The measured code, if known.
-    pub origin: Option<CodeOrigin>,
-    /// Names of the variants, in the order in which the user gave them.
-    pub variants: Vec<String>,
-    /// Names of the loads, if it is a load session.
-    pub loads: Vec<String>,
-    /// Number of benchmarks with a run.
-    pub benchmarks: usize,
-    /// Number of cases with a run.
-    pub cases: usize,
-    /// Number of finished runs.
-    pub runs: usize,
-    /// Number of failed steps.
-    pub failures: usize,
-    /// Number of benchmarks that reported that they cannot run here.
-    pub skipped: usize,
 }
 
 impl Store {

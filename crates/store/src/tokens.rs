@@ -7,105 +7,10 @@ use super::Store;
 use super::database::{Error, SqlRow, sql, sql_params};
 use super::read::parse_json;
 use anyhow::{Context, ensure};
+use speedwell_model::stored::{AuditEntry, StoredToken, TokenScope};
 
 /// An hour in milliseconds. The last use of a token is recorded to the hour.
 const HOUR_MS: i64 = 3_600_000;
-
-/// Permission of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenScope {
-    /// Read.
-    Read,
-    /// Upload sessions, and read them.
-    Push,
-    /// Triage changes, and read.
-    Triage,
-    /// All operations.
-    Admin,
-}
-
-impl TokenScope {
-    /// All scopes with their names.
-    pub const NAMES: [(&'static str, TokenScope); 4] = [
-        ("read", TokenScope::Read),
-        ("push", TokenScope::Push),
-        ("triage", TokenScope::Triage),
-        ("admin", TokenScope::Admin),
-    ];
-
-    /// Returns the name of the scope.
-    pub fn name(self) -> &'static str {
-        let named_scope = TokenScope::NAMES.iter().find(|(_, scope)| *scope == self);
-        named_scope.map_or("", |(name, _)| name)
-    }
-
-    /// Returns the scope with this name. Tokens stored by earlier versions have `judge` instead of
-    /// `triage`.
-    fn from_name(name: &str) -> Option<TokenScope> {
-        if name == "judge" {
-            return Some(TokenScope::Triage);
-        }
-        let named_scope = TokenScope::NAMES
-            .iter()
-            .find(|(scope_name, _)| *scope_name == name);
-        named_scope.map(|(_, scope)| *scope)
-    }
-}
-
-/// A stored token.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredToken {
-    /// Public id for lookups.
-    pub id: String,
-    /// SHA-256 of the token.
-    pub digest: Vec<u8>,
-    /// Display name.
-    pub name: String,
-    /// Permissions.
-    pub scopes: Vec<TokenScope>,
-    /// Project to which the token is limited; `None` for all.
-    pub project: Option<String>,
-    /// Branches whose sessions may be uploaded with this token; `None` for all.
-    pub branches: Option<Vec<String>>,
-    /// Machines whose sessions may be uploaded with this token; `None` for all.
-    pub machines: Option<Vec<String>>,
-    /// Creation time in milliseconds since the Unix epoch, like all times here.
-    pub created_unix_ms: i64,
-    /// Expiry time.
-    pub expires_unix_ms: Option<i64>,
-    /// Last use, rounded down to the hour.
-    pub used_unix_ms: Option<i64>,
-    /// Revocation time.
-    pub revoked_unix_ms: Option<i64>,
-}
-
-impl StoredToken {
-    /// Returns whether the token is valid at this time.
-    pub fn is_valid(&self, unix_ms: i64) -> bool {
-        self.revoked_unix_ms.is_none() && self.expires_unix_ms.is_none_or(|end| unix_ms < end)
-    }
-}
-
-/// An entry of the audit log: an action that was performed or denied.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AuditEntry {
-    /// Time, in milliseconds since the Unix epoch.
-    pub at_unix_ms: i64,
-    /// Name of the token, or who acted without a token, such as `command line`.
-    pub actor: String,
-    /// The id of the token.
-    pub token: Option<String>,
-    /// Address of the client.
-    pub address: Option<String>,
-    /// The project.
-    pub project: Option<String>,
-    /// The action.
-    pub action: String,
-    /// What the action was applied to.
-    pub subject: Option<String>,
-    /// `done`, or the reason for the denial.
-    pub result: String,
-}
 
 impl Store {
     /// Stores a new token.

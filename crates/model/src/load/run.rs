@@ -3,6 +3,8 @@
 //!
 //! This module neither formats nor evaluates the record. Start at [`LoadRun`].
 
+use crate::Session;
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use speedwell_model::load::measurement::LoadMeasurement;
 
@@ -273,4 +275,15 @@ pub struct ServerOutcome {
     pub died: Option<String>,
     /// Last lines of its stderr, if it died.
     pub stderr_tail: String,
+}
+
+/// Returns the loads of a session, in the order of its runs.
+///
+/// # Errors
+/// Fails if a load was written by an incompatible version.
+pub fn stored_loads(session: &Session) -> Result<Vec<LoadRun>> {
+    let stored = session.runs.iter().filter_map(|run| run.load.as_deref());
+    stored
+        .map(|text| serde_json::from_str(text).context("cannot read a stored load"))
+        .collect()
 }

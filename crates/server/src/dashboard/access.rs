@@ -7,11 +7,11 @@
 
 use crate::dashboard::site::{SiteState, unix_ms};
 use axum::http::{HeaderMap, StatusCode};
+use speedwell_model::stored::{StoredToken, TokenScope};
 use speedwell_server::http::cookie::{LoginKey, LoginStore};
 use speedwell_server::http::login_limiter::FailureLimiter;
 use speedwell_server::http::token::{AccessToken, PresentedToken, SecretDigest, bearer_token};
 use speedwell_server::http::{ClientInfo, HttpError};
-use speedwell_store::{StoredToken, TokenScope};
 use std::net::IpAddr;
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! Defines the functions that pages call in the surrounding program, because these functions need a
 //! repository, need command-line options, or write a file.
 
-use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
+use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
 use speedwell_model::Session;
 use speedwell_store::Store;
 use std::path::Path;
@@ -20,6 +20,9 @@ pub struct CommandLookups {
     pub sources: fn(&Store, &[String]) -> anyhow::Result<Vec<ComparisonSource>>,
     /// Builds the settings of a comparison from option names and values.
     pub settings: fn(&[ComparisonOption<'_>]) -> anyhow::Result<AnalysisSettings>,
+    /// Adds to a comparison what only the store knows: calibrations of machines and cases, and which
+    /// sessions are still running.
+    pub mark_known: fn(&mut AnalysisFindings, &[&Session], &Store),
     /// Returns the exit status of a command that compares two sessions with these options, and its
     /// result in one line.
     pub gate: fn(&Store, &[String], &[ComparisonOption<'_>]) -> anyhow::Result<GateResult>,

@@ -4,7 +4,8 @@
 use speedwell_engine::execution::load::LoadSnapshot;
 use speedwell_load::pace::StopCondition;
 use speedwell_machine::process::unix_time_ms;
-use speedwell_store::{LoadProgress, Store};
+use speedwell_model::stored::LoadProgress;
+use speedwell_store::Store;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;

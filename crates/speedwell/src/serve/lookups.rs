@@ -2,6 +2,7 @@
 //! and default options have the same meaning on both sides.
 
 use crate::history::project::{HistoryRequest, load_history, summarize_sessions};
+use crate::known_facts::mark_known;
 use crate::options::{ComparisonArgs, default_threshold};
 use crate::pull_comment::{self, PullAnswer};
 use crate::reference;
@@ -12,7 +13,6 @@ use regex::Regex;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
-use speedwell_report::mark_known;
 use speedwell_report::sources::LabelledSession;
 use speedwell_server::clients::forge::CommitState;
 use speedwell_server::dashboard::{
@@ -88,10 +88,10 @@ pub(super) fn compare_sources(
             )
         })
         .collect();
-    let sessions = sources.iter().map(|source| &source.session);
+    let sessions: Vec<&Session> = sources.iter().map(|source| &source.session).collect();
     let settings = comparison.analysis_settings(&[], None);
     pull_comment::answer_from_comparison(&labelled, &settings, comparison.fail_on, |findings| {
-        mark_known(findings, sessions, store);
+        mark_known(findings, &sessions, store);
     })
 }
 

@@ -165,7 +165,10 @@ fn the_json_of_a_report_is_read_back_without_loss() {
     assert_eq!(load_session::read_loads(&bytes).unwrap(), loads);
     let sessions = speedwell_formats::read("x.json", &bytes).unwrap();
     assert_eq!(sessions[0].state, SessionState::Imported);
-    assert_eq!(load_session::stored_loads(&sessions[0]).unwrap(), loads);
+    assert_eq!(
+        speedwell_model::load::run::stored_loads(&sessions[0]).unwrap(),
+        loads
+    );
     // On one line, as other programs write JSON, it is not a JSON line of ours.
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let line = serde_json::to_vec(&value).unwrap();
@@ -203,7 +206,10 @@ fn the_store_and_json_lines_keep_all_that_is_known_of_a_load() {
     let number = store.insert_session(&session).unwrap();
     let stored = store.load_session(number).unwrap();
     assert_eq!(stored.runs, session.runs);
-    assert_eq!(load_session::stored_loads(&stored).unwrap(), loads);
+    assert_eq!(
+        speedwell_model::load::run::stored_loads(&stored).unwrap(),
+        loads
+    );
 
     let mut lines = Vec::new();
     speedwell_formats::json_lines::write(&stored, &mut lines).unwrap();
@@ -232,7 +238,7 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
         });
     let (session, _) = session(&[run]);
     assert!(
-        load_session::stored_loads(&session).unwrap()[0]
+        speedwell_model::load::run::stored_loads(&session).unwrap()[0]
             .measured
             .rows
             .is_empty()

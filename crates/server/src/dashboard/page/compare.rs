@@ -6,11 +6,12 @@ use super::{PageContent, PageContext, PageOutcome};
 use crate::dashboard::page_error::PageError;
 use axum::http::StatusCode;
 use speedwell_model::SessionState;
+use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{FormField, PageForm, PageLink};
 use speedwell_report::session::StudyChoice;
 use speedwell_report::sources::{self, LabelledSession};
-use speedwell_report::{Document, ReportBlock, mark_known};
-use speedwell_store::{SessionFilter, SessionOverview};
+use speedwell_report::{Document, ReportBlock};
+use speedwell_store::SessionFilter;
 
 const COMPARISON_OPTIONS: [&str; 3] = ["threshold", "method", "correct"];
 
@@ -100,8 +101,8 @@ fn comparison_page(
         })
         .collect();
     let mut findings = sources::compare_sources(&sources, &settings).map_err(bad_request)?;
-    let sessions = resolved.iter().map(|source| &source.session);
-    mark_known(&mut findings, sessions, context.store);
+    let sessions: Vec<_> = resolved.iter().map(|source| &source.session).collect();
+    (lookups.mark_known)(&mut findings, &sessions, context.store);
     let study = StudyChoice::default();
     let output = context.report_options();
     let mut document = sources::report_sources(&sources, &findings, &study, &settings, &output)?;

@@ -9,10 +9,10 @@ use super::{PageContent, PageContext, PageOutcome};
 use crate::dashboard::page_error::PageError;
 use crate::dashboard::site::unix_ms;
 use speedwell_analysis as analysis;
+use speedwell_model::stored::SessionOverview;
 use speedwell_model::{Session, SessionState};
 use speedwell_report::html::PageLink;
 use speedwell_report::{self as report, Document, LiveCase, LiveState, ReportBlock};
-use speedwell_store::SessionOverview;
 use std::collections::BTreeMap;
 
 /// Maximum number of sessions shown.

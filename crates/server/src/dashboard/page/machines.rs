@@ -4,9 +4,10 @@
 use super::{PageContent, PageContext};
 use crate::dashboard::link::{link_by, link_column};
 use crate::dashboard::page_error::PageError;
+use speedwell_model::stored::StoredMachine;
 use speedwell_report::html::PageLink;
 use speedwell_report::{self as report, EnvironmentChange};
-use speedwell_store::{SessionFilter, StoredMachine};
+use speedwell_store::SessionFilter;
 
 /// Maximum number of sessions listed for a machine.
 const MAX_SESSIONS: usize = 50;

@@ -34,12 +34,13 @@ use crate::dashboard::project::HostedProject;
 use crate::dashboard::query::PageQuery;
 use crate::dashboard::site::SiteState;
 use axum::http::StatusCode;
+use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{ChartsLocation, PageForm, PageLink, RowChoice};
 use speedwell_report::{
     ColumnKind, Document, OutputOptions, ReportBlock, ReportCell, ReportColumn, ReportRow,
     ReportTable,
 };
-use speedwell_store::{SessionOverview, Store};
+use speedwell_store::Store;
 
 /// A page without its layout.
 #[derive(Debug)]

@@ -6,11 +6,12 @@ use crate::dashboard::link::encode_segment;
 use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page_error::PageError;
 use speedwell_analysis::history::ProjectHistory;
+use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::PageLink;
 use speedwell_report::{
     self as report, Document, OpenChanges, ReportBlock, TrendXAxis, format_moment,
 };
-use speedwell_store::{SessionFilter, SessionOverview};
+use speedwell_store::SessionFilter;
 
 /// Maximum number of recent sessions listed.
 const MAX_SESSIONS: usize = 8;

@@ -4,11 +4,11 @@ use super::{PageContent, PageContext, PageOutcome};
 use crate::dashboard::page_error::PageError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
+use speedwell_model::stored::SessionOverview;
 use speedwell_model::{SessionState, short_revision};
 use speedwell_report::html::PageLink;
 use speedwell_report::session::{StudyChoice, report_session};
-use speedwell_report::{Document, ReportBlock, mark_known};
-use speedwell_store::SessionOverview;
+use speedwell_report::{Document, ReportBlock};
 
 /// Maximum number of runs on a page; more would take too long.
 pub const MAX_RUNS: usize = 200_000;
@@ -26,7 +26,7 @@ pub fn session_page(context: PageContext<'_>, id: &str) -> Result<PageOutcome, P
     let is_measured = overview.state == SessionState::Running && !overview.is_killed;
     let mut is_compared = false;
     let mark = |findings: &mut AnalysisFindings| {
-        mark_known(findings, [&session], context.store);
+        (context.project.lookups.mark_known)(findings, &[&session], context.store);
         is_compared = !findings.comparisons.is_empty();
     };
     let output = context.report_options();

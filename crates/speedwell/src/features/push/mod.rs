@@ -14,15 +14,14 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_formats::{MetricDirections, json_lines};
 use speedwell_machine::process::{self, ScratchFolder};
+use speedwell_model::stored::{OutboxEntry, UploadState};
 use speedwell_model::{Session, SessionState};
 use speedwell_report as report;
 use speedwell_server::clients::push::{
     LineFile, LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
     UploadTarget, UploadToken, parse_authorities,
 };
-use speedwell_store::{
-    MAX_DELAY_MS, OutboxEntry, SessionDigest, SessionFilter, Store, UploadSelection, UploadState,
-};
+use speedwell_store::{MAX_DELAY_MS, SessionDigest, SessionFilter, Store, UploadSelection};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};

@@ -12,15 +12,10 @@ use speedwell_store::Store;
 /// Warns of comparisons on a machine whose rate of false alarms is not the expected one, and of
 /// changes that merely rebuilding the same source could have caused. Withholds the verdicts of
 /// running sessions.
-pub fn mark_known<'s>(
-    findings: &mut AnalysisFindings,
-    sessions: impl IntoIterator<Item = &'s Session>,
-    store: &Store,
-) {
+pub fn mark_known(findings: &mut AnalysisFindings, sessions: &[&Session], store: &Store) {
     if findings.comparisons.is_empty() {
         return;
     }
-    let sessions: Vec<&Session> = sessions.into_iter().collect();
     if let Some(number) = sessions
         .iter()
         .find_map(|session| running_session_number(session, store))
