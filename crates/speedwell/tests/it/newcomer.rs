@@ -39,7 +39,7 @@ fn the_obvious_wrong_word_is_answered_with_the_right_one() {
     ]);
     say(&["compare", "ls", "cat"]).expect_stderr(&["speedwell eval sh ls cat"]);
     say(&["compare", "./tool", "ls"]).expect_stderr(&[
-        "was not built with google/benchmark",
+        "contains no benchmarks of google/benchmark",
         "speedwell eval sh ./tool",
     ]);
     say(&["compare", "b", "b"]).expect_stderr(&["'b' is a benchmark, not a result", "run b b"]);

@@ -102,6 +102,13 @@ pub fn tells_processor_time_from_waiting(harness: &CodeHarness) {
     );
 }
 
+/// The worker's processor time is most of what its process used. On a busy machine, the compiler
+/// threads of a runtime may still be at work, so callers retry.
+fn ensure_is_most_of(worker_ns: f64, process_ns: f64) -> Result<(), String> {
+    let is_most = worker_ns > process_ns / 2.0 && worker_ns <= process_ns * 1.01;
+    ensure_holds(is_most, || format!("{worker_ns} ns of {process_ns} ns"))
+}
+
 /// Harnesses that are slow to read their clock do so on request.
 pub fn tells_the_processor_time_of_windows_where_it_is_wanted(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.pure);
@@ -109,14 +116,12 @@ pub fn tells_the_processor_time_of_windows_where_it_is_wanted(harness: &CodeHarn
     talk.windows_with_cpu_time("a", 60, 5);
     let pid = talk.pid();
     let used_ns = || speedwell_machine::process::cpu_ns_of(pid).unwrap() as f64;
-    let before_ns = used_ns();
-    let answer = talk.windows_with_cpu_time("a", 60, 5);
-    let within_ns = used_ns() - before_ns;
-    let cpu_ns = answer.only("worker").number("cpu_ns");
-    assert!(
-        cpu_ns > within_ns / 2.0 && cpu_ns <= within_ns * 1.01,
-        "{cpu_ns} ns of {within_ns} ns"
-    );
+    retry_busy(2, || {
+        let before_ns = used_ns();
+        let answer = talk.windows_with_cpu_time("a", 60, 5);
+        let within_ns = used_ns() - before_ns;
+        ensure_is_most_of(answer.only("worker").number("cpu_ns"), within_ns)
+    });
 }
 
 /// The reference is the process's own clock, read by another process: it includes all of the
@@ -132,18 +137,17 @@ pub fn tells_the_processor_time_of_its_process(harness: &CodeHarness) {
     talk.measure_samples("a", count, 2);
     let pid = talk.pid();
     let used_ns = || speedwell_machine::process::cpu_ns_of(pid).unwrap() as f64;
-    let before_ns = used_ns();
-    let cpu_ns: f64 = talk
-        .measure_samples("a", count, 6)
-        .only("timed")
-        .numbers("cpu_ns")
-        .iter()
-        .sum();
-    let within_ns = used_ns() - before_ns;
-    assert!(
-        cpu_ns > within_ns / 2.0 && cpu_ns <= within_ns * 1.01,
-        "{cpu_ns} ns of {within_ns} ns"
-    );
+    let mut cpu_ns = 0.0;
+    retry_busy(2, || {
+        let before_ns = used_ns();
+        cpu_ns = talk
+            .measure_samples("a", count, 6)
+            .only("timed")
+            .numbers("cpu_ns")
+            .iter()
+            .sum();
+        ensure_is_most_of(cpu_ns, used_ns() - before_ns)
+    });
     let answer = talk.measure_windows("a", 20, 10);
     let worker = answer.only("worker");
     // Looking up the clock in Java takes tens of milliseconds, longer than a run may be delayed.
