@@ -2,7 +2,7 @@
 //! work is done at the same addresses. It ignores waiting, the kernel, caches and branches.
 //!
 //! Harnesses in C, C++ and Rust mark the counted section with client requests
-//! (`harness/c/requests.h`). This module sets the whole environment of the process, so that nothing
+//! (`crates/adapters/languages/c/requests.h`). This module sets the whole environment of the process, so that nothing
 //! in it differs between runs. Start at [`check_countable`] and [`perform_counted`].
 
 use crate::events::EventLog;

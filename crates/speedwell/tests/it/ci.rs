@@ -876,7 +876,7 @@ fn the_benchmark_job_of_node_core_prints_the_table() {
         std::os::unix::fs::symlink(&node, at(side)).unwrap();
     }
     fs::create_dir_all(at("benchmark/answers")).unwrap();
-    let library = repository().join("harness/node/common.js");
+    let library = repository().join("crates/adapters/languages/node/common.js");
     let library = format!(
         "module.exports = require({:?});\n",
         library.display().to_string()

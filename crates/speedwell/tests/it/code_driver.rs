@@ -55,7 +55,7 @@ impl CodeHarness {
             "node" | "bun" | "deno" => CodeDelivery::ReportedTime(javascript(language)?),
             "python" => CodeDelivery::ReportedTime(vec![
                 find_tool(&["python3"])?,
-                program("harness/python/harness.py"),
+                program("crates/adapters/languages/python/harness.py"),
             ]),
             "erlang" | "elixir" => {
                 CodeDelivery::ReportedTime(super::erlang_harness::words(language)?)

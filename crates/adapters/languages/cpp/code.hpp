@@ -1,5 +1,5 @@
 // code.hpp: one piece of C++ code in its own loop. The code generated around it includes this header and
-// defines four functions; harness/c/main.c, compiled once, does everything else.
+// defines four functions; crates/adapters/languages/c/main.c, compiled once, does everything else.
 
 #ifndef SPEEDWELL_CODE_HPP
 #define SPEEDWELL_CODE_HPP
