@@ -4,7 +4,7 @@
 
 #![no_main]
 
-#[path = "../../tests/it/pieces.rs"]
+#[path = "../../crates/load/tests/it/pieces.rs"]
 mod pieces;
 
 use speedwell_load::http1::MethodKind;

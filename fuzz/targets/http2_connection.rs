@@ -3,7 +3,7 @@
 
 #![no_main]
 
-#[path = "../../tests/it/http2/noise.rs"]
+#[path = "../../crates/load/tests/it/http2/noise.rs"]
 mod noise;
 
 /// The server's settings and its acknowledgement of ours.
