@@ -1,8 +1,8 @@
 //! Defines the options of a server, and its limits per request, per connection and per address.
 //!
 //! The defaults suit a server of pages and benchmark results; tests set their own values. Other
-//! modules enforce the limits: `connection`, `connection_limiter`, `lingering_socket`, `body` and
-//! `decompression`.
+//! modules enforce the limits: `server`, `connection`, `connection_limiter`, `lingering_socket`,
+//! `pipeline`, `body` and `decompression`.
 
 use crate::client::TrustedProxy;
 use crate::hosts::AllowedHosts;

@@ -39,8 +39,8 @@ impl HttpServer {
     /// Opens the sockets, so that configuration errors surface before anything is served.
     ///
     /// # Errors
-    /// Fails if an address is in use or not allowed, or if other machines could reach it without
-    /// protection.
+    /// Fails if no address is given, if an address is in use or not allowed, or if other machines
+    /// could reach it without protection.
     pub fn bind(options: ServerOptions, router: axum::Router) -> Result<HttpServer, Error> {
         if options.listen.is_empty() {
             return Err(Error::Nowhere);
