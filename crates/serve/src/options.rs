@@ -48,7 +48,7 @@ pub struct ServerLimits {
     /// Timeout for a request head and for a TLS handshake. It is also the idle timeout of a
     /// connection.
     pub head_timeout: Duration,
-    /// Maximum bytes of a request head. A longer head is answered with 431.
+    /// Maximum bytes of a request head, at least 8 KiB. A longer head is answered with 431.
     pub head_bytes: usize,
     /// Maximum bytes of a body as sent, before decompression. A longer body is answered with 413.
     pub body_bytes: u64,
