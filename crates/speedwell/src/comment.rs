@@ -208,7 +208,7 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
 }
 
 /// Reads the given sources. If none is given, reads the newest session, and also @base if that
-/// session has a single variant. Sets `started` to the start time of the newest source, even if
+/// session has a single variant. Sets `started` to the start time of the last source, even if
 /// another source cannot be read.
 fn read_results(
     args: &CommentArgs,
@@ -226,7 +226,7 @@ fn read_results(
     if let Some((newest, _)) = args.sources.split_last() {
         let sources = read_operands(&args.sources);
         if sources.is_err() && newest != "-" {
-            // Read the newest source alone, to set `started`.
+            // Read the last source alone, to set `started`.
             let _ = read_operands(std::slice::from_ref(newest));
         }
         return sources;

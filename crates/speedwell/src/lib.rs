@@ -3,7 +3,7 @@
 //!
 //! Commands write data to stdout, and progress, warnings and hints to stderr. The exit status is 0
 //! if the command succeeded, 1 if the answer to its question is no, 2 if it failed, and 130 if it
-//! was interrupted after saving the completed runs.
+//! was interrupted. Completed runs are saved before.
 
 mod arguments;
 mod as_tool;
