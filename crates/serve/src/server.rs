@@ -195,8 +195,8 @@ async fn accept_tcp(
         // A trusted proxy carries the connections of many clients and limits them itself.
         let counted_address = (!info.is_from_proxy(shared.proxy)).then_some(peer.ip());
         let Some(permit) = limiter.acquire_slot(counted_address) else {
-            // Without a free slot, send a plain HTTP response. A client that expects TLS could not
-            // read it, so its connection is only closed.
+            // The limit of connections is reached, so send a plain HTTP response. A client that
+            // expects TLS could not read this response, so its connection is only closed.
             if let (None, Ok(rejection_permit)) =
                 (&tls, Arc::clone(&limiter.rejections).try_acquire_owned())
             {
