@@ -1,7 +1,7 @@
 //! `speedwell iterations`: finds how many iterations make the runs of benchmark files long and
 //! steady enough.
 //!
-//! This module handles the options and prepares the answer for the report;
+//! This module handles the options and prepares the results for the report;
 //! `measure::search_iterations` performs the search. Start at [`run`].
 
 use super::options::{ExecutionArgs, OutputArgs, SelectionArgs, VariantArgs, parse};
