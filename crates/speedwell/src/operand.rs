@@ -12,8 +12,8 @@ use std::path::Path;
 pub struct SourceOperand {
     /// Label in tables.
     pub label: String,
-    /// Files, folders, `-` or stored sessions. Several locations form one side of the comparison
-    /// together.
+    /// Files, folders, programs, `-` or stored sessions. Several locations form one side of the
+    /// comparison together.
     pub locations: Vec<String>,
     pub variant: Option<String>,
     pub part: Option<BenchmarkPart>,
