@@ -69,7 +69,7 @@ pub struct StoredToken {
     pub branches: Option<Vec<String>>,
     /// Machines whose sessions may be uploaded with this token; `None` for all.
     pub machines: Option<Vec<String>>,
-    /// Creation time in milliseconds since the Unix epoch, like all times here.
+    /// Creation time in milliseconds since the Unix epoch, like all times of a token.
     pub created_unix_ms: i64,
     /// Expiry time.
     pub expires_unix_ms: Option<i64>,
@@ -185,7 +185,7 @@ impl Store {
         row.map(TokenRow::into_token).transpose()
     }
 
-    /// Revokes all active tokens with this name or id, and returns their ids.
+    /// Revokes all tokens with this name or id that are not revoked yet, and returns their ids.
     ///
     /// # Errors
     /// Fails if there is no such token, or on database errors.

@@ -219,7 +219,7 @@ impl TargetUrl {
     /// Text between double braces stays as it is, because it is a placeholder.
     ///
     /// # Errors
-    /// Fails if the text is not an HTTP URL; the message gives an example.
+    /// Fails if the text is not an HTTP URL; the message says what is expected.
     pub fn parse(text: &str) -> anyhow::Result<TargetUrl> {
         let (scheme, after_scheme) = text.split_once("://").unwrap_or(("http", text));
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
@@ -259,7 +259,7 @@ impl TargetUrl {
     /// Resolves a `Location` reference against this URL (RFC 3986, section 5.2).
     ///
     /// # Errors
-    /// Fails if it is not an HTTP URL.
+    /// Fails if the result is not an HTTP URL.
     pub fn join(&self, reference: &str) -> anyhow::Result<TargetUrl> {
         if reference.contains("://") {
             return Ok(TargetUrl::parse(reference)?.inherit_credentials(self));
