@@ -37,7 +37,7 @@ pub struct LoadMeasurement {
     pub timeline: LoadTimeline,
     /// Reports from each thread of each generator.
     pub threads: Vec<ThreadReport>,
-    /// Maximum number of simultaneous connections.
+    /// Maximum number of simultaneous connections, summed over the threads.
     #[serde(alias = "most_connections")]
     pub max_connections: u32,
     /// Whether an open load needed more connections than its limit.
@@ -45,7 +45,8 @@ pub struct LoadMeasurement {
     pub reached_max_connections: bool,
     /// Whether the load was interrupted.
     pub is_interrupted: bool,
-    /// One row per request, in order of completion, if rows were requested.
+    /// One row per request started after the warm-up, in order of completion, if rows were
+    /// requested.
     pub rows: Vec<RequestRecord>,
 }
 
@@ -119,7 +120,8 @@ pub struct RequestRecord {
     pub end_ns: u64,
     /// Outcome of the request.
     pub outcome: RequestOutcome,
-    /// Status code of a complete response, else 0.
+    /// Status code of a complete response, or of an HTTP/1 response that the end of the connection
+    /// cut short; else 0.
     pub status: u16,
     /// Body bytes received.
     pub body_bytes: u64,
