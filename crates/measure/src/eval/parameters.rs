@@ -34,7 +34,8 @@ impl DecimalNumber {
             .parse()
             .ok()
             .filter(|_| is_number)?;
-        // Below this limit, neither sums nor conversions to more decimal places can overflow.
+        // Below this limit, only a conversion to the maximum number of decimal places can overflow,
+        // which `with_places` detects.
         (units < 1_000_000_000_000_000_000_000).then_some(DecimalNumber {
             units: sign * units,
             places,
@@ -60,9 +61,9 @@ impl DecimalNumber {
     }
 }
 
-/// Returns the numbers from `first` to `last`, both included, in steps of `step`. The default step
-/// is 1. The first number keeps its decimal places. The other numbers have as many decimal places
-/// as `first` or `step`, whichever has more.
+/// Returns the numbers from `first` up to `last` in steps of `step`. The default step is 1. `last`
+/// is included only if a step reaches it exactly. The first number keeps its decimal places. The
+/// other numbers have as many decimal places as `first` or `step`, whichever has more.
 ///
 /// # Errors
 /// Fails if an argument is not a number, the range is empty, the step is not positive, or there are

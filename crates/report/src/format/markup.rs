@@ -138,7 +138,8 @@ impl MarkupPage {
 
     /// Writes the output of another program, or a command, as a block of code. In AsciiDoc, the
     /// fence is longer than any line of dashes in the text. In Org, lines that start with `*` or
-    /// `#+` get a comma in front. Nothing else is changed.
+    /// `#+` get a comma in front. Apart from control characters, which are escaped, nothing else is
+    /// changed.
     fn write_quoted(&mut self, label: &str, text: &str) {
         let text = escape_controls(text.trim_end());
         let label = self.escape_text(label);
