@@ -91,7 +91,11 @@ pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Resul
         "invalid step {}: expected a number greater than 0",
         step.to_text()
     );
-    let count = (scaled_end - scaled_begin) / scaled_step + 1;
+    let count = scaled_end
+        .checked_sub(scaled_begin)
+        .with_context(|| format!("the numbers from {first} to {last} have too many digits"))?
+        / scaled_step
+        + 1;
     ensure!(
         count <= Case::MOST as i128,
         "the range from {first} to {last} has {count} values, more than the limit of {} cases",
@@ -172,6 +176,11 @@ mod tests {
             (".", "1", None),
             ("0", "1", Some("0.0000001")),
             ("0", "99999999999999999999999999", None),
+            (
+                "-999999999999999999999",
+                "999999999999999999999",
+                Some("0.00000000000000001"),
+            ),
         ] {
             assert!(
                 parse_range(first, last, step).is_err(),
