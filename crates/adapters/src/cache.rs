@@ -1,4 +1,4 @@
-//! Chooses the cache folder for reproducible files: harnesses, compiled programs, search paths.
+//! Chooses the cache folder for reproducible files, such as harnesses and compiled programs.
 //!
 //! Files in the cache folder are executed. The default folder is therefore used only if no other
 //! user can write to it; otherwise, this process uses a temporary folder of its own.

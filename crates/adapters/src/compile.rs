@@ -45,7 +45,7 @@ pub(super) struct BuildRecipe {
 pub struct CompileFailure {
     /// Why there is no program.
     pub cause: FailureCause,
-    /// Output of the compiler.
+    /// First lines of the compiler's output.
     pub output: String,
     /// Shell line that repeats the compilation.
     pub replay: String,

@@ -179,7 +179,7 @@ const CACHE_MODEL: [&str; 4] = [
     "--LL=8388608,16,64",
 ];
 
-/// Environment of every process, besides the variables of its variant.
+/// Environment of every counted process, besides the variables of its variant.
 const ENVIRONMENT: [(&str, &str); 3] = [
     ("PATH", "/usr/local/bin:/usr/bin:/bin"),
     ("HOME", "/"),

@@ -24,7 +24,8 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
-    /// A Node.js file whose folder has its own `common.js`, driven over Node.js's own channel.
+    /// A Node.js file of a Node.js core folder (one with `common.js`), driven over Node.js's own
+    /// channel.
     NodeCore,
     /// A Node.js file that uses our package, driven over the harness protocol.
     Node,

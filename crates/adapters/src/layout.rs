@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Maximum total size of builds. The oldest builds are removed first; they are linked again when
-/// needed.
+/// Maximum total size of the builds of one process. The oldest builds are removed first; they are
+/// linked again when needed.
 const MAX_TOTAL_BYTES: u64 = 2 << 30;
 
 /// The folder of a process that seems to have ended is removed only after this time: processes in a

@@ -22,7 +22,8 @@ impl ModuleLog {
     /// Creates a log of the modules loaded from the checkout that `worktree` belongs to.
     ///
     /// # Errors
-    /// Fails if the cache folder or the folder for temporary files cannot be written.
+    /// Fails if the checkout does not exist, or if the cache folder or the folder for temporary
+    /// files cannot be written.
     pub fn new(worktree: &VariantWorktree) -> Result<ModuleLog> {
         let scripts = MODULES
             .folder()

@@ -4,8 +4,8 @@
 //! unknown programs are never executed just to identify them. The System V ABI defines the layout
 //! of notes (chapter 5, "Program Header", "Note Section"). A program header of type `PT_NOTE`
 //! points to entries. Each entry consists of name size, description size, type, name and
-//! description, and each of these is padded to four bytes. Only files in native byte order are
-//! read.
+//! description. Name and description are padded to a multiple of four bytes. Only files in native
+//! byte order are read.
 
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,

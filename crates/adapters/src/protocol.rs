@@ -23,7 +23,7 @@ use speedwell_model::{
 use std::fs;
 use std::path::Path;
 
-/// Which side marks start and end of the measured section.
+/// Whether the file or the harness marks start and end of the measured section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoopOwner {
     /// The file marks them, and is measured once per process.

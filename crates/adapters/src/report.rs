@@ -1,7 +1,7 @@
 //! Converts a reported rate to a [`RunResult`], and detects faults in the rate.
 //!
-//! These are the faults: no value, NaN, zero, infinity, a number as text, a count instead of a
-//! rate, and a load with failed requests. The tools of Node.js core accept all of them.
+//! These are the faults: no value, NaN, infinity, zero or less, a number as text, a count instead
+//! of a rate, and a load with failed requests. The tools of Node.js core accept all of them.
 
 use super::RunResult;
 use crate::run_outcome::invalid_cause;
@@ -23,8 +23,8 @@ pub struct ReportedRate {
     pub http: Option<Json>,
 }
 
-/// Converts `rate` to an observation of `case`. In a trial (`test`), zero and infinite rates are
-/// accepted, because no conclusion is drawn from them.
+/// Converts `rate` to an observation of `case`. In a trial (`test`), implausible rates such as zero
+/// are accepted, because no conclusion is drawn from them.
 pub fn observe_rate(
     case: Case,
     rate: &ReportedRate,

@@ -152,7 +152,7 @@ impl RunOutcome {
         RunOutcome::without_process(FailureCause::Start { reason }, spec, job, setting)
     }
 
-    /// Creates the result of a job that cannot be performed on this machine.
+    /// Creates the result of a job that was not started, because it cannot be performed.
     pub(super) fn unsupported(
         spec: &ProcessSpec,
         reason: &str,
@@ -265,8 +265,8 @@ pub(super) fn description_failure(
 }
 
 impl CompileFailure {
-    /// Converts the failed compilation to a failure of performing `run`, or of describing the file
-    /// if `run` is `None`.
+    /// Converts the failed compilation to a failure to perform `run`, or to describe the file if
+    /// `run` is `None`.
     pub fn into_failure(
         self,
         source: &BenchmarkSource,

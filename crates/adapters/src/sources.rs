@@ -72,7 +72,7 @@ pub static NODE: HarnessSources = HarnessSources::new(
 )
 .with_bundle(&["", "lib", "lib/harness", "lib/probe"]);
 
-/// The C++ header.
+/// The C++ header, the harness in `main.cpp`, and `code.hpp` for snippets.
 pub static CPP: HarnessSources = HarnessSources::new(
     "cpp",
     &[],

@@ -43,11 +43,11 @@ pub(super) struct CaseRow {
     pub comparison: CaseComparison,
     /// Results of the tests. The tested data are dropped, because there may be thousands of cases.
     pub outcome: SequentialOutcome,
-    /// Runs per side that the tests used.
+    /// Independent units (runs or builds) per side that the tests used.
     pub runs: usize,
-    /// Smallest p value that a single test of this many runs can give.
+    /// Smallest p value that a single test of this many units can give.
     pub smallest_p: f64,
-    /// Standard error of the log ratio, with the number of runs behind it.
+    /// Standard error of the log ratio, with the number of units behind it.
     pub precision: Option<AchievedPrecision>,
     /// Whether the sides were measured one after the other.
     pub one_after_the_other: bool,

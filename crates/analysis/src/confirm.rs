@@ -97,13 +97,14 @@ pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEsti
     }
 }
 
-/// Given the names of a case and a metric, tells whether the candidate's values were larger when
-/// the change was suspected; `None` if no direction was suspected.
+/// Given the id of a case and the name of a metric, tells whether the candidate's values were
+/// larger when the change was suspected; `None` if no direction was suspected.
 pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
 /// Reads the confirmations of a session. Returns, for each compared case, the comparison that it
 /// belongs to, its row, and the result of the confirmation. If no direction was suspected, a change
-/// in either direction can be confirmed. The result is `None` if there are not enough runs.
+/// in either direction can be confirmed. The result is `None` if there are not enough runs, if the
+/// case has no change, or if its answer is withheld.
 pub fn read_confirmations<'a>(
     findings: &'a AnalysisFindings,
     is_more: IsMore<'_>,

@@ -97,7 +97,7 @@ fn next_alpha_share(correction: TestingCorrection, tests: usize, discoveries: us
 }
 
 /// If a case is undecided because it cannot have a verdict, records the reason. If there are too
-/// few runs, a note says how many are enough.
+/// few runs and no interim analyses, a note says how many runs are enough.
 fn explain_no_verdict(
     row: &mut CaseRow,
     policy: &JudgingPolicy,

@@ -100,8 +100,8 @@ pub(super) fn p_value(
 }
 
 /// Relative change of the arithmetic means, by bootstrap over blocks, or by Fieller's method if the
-/// data have no blocks. `None` if the blocks hold fewer runs per side than the minimum for any
-/// verdict, because resamples of so few blocks vary too little.
+/// data have no blocks. `None` if the blocks hold fewer than [`MINIMUM_PER_SIDE`] runs per side,
+/// because resamples of so few blocks vary too little.
 pub(super) fn mean_change(
     data: &ComparedData,
     confidence: f64,
@@ -175,7 +175,8 @@ impl RankTest {
     }
 }
 
-/// Exact test of data in blocks or pairs; `None` if the data have neither.
+/// Exact test of data in blocks or pairs; `None` if the data have neither, or have pairs with
+/// negative values.
 fn rank_test(method: StatisticalMethod, data: &ComparedData) -> Option<RankTest> {
     match method {
         StatisticalMethod::SignedRank => signed_rank(&data.with_logs()?.to_pairs())

@@ -33,7 +33,7 @@ pub struct AnalysisFindings {
     pub ended_after: Option<usize>,
     /// Whether so many runs were rejected as disturbed that the rest may be a biased selection.
     pub is_too_busy: bool,
-    /// Reasons why a gate cannot be evaluated, as parts of a sentence. Each one names what is
+    /// Reasons why a gate cannot be evaluated, as parts of a sentence. For instance, something is
     /// missing from a session or a side.
     pub gate_obstacles: Vec<String>,
     /// Variants of the sources that were left out, as parts of a sentence.
@@ -51,14 +51,14 @@ pub struct CaseSummary {
     pub metric: Metric,
     /// One value per run, in execution order.
     pub runs: Arc<[RunValue]>,
-    /// Median with its interval. For fewer than 6 runs there is no interval: `low` and `high` equal
-    /// `value`.
+    /// Median with its interval. If there are too few runs for an interval (fewer than 6 at 95 %),
+    /// `low` and `high` equal `value`.
     pub center: IntervalEstimate,
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation divided by mean; `None` for one run.
     pub variation: Option<f64>,
-    /// Lag-1 autocorrelation in execution order; `None` for fewer than 8 runs.
+    /// Lag-1 autocorrelation in execution order; `None` for fewer than 8 runs and for equal values.
     pub autocorrelation: Option<f64>,
     /// How often the runs were disturbed.
     pub exposure: DisturbanceExposure,
@@ -78,7 +78,7 @@ pub enum StatisticalMethod {
     SignedRank,
     /// Welch's t test on the values.
     Welch,
-    /// Mann-Whitney U test; the default for runs of unknown order.
+    /// Mann-Whitney U test; the default for runs in neither blocks nor pairs.
     MannWhitney,
     /// Percentile bootstrap of the ratio of means.
     Bootstrap,
@@ -117,7 +117,8 @@ pub struct CandidateComparison {
     pub correction: TestingCorrection,
     /// One row per case that both sides have, in order of first appearance.
     pub rows: Vec<CaseComparison>,
-    /// Geometric mean of the changes of all rows, as a fraction, with its interval.
+    /// Geometric mean of the changes, as a fraction, with its interval. Leaves out rows whose
+    /// answer is withheld and, if at least two other rows remain, rows without a bounded interval.
     pub overall: Option<IntervalEstimate>,
     /// Whether `overall` describes a typical case: there are five cases or more, and their changes
     /// differ no more than their intervals can explain.
@@ -189,8 +190,8 @@ pub struct CaseComparison {
     pub q: Option<f64>,
     /// Verdict.
     pub verdict: Verdict,
-    /// Why the answer is withheld: the sides did not measure the same work. The verdict is then
-    /// `unclear` and meaningless.
+    /// Why the answer is withheld, for instance because the sides did not measure the same work.
+    /// The verdict is then `unclear` and meaningless.
     pub withheld: Option<WithheldReason>,
     /// Why no verdict is possible; the verdict is then `unclear`.
     pub no_verdict: Option<NoVerdict>,
@@ -198,7 +199,8 @@ pub struct CaseComparison {
     pub differs: bool,
     /// Whether the change is exact, because the values are counts that do not vary.
     pub is_exact: bool,
-    /// Whether the order of runs is unknown or fixed, which makes the verdict only a hint.
+    /// Whether the verdict is only a hint, because the order of runs is unknown or fixed, or the
+    /// sides come from different sessions.
     pub is_indicative: bool,
     /// Runs per side at which the sequential test decided.
     pub decided_at: Option<u32>,
@@ -324,7 +326,8 @@ pub struct CalibratedCase {
     pub false_alarms: u32,
     /// Standard deviation of all runs divided by their mean; `None` for one run.
     pub variation: Option<f64>,
-    /// Lag-1 autocorrelation of the runs in execution order; `None` for fewer than 8 runs.
+    /// Lag-1 autocorrelation of the runs in execution order; `None` for fewer than 8 runs and for
+    /// equal values.
     pub autocorrelation: Option<f64>,
     /// Whether the autocorrelation exceeds what chance explains.
     pub is_dependent: bool,

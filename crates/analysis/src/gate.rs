@@ -76,7 +76,7 @@ pub struct GateOutcome {
     pub failing: Vec<String>,
     /// Reasons why the gate could not judge.
     pub obstacles: Vec<String>,
-    /// Excluded and undecided cases.
+    /// Excluded and undecided cases, and other results that are not part of the gate.
     pub remarks: Vec<String>,
 }
 
@@ -384,7 +384,7 @@ fn count_cases(count: usize) -> String {
     format!("{count} {}", if count == 1 { "case" } else { "cases" })
 }
 
-/// Maximum number of names listed; the rest are only counted.
+/// Number of names listed if there are at least two more, which are then only counted.
 const MAX_LISTED: usize = 3;
 
 /// Lists names in quotes, such as `'a', 'b', 'c' and 4 more`.

@@ -128,7 +128,7 @@ mod tests {
         session.runs.reverse();
         let grid = RunGrid::new(&session);
         let ids: Vec<&str> = grid.cases.iter().map(|case| case.id.as_str()).collect();
-        assert_eq!(ids, ["a", "b"], "the order in which runs come decides");
+        assert_eq!(ids, ["a", "b"], "the runs decide the order of cases");
         for case in &grid.cases {
             assert!(case.by_variant.iter().all(|runs| runs.len() == 4));
             assert!(case.by_variant[0].is_sorted_by_key(|run| run.slot));

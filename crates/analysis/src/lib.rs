@@ -1,4 +1,4 @@
-//! Turns series into findings, in pure functions without I/O or formatting.
+//! Turns sessions into findings, in pure functions without I/O or formatting.
 //!
 //! [`analyze_session()`] judges one session, [`compare_sources()`] compares several,
 //! [`calibrate_session()`] calibrates a machine, and [`study_parameter()`] finds how a metric

@@ -38,7 +38,8 @@ pub struct AcrossMachines {
     /// Verdict on these machines from all blocks together. Gates use this verdict.
     pub on_these: Verdict,
     /// p value of the hypothesis that the change is the same on all machines; `None` if fewer than
-    /// two machines have enough blocks.
+    /// two machines have enough blocks, or if the values of some machines vary and those of others
+    /// do not.
     pub p_equal: Option<f64>,
     /// Whether the verdict was withdrawn because it depends on the machine.
     pub depends: bool,

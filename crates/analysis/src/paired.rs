@@ -1,9 +1,9 @@
 //! Arranges the values of two variants for one case and metric as the test needs them, and detects
 //! runs that depend on earlier runs.
 //!
-//! Decides which values are compared. With randomized blocks, only the values of complete blocks
-//! are compared, because a lost run unbalances its block. Otherwise, all values are compared. A
-//! block is complete if both sides have all their runs in it, even if a third variant lost a run:
+//! Decides which values are compared. With randomized blocks or pairs, only the values of complete
+//! ones are compared, because a lost run unbalances its block. Otherwise, all values are compared.
+//! A block is complete if both sides have all their runs in it, even if a third variant lost a run:
 //! the order of the two sides within the block is still random. Does not know which tests are used.
 //! Start at [`PairedRuns`].
 

@@ -227,8 +227,8 @@ impl JudgingPolicy {
 }
 
 impl SequentialLooks {
-    /// Rounds looks up to complete blocks, and drops looks with fewer runs per side than any
-    /// verdict requires. Returns `None` for a fixed number of runs and for invalid looks.
+    /// Rounds looks up to complete blocks, and drops looks with fewer than [`MINIMUM_PER_SIDE`]
+    /// units per side. Returns `None` for a fixed number of runs and for invalid looks.
     fn from_stopping(
         stopping: &StoppingDesign,
         alpha: f64,
@@ -287,8 +287,8 @@ pub struct AnalysisSettings {
     /// How the p values of many cases are adjusted.
     pub correction: TestingCorrection,
     /// Smallest change that matters, as a fraction: a result is better or worse only if its whole
-    /// interval lies beyond this threshold. `None` reports every significant change, and keeps the
-    /// design's delta for "same".
+    /// interval lies beyond this threshold. `None` selects the threshold of the design. Without
+    /// one, every significant change is reported, and the design's delta decides what is "same".
     pub threshold: Option<f64>,
     /// Names of the metrics to analyze. An empty list selects the primary metric; the name `all`
     /// selects every metric.
@@ -298,7 +298,8 @@ pub struct AnalysisSettings {
     pub better: BTreeMap<String, MetricDirection>,
     /// Name of the baseline variant; `None` selects the baseline of the design.
     pub baseline: Option<String>,
-    /// Seed of bootstraps for comparisons that have no seed in a session's design.
+    /// Seed of bootstraps for overall changes, parameter studies, and comparisons of different
+    /// sessions. Other bootstraps use the seed in the session's design.
     pub seed: u64,
     /// Whether to judge cases whose benchmark differs between the sides.
     pub with_own_benchmarks: bool,

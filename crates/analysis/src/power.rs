@@ -35,7 +35,8 @@ impl AchievedPrecision {
     }
 
     /// Approximate number of runs per side to show, at the error rate `alpha`, that the log ratio
-    /// differs from a limit that is `distance` away. `None` if that takes hopelessly many runs.
+    /// differs from a limit that is `distance` away. `None` if that takes hopelessly many runs, or
+    /// if `distance` is not positive.
     pub fn runs_for(&self, distance: f64, alpha: f64) -> Option<usize> {
         let growth = (self.error * power_quantiles(alpha) / distance).powi(2);
         let required_runs = self.runs as f64 * growth;

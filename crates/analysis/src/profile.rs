@@ -285,9 +285,9 @@ pub struct CostEntry {
     pub below: Vec<CostRow>,
 }
 
-/// Finds the entry: the new function nearest to the root that covers most of the difference. If no
-/// new function has a relevant part of the difference, the entry is the innermost function with at
-/// least half of it.
+/// Finds the entry: of the new functions with (nearly) the largest part of the difference, the one
+/// nearest to the root. If no new function has a relevant part of the difference, the entry is the
+/// innermost function with at least half of it.
 fn find_entry(
     rows: &[CostRow],
     sides: &SideWeights,

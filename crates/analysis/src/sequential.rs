@@ -39,7 +39,7 @@ pub(super) struct SequentialOutcome {
     pub is_same: bool,
     /// Why there are no more data.
     pub end: DataEnd,
-    /// Runs per side at which a sequential test decided.
+    /// Independent units (runs or builds) per side at which a sequential test decided.
     pub decided_at: Option<u32>,
     /// The relative change. Its interval is the intersection of the intervals of all looks.
     pub change: Option<IntervalEstimate>,

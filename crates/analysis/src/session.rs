@@ -68,8 +68,8 @@ pub fn analyze_in_parts<E>(
 }
 
 /// Whether the findings on a session can be computed case by case, keeping only a few figures for
-/// each case. Experiments, loads, snippets, bisections, confirmations and imported files need the
-/// whole session. Does not look at runs.
+/// each case. Experiments, loads, snippets, bisections, confirmations, imported files and runs that
+/// are time series need the whole session. Does not look at runs.
 pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c Case>) -> bool {
     let design = &header.design;
     let is_ordinary = design.experiment.is_none()
@@ -294,7 +294,7 @@ fn layout_sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
 /// Checks that every requested metric is among `known_names`.
 ///
 /// # Errors
-/// Names an unknown metric and the most similar known one.
+/// Names an unknown metric, and the most similar known one or, if none is similar, all known ones.
 pub fn check_metrics<'m>(
     settings: &AnalysisSettings,
     known_names: impl IntoIterator<Item = &'m str>,

@@ -26,7 +26,8 @@ pub struct SnippetFigures {
     /// Number of runs.
     pub runs: usize,
     /// Time per iteration and worker in the median batch, in nanoseconds: the median over runs with
-    /// its interval. For fewer than 6 runs there is no interval: `low` and `high` equal `value`.
+    /// its interval. If there are too few runs for an interval (fewer than 6 at 95 %), `low` and
+    /// `high` equal `value`.
     pub time_median_ns: Option<IntervalEstimate>,
     /// Time per iteration and worker at the 5th percentile of batches, in nanoseconds.
     pub time_p5_ns: Option<f64>,

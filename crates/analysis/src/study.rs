@@ -33,8 +33,9 @@ pub const MAX_AGGREGATED_SHARE: f64 = 0.5;
 /// A session of several variants gets one line per variant unless `by` is given.
 ///
 /// # Errors
-/// Fails if `x_axis` or `by` is not a parameter of any case, if the metric is unknown, or if there
-/// are no runs. For an unknown name, the message lists the known names.
+/// Fails if `x_axis` is not a parameter of any case, if `by` is neither another parameter nor
+/// `variant` nor `benchmark`, if the metric is unknown, or if there are no runs. For an unknown
+/// name, the message lists the known names.
 pub fn study_parameter(
     session: &Session,
     x_axis: &str,

@@ -58,8 +58,8 @@ impl SessionTally {
         self.shared_by_all(session).contains(note)
     }
 
-    /// Notes that all runs share. Empty for an imported session, because importers report such
-    /// notes themselves.
+    /// Notes that all runs share. Empty if there are fewer than two runs, and for an imported
+    /// session, because importers report such notes themselves.
     fn shared_by_all(&self, session: &Session) -> &[String] {
         if session.state == SessionState::Imported || self.runs < 2 {
             return &[];
@@ -72,7 +72,8 @@ impl SessionTally {
         warn_too_busy(&session.design, self.rejected, self.runs)
     }
 
-    /// Why a gate cannot judge the session; `None` if the session is complete or imported.
+    /// Why a gate (a pass/fail check) cannot judge the session; `None` if the session is complete or
+    /// imported.
     pub fn gate_obstacle(&self, session: &Session, label: Option<&str>) -> Option<String> {
         let name = label.map_or("the session".to_owned(), |label| format!("'{label}'"));
         match session.state {

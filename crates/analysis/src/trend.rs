@@ -60,7 +60,8 @@ pub struct SeriesLevel {
     pub first: usize,
     /// Index of its last point.
     pub last: usize,
-    /// Mean with a band, based on the points and their runs.
+    /// Geometric mean (or median, if a value is zero) with a band, based on the points and their
+    /// runs.
     pub value: IntervalEstimate,
     /// The estimate for each machine, with the machine's number. Empty if only one machine
     /// measured.
@@ -384,8 +385,8 @@ impl SearchedTrend {
         }
     }
 
-    /// Mean of these points with its band, or their median if some values are zero. `None` if every
-    /// value is negative or not finite.
+    /// Geometric mean of these points with its band, or their median if some values are zero.
+    /// `None` if every value is negative or not finite.
     fn level_estimate(
         &self,
         stretch: &[usize],

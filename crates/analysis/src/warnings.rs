@@ -56,7 +56,7 @@ pub(super) fn warn_method(settings: &AnalysisSettings, policy: &JudgingPolicy) -
         .method
         .is_some_and(|method| method != policy.method);
     was_replaced
-        .then(|| "The rank test needs randomised blocks; using Mann-Whitney instead.".into())
+        .then(|| "The rank test needs randomised blocks; using the default test instead.".into())
 }
 
 /// Warns if the user's settings differ from the settings that were fixed before measuring.

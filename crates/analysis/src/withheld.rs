@@ -1,4 +1,4 @@
-//! Withholds answers if the sides did not measure the same thing.
+//! Withholds answers (verdicts and overall changes) if the sides did not measure the same thing.
 //!
 //! Decides when the figures of two sides say nothing about the compared code. This is the case if
 //! the benchmark itself differs, or if a side has loaded the code of the user's checkout instead of

@@ -1,7 +1,7 @@
 //! Draws a text chart of values with intervals.
 //!
-//! Decides scale and marks: `o` for the value, `[---]` for the interval, `|` for the reference.
-//! Uses no color. Does not know what the values mean. Start at [`band_chart`].
+//! Decides scale and marks: `o` for the value, `[---]` for the interval, `|` for the reference (`+`
+//! within an interval). Uses no color. Does not know what the values mean. Start at [`band_chart`].
 
 use unicode_width::UnicodeWidthStr;
 

@@ -2,8 +2,9 @@
 //! Callers pass them in, so that tests can replace them.
 //!
 //! Decides how a drop-in talks to its user. Results go to standard output, as that tool prints
-//! them. Everything else goes to standard error; each message starts with the tool's name and
-//! contains no terminal control sequences. Knows nothing about any particular tool.
+//! them. Everything else goes to standard error; the messages written here start with the tool's
+//! name, except for usage texts and hints, and contain no terminal control sequences. Knows nothing
+//! about any particular tool.
 
 use rustix::termios::tcgetwinsize;
 use speedwell_engine::ScriptsRequest;

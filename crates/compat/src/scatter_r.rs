@@ -355,8 +355,8 @@ pub struct ScatterStep<'a> {
     pub p: Option<f64>,
     /// Cliff's delta; positive if the rate grows.
     pub cliffs_delta: Option<f64>,
-    /// Logarithm of `ratio`, divided by the logarithm of the ratio of the x values; `None` unless
-    /// the x values are positive numbers.
+    /// Logarithm of `ratio`, divided by the logarithm of the ratio of the x values; `None` if
+    /// the x values are not numbers, or if their ratio is not positive.
     pub exponent: Option<f64>,
 }
 

@@ -90,7 +90,8 @@ pub struct AdapterKeys {
     /// With `read = "lines"`: pattern with groups `value` and, if lines have them, `name` and
     /// `unit`.
     pub line: Option<String>,
-    /// Unit of samples; times are stored in nanoseconds.
+    /// With `read = "json"` or `read = "lines"`: unit of samples without one. Default: "ns". Times
+    /// are stored in nanoseconds.
     pub unit: Option<String>,
     /// Whether less or more is better, if the unit does not imply it.
     pub better: Option<GoodDirection>,
@@ -115,7 +116,7 @@ pub struct AdapterKeys {
     pub missing: Option<String>,
 }
 
-/// Criteria that identify a target. All given ones must hold.
+/// Criteria that identify a target. All given criteria must hold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TargetCriteria {
@@ -125,10 +126,10 @@ pub struct TargetCriteria {
     pub pattern: Option<String>,
     /// Pattern of the file name: `*` matches anything, `{a,b}` one of the alternatives.
     pub glob: Option<String>,
-    /// Type of the file by its first bytes.
+    /// Type of the file by its content.
     pub kind: Option<FileKind>,
     /// The target is a folder that has a file for each of these name patterns; `pattern` and
-    /// `content` then apply to files that match the last one.
+    /// `content` then apply to files that match the last one, and the other criteria are ignored.
     pub folder: TextList,
 }
 
@@ -138,7 +139,7 @@ pub struct TargetCriteria {
 #[schemars(inline, with = "OneOrMany<String>")]
 pub struct TextList(pub Vec<String>);
 
-/// Type of a file by its first bytes.
+/// Type of a file by its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
@@ -146,7 +147,7 @@ pub enum FileKind {
     Elf,
     /// ZIP archive, such as a jar.
     Zip,
-    /// Text.
+    /// Text: a file without zero bytes.
     Text,
 }
 
@@ -213,8 +214,9 @@ pub enum GoodDirection {
 }
 
 /// Arguments that pass Speedwell's options to a command. `{seconds}`, `{ms}` and `{ns}` are the
-/// length of a sample; `{total_seconds}` and `{total_ms}` are the length of all samples together;
-/// `{count}` is the number of samples or iterations.
+/// length of a sample or, in `warmup`, the time before the first sample; `{total_seconds}` and
+/// `{total_ms}` are the length of all samples together; `{count}` is the number of samples or
+/// iterations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptionArguments {

@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 /// Maximum length of the name of a machine or label.
 const MAX_NAME_LENGTH: usize = 64;
-/// Maximum nesting of brackets.
+/// Maximum nesting of brackets and `!`.
 const MAX_NESTING: usize = 32;
 
 /// Whether `text` can be the name of a machine or a label: letters, digits, `.`, `_` and `-`,

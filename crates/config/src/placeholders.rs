@@ -185,7 +185,7 @@ impl PlaceholderMap {
         })
     }
 
-    /// Fills the placeholders of a value; a calculation becomes a number.
+    /// Fills the placeholders of a value. If the filled string is a number, so is the result.
     ///
     /// # Errors
     /// Fails if a placeholder is unknown.

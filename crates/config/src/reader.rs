@@ -126,7 +126,7 @@ impl FilePart<'_> {
     /// Reads the part into a type.
     ///
     /// # Errors
-    /// Fails if a key is unknown or a value is invalid; the message names line and key.
+    /// Fails if a key is unknown or missing, or a value is invalid; the message names line and key.
     pub fn read_part<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
         let read = T::deserialize(PartReader::new(self));
         read.map_err(|error| error.into_table_error(self))

@@ -35,7 +35,7 @@ pub enum NodeContent {
     List(Vec<TreeNode>),
     /// A table.
     Table(NodeTable),
-    /// A date, an integer out of range, or JSON's `null`. No key accepts them.
+    /// A date, a TOML integer out of range, or JSON's `null`. No key accepts them.
     Other,
 }
 

@@ -232,7 +232,7 @@ fn the_schema_describes_keys_for_editors() {
     let described = schema["$defs"]["LoadKeys"]["properties"]["pipelining"]["description"].as_str();
     assert_eq!(
         described,
-        Some("Requests in flight on one connection. Usually 1.")
+        Some("Requests in flight on one connection. Default: 1.")
     );
     assert_eq!(schema["$defs"]["LoadKeys"]["additionalProperties"], false);
 }

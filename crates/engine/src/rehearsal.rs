@@ -2,8 +2,8 @@
 //! metrics exist.
 //!
 //! This module decides what to start for these checks. Benchmark files have already been listed
-//! under the first variant, so each of the other variants lists only one file. Snippets run once
-//! under every variant. No result is kept. Start at [`rehearse_plan`].
+//! under the first variant, so each of the other variants lists files only until one succeeds.
+//! Snippets run once under every variant. No result is kept. Start at [`rehearse_plan`].
 
 use crate::execution::{RehearsalResult, rehearse as perform};
 use anyhow::{Context, Result, anyhow};

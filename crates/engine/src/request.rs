@@ -99,7 +99,7 @@ pub struct RevisionRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BuildRequest {
     /// Shell command. It is executed in the folder of the revision's worktree that corresponds to
-    /// the current folder.
+    /// the current folder. By default, the project file may define a command.
     pub command: Option<String>,
     /// Time limit of the build.
     pub limit: Duration,
@@ -159,13 +159,14 @@ pub struct SamplingRequest {
 /// A search for the concurrency at which throughput stops growing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SearchRequest {
-    /// Levels are multiples of this number. By default, each level is twice the level before.
+    /// Levels are multiples of this number. By default, each level is twice the level before, and
+    /// the search then refines around the best level.
     pub step: Option<u32>,
     /// The highest level.
     pub limit: Option<u32>,
     /// Number of levels without growth after which to stop.
     pub patience: Option<u32>,
-    /// Visits per level.
+    /// Visits (measurements) per level. Levels that decide the answer may get more.
     pub visits: Option<u32>,
 }
 

@@ -128,7 +128,8 @@ fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Before time is spent on measuring, warns about anything that would distort the results.
+/// Before time is spent on measuring, warns about too few runs for a verdict, options without an
+/// effect and a busy machine. Also passes on the warnings from listing the cases.
 fn warn_before(
     plans: &PreparedPlan,
     request: &SessionRequest,
@@ -273,9 +274,9 @@ fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
     digests.collect()
 }
 
-/// Captures machine and programs once, before measuring. The versions of the baseline's program are
-/// known, because it has already listed the cases of the benchmark files; other programs are asked
-/// for their versions.
+/// Captures machine and programs once, before measuring. If the baseline's program is Node.js, its
+/// versions may be known, because it has already listed the cases of the benchmark files. Other
+/// programs are asked for their versions.
 fn capture_environment(
     plan: &SessionPlan,
     suite: &DiscoveredBenchmarks,

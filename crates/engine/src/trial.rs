@@ -14,7 +14,7 @@ pub struct TrialResult {
     /// The failures: first the failures of files whose cases could not be listed, then the failures
     /// of runs, in the order of their slots.
     pub failures: Vec<StepFailure>,
-    /// Lifetime of the process of each slot; `None` for a run that did not finish.
+    /// Lifetime of the process of each slot; `None` if the process gave no results.
     pub lived_ns: Vec<Option<u64>>,
     /// How the trial ended.
     pub ended: SessionEnd,

@@ -363,8 +363,8 @@ pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -
     load.into_session(label, warnings)
 }
 
-/// Reads a table of requests, as one run with a sample for each request. Adds messages for the user
-/// to `warnings`.
+/// Reads a table of requests, as one run with a sample of each metric for each request. Adds
+/// messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if the table has no rows, or a row is invalid; the message names the line of that row.

@@ -50,7 +50,7 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 ///
 /// # Errors
 /// Fails if the content is not JSON, no result can be read (the message names the location of the
-/// first error), or a tool is unknown.
+/// first error), or the direction of a metric is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(&blank_assignment(file.bytes))?;
     let mut reading = EntriesReader {
@@ -244,7 +244,7 @@ impl EntryInterpretation {
 
     /// Returns the direction of a metric. The user's choice has precedence. Without it, if the tool
     /// prints both times and rates or is unknown, the unit decides; in all other cases, or if the
-    /// unit implies no direction, the tool decides.
+    /// unit implies no direction, the key `bigger_is_better` or the tool decides.
     ///
     /// # Errors
     /// Fails if none of these states a direction.
@@ -304,8 +304,8 @@ impl BenchFigure {
     }
 }
 
-/// Names of the counts that the action itself writes to `extra` (`src/extract.ts`). A count differs
-/// from one measurement to the next, so it does not describe the setup.
+/// Names of the figures that the action itself writes to `extra` (`src/extract.ts`). They differ
+/// from one measurement to the next, so they do not describe the setup.
 const COUNT_KEYS: [&str; 13] = [
     "iterations",
     "cpu",

@@ -466,7 +466,7 @@ struct AsvReader<'a> {
     metadata: &'a AsvMetadata,
     better: &'a MetricDirections,
     commit: &'a str,
-    /// Metrics whose direction is known only from asv's rule that less is better.
+    /// Metrics whose direction is unknown, because neither the unit nor the user states it.
     guesses: BTreeSet<String>,
     /// Number of benchmarks with results of another version.
     other_versions: usize,

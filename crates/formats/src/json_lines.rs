@@ -231,7 +231,8 @@ impl SessionsReader {
     fn read_line(&mut self, text: &str, number: usize) -> anyhow::Result<()> {
         let parsed = self.current.read_line(text, number)?;
         if let Some(mut session) = parsed.header {
-            // Do not allocate for more runs than the text can contain.
+            // The announced number may be wrong, so limit the allocation to the length of the
+            // header line.
             let expected_runs = self.current.announced_runs().min(text.len());
             session.runs = Vec::with_capacity(expected_runs);
             self.sessions.push(*session);

@@ -33,7 +33,7 @@ pub struct LoadReport {
     pub concurrency: Option<f64>,
     /// Responses per second.
     pub throughput: Option<f64>,
-    /// Completed requests.
+    /// Completed requests; for a load of Speedwell's own generator, all requests.
     pub requests: Option<f64>,
     /// Duration of the test.
     pub elapsed_ns: Option<f64>,

@@ -370,8 +370,8 @@ fn format_stage(stage: &StageFacts) -> String {
 /// parts at the same time.
 ///
 /// # Errors
-/// Fails if there are no parts, or they are not parts of the same load: their addresses or the
-/// kinds of their schedules differ.
+/// Fails if there are no parts, or they are not parts of the same load: their addresses, the kinds
+/// of their schedules or the numbers of their stages differ.
 pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
     let mut remaining = parts.into_iter();
     let Some(mut merged) = remaining.next() else {

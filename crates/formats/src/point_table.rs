@@ -450,7 +450,8 @@ const FORMATS_WITHOUT_ZONE: [&str; 3] = [
 ];
 
 /// Parses a time into milliseconds since the Unix epoch: a date such as `2026-01-31`, optionally
-/// with time and zone, or a number of seconds or milliseconds since the Unix epoch.
+/// with time and zone, a time as in the header of an email, or a number of seconds or milliseconds
+/// since the Unix epoch.
 pub fn parse_time(input: &str) -> Option<i64> {
     if let Ok(seconds) = input.parse::<f64>() {
         // A number below 1e11 counts seconds, which covers times until the year 5138. A larger

@@ -72,7 +72,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, read_environment(root.get("metadata"))?, None)
 }
 
-/// Parses the output of one pyperf process, benchmark by benchmark.
+/// Parses the output of pyperf; returns one result for each run of a benchmark.
 ///
 /// # Errors
 /// Fails like [`read`].

@@ -29,7 +29,7 @@ pub struct StepFailure {
     pub cause: FailureCause,
     /// Last lines of the process's stderr.
     pub stderr_tail: String,
-    /// Shell command that repeats the step.
+    /// Shell command that repeats the step; empty if no single command can repeat it.
     pub replay: String,
 }
 

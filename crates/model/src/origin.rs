@@ -27,7 +27,7 @@ pub struct CodeOrigin {
     /// First line of the commit message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// Digest of uncommitted changes; `None` for a clean working tree.
+    /// Digest of uncommitted changes; `None` for a clean working tree, or if the revision was not checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<String>,
     /// Number of the pull or merge request.
@@ -90,7 +90,7 @@ pub struct BisectionRange {
     /// The metric to follow; by default the first one reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// Whether to confirm a change at a revision that also changed the benchmark itself.
+    /// Whether to accept a change in results even if its revision also changed the benchmark's code.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_own_benchmarks: bool,
 }

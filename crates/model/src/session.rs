@@ -121,7 +121,7 @@ impl Session {
         session
     }
 
-    /// All series of `metric`, ordered by the first appearance of the case, then of the variant.
+    /// All series of `metric`, in the order in which their first runs appear.
     pub fn series(&self, metric: &Metric) -> Vec<RunSeries> {
         let mut indices: HashMap<(String, Arc<str>), usize> = HashMap::new();
         let mut series: Vec<RunSeries> = Vec::new();
@@ -356,7 +356,7 @@ impl SessionDesign {
         }
     }
 
-    /// Maximum number of runs per build; 1 if every run has its own build or all runs share one build.
+    /// Maximum number of runs per build; 1 if every run has its own build or all runs use the normal build.
     pub fn runs_per_build(&self) -> u32 {
         match self.layout.builds {
             0 => 1,

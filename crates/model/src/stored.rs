@@ -210,7 +210,7 @@ pub struct StoredToken {
     pub branches: Option<Vec<String>>,
     /// Machines whose sessions may be uploaded with this token; `None` for all.
     pub machines: Option<Vec<String>>,
-    /// Creation time in milliseconds since the Unix epoch, like all times here.
+    /// Creation time in milliseconds since the Unix epoch, like all times of a token.
     pub created_unix_ms: i64,
     /// Expiry time.
     pub expires_unix_ms: Option<i64>,

@@ -259,8 +259,8 @@ impl Snippet {
         }
     }
 
-    /// Returns the snippet of one case: replaces every `{NAME}` by the case's value of that parameter. The parameters that
-    /// all snippets have, code and number of workers, are not substituted.
+    /// Returns the snippet of one case: replaces every `{NAME}` with the case's value of that parameter. The parameters
+    /// that all snippets have, code and number of workers, are not substituted.
     pub fn with_defaults<'a>(&'a self, values: &[(String, ParameterValue)]) -> Cow<'a, Snippet> {
         let is_parameter = |name: &str| !matches!(name, "code" | "concurrency");
         let settings: Vec<(String, String)> = values

@@ -1,8 +1,8 @@
 //! Lays out a plot with categories along one direction and values along the other. Each category
-//! has a band. The plot is upright, with the categories at the bottom, if every label fits
-//! completely below its band. Otherwise it is sideways, with the labels at the left, where long
-//! names are readable. Charts draw with [`BandPlot::rect`] and [`BandPlot::point`], which work for
-//! both orientations.
+//! has a band. The plot is upright, with the categories at the bottom, if its marks are wide enough
+//! and every label fits completely below its band. Otherwise it is sideways, with the labels at the
+//! left, where long names are readable. Charts draw with [`BandPlot::rect`] and
+//! [`BandPlot::point`], which work for both orientations.
 
 use crate::ChartAxis;
 use crate::axes::{

@@ -341,7 +341,7 @@ impl SheetContent for GridChart {
     }
 }
 
-// Layout of a grid: two to four columns depending on the number of panels, fewer on a narrow sheet.
+// Layout of a grid: one to four columns depending on the number of panels, fewer on a narrow sheet.
 
 /// Minimum width of a readable panel.
 const MIN_WIDTH_PX: f64 = 150.0;

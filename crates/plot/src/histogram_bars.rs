@@ -1,5 +1,5 @@
-//! Draws the bars of histograms: two overlaid series, or one row per series, always with the same
-//! bins and scale, so that they can be compared.
+//! Draws the bars of histograms: one series or two overlaid ones in a plot, or one row per series.
+//! All series have the same bins and scale, so that they can be compared.
 
 use crate::axes::{
     PointPlane, bottom_height, draw_base_line, draw_bottom_axis, draw_left_label, top_strip_height,

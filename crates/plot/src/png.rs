@@ -36,7 +36,7 @@ impl fmt::Display for PlotError {
                 write!(
                     out,
                     "cannot rasterize a picture of {width_px} x {height_px} pixels: \
-                     expected 1 to 200 million pixels"
+                     expected 1 to 200,000,000 pixels"
                 )
             }
             Self::Paint(reason) => write!(out, "cannot rasterize the drawing: {reason}"),

@@ -43,7 +43,7 @@ impl RunsChart {
         PointData::new(&self.x, &self.y, &self.series)
     }
 
-    /// Axes that fit all runs. The bottom axis starts at the first run.
+    /// Axes that fit all runs. The bottom axis starts near the first run, and not at zero.
     fn plane(&self, sheet: PixelRect) -> Option<PointPlane> {
         let data = self.data();
         let points = self.series.iter().flat_map(|series| &series.points);

@@ -204,7 +204,7 @@ pub(crate) fn can_show(scale: &AxisScale, value: f64) -> bool {
     }
 }
 
-// Maps values to pixels along an axis. This is the only place that knows both values and pixels.
+// Maps values to pixels along an axis. No other code computes the pixel of a value on an axis.
 
 /// An axis laid out along a range of pixels.
 #[derive(Clone, Debug)]

@@ -91,7 +91,8 @@ impl MarkerShape {
                 (0.886, 0.886),
                 (-0.886, 0.886),
             ],
-            // An equilateral triangle of area pi has side 2.694 and extends 1.555 from its center.
+            // An equilateral triangle of area pi has side 2.694 and extends 1.555 from its center
+            // to a corner. It is moved by 0.1 towards its base.
             Self::TriangleUp => &[(0.0, -1.455), (1.347, 0.878), (-1.347, 0.878)],
             Self::TriangleDown => &[(0.0, 1.455), (-1.347, -0.878), (1.347, -0.878)],
             Self::Diamond => &[(0.0, -1.3), (1.2, 0.0), (0.0, 1.3), (-1.2, 0.0)],

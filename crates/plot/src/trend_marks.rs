@@ -23,8 +23,8 @@ const GAP_PX: f64 = 4.0;
 /// truncated.
 const MAX_NOTE_PX: f64 = 190.0;
 const MAX_NOTE_LANES: usize = 2;
-/// Maximum number of lanes for change labels in each form: complete, without the verdict, and with
-/// the state only. A shorter form is used if a longer one needs more lanes than its maximum.
+/// Maximum number of lanes for change labels in each form: complete, without the verdict, and also
+/// without the size. A shorter form is used if a longer one needs more lanes than its maximum.
 const MAX_CHANGE_LANES: [usize; 3] = [3, 9, usize::MAX];
 
 /// Certainty of a change.
@@ -71,8 +71,8 @@ pub struct TrendChange {
     pub after: f64,
     /// Certainty.
     pub state: TrendState,
-    /// Whether the metric drifts instead of stepping. The mark of a drift is dashed, and so is the
-    /// line that connects the two levels.
+    /// Whether the metric drifts instead of stepping. The mark of a drift is always hollow and
+    /// dashed, and the line that connects the two levels is dashed.
     pub is_drift: bool,
     /// Whether the change is good or bad.
     pub mark: VerdictMark,

@@ -19,7 +19,7 @@ use crate::{AxisScale, ChartAxis};
 /// Maximum number of series whose bars share a plot.
 const MAX_OVERLAID: usize = 2;
 /// If no series has more values than this, all values are drawn individually. Bins would contain
-/// few values each: for 20 values, the rule of H. Sturges (1926) makes five bins.
+/// few values each: for 20 values, the rule of H. Sturges (1926) makes about five bins.
 const MAX_INDIVIDUAL: u64 = 20;
 const ROW_PX: f64 = 90.0;
 const STRIP_PX: f64 = 70.0;

@@ -280,8 +280,7 @@ fn add_revision_columns<T>(
     );
 }
 
-/// Lists the revisions that may contain the change, if the search could not narrow them down to
-/// one.
+/// Lists the revisions that may contain the change, unless the search has found a single revision.
 fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     let is_found = found.answer.as_ref().is_some_and(BisectAnswer::is_found);
     let is_search = !matches!(

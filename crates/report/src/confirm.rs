@@ -135,7 +135,7 @@ fn columns() -> ColumnSet<ConfirmLine> {
     columns.add_figure("change_high", move |line| {
         change(line).map(|change| change.high)
     });
-    columns.add_column(ReportColumn::figure("runs", "runs a side"), |line| {
+    columns.add_column(ReportColumn::figure("runs", "runs per side"), |line| {
         ReportCell::count(line.runs as u64)
     });
     columns

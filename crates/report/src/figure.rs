@@ -390,7 +390,7 @@ pub fn better_direction(better: MetricDirection) -> &'static str {
 }
 
 /// Adjectives for a good and a bad candidate: "faster" and "slower" for times and rates, "better"
-/// and "worse" for everything else.
+/// and "worse" for everything else. Both are "different" if the better direction is unknown.
 pub fn quality_words(metric: &Metric) -> (&'static str, &'static str) {
     match dimension_of(&metric.unit) {
         _ if metric.better == MetricDirection::Unknown => ("different", "different"),

@@ -1,4 +1,4 @@
-//! Reports the result of a gate in one line.
+//! Reports the result of a gate (a pass/fail check) in one line.
 //!
 //! `analysis::gate` computes the result. Start at [`report_gate`].
 

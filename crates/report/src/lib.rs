@@ -1,8 +1,8 @@
 //! Turns findings into documents, and writes documents.
 //!
 //! A report is a function from findings to a [`Document`]; a format renders any document
-//! (`format/`), so that reports and formats are independent. This is the only layer that formats
-//! numbers: units are in `unit.rs`, the number of digits in `figure.rs`, tables in `table.rs`. Start
+//! (`format/`), so that reports and formats are independent. Most numbers in reports are formatted
+//! here: units are in `unit.rs`, the number of digits in `figure.rs`, tables in `table.rs`. Start
 //! with [`report_findings`], then `comparison/` and `format/text/`.
 
 mod backfill;

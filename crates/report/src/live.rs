@@ -29,7 +29,8 @@ pub struct LiveState {
     pub planned: usize,
     /// When the session started, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
-    /// When the session last showed activity, in milliseconds since the Unix epoch.
+    /// When the last run ended, in milliseconds since the Unix epoch; if no run has ended, when the
+    /// session started.
     pub last_sign_unix_ms: i64,
     /// The current time, in milliseconds since the Unix epoch.
     pub now_unix_ms: i64,

@@ -51,7 +51,11 @@ pub enum Verbosity {
 impl OutputOptions {
     /// Whether any output is an HTML page.
     pub(crate) fn wants_page(&self) -> bool {
-        let is_page = |file: &PathBuf| file.extension().is_some_and(|kind| kind == "html");
+        let is_page = |file: &PathBuf| {
+            let extension = file.extension().and_then(|extension| extension.to_str());
+            extension
+                .is_some_and(|name| name.to_ascii_lowercase().parse() == Ok(ReportFormat::Html))
+        };
         self.format == Some(ReportFormat::Html) || self.files.iter().any(is_page)
     }
 

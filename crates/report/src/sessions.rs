@@ -13,7 +13,7 @@ pub struct SessionsPage<'a> {
     pub sessions: &'a [SessionOverview],
     /// The page number; page 1 has the newest sessions.
     pub number: u32,
-    /// The total number of sessions.
+    /// The number of sessions on all pages together.
     pub all: usize,
     /// Whether the list is filtered, so that more sessions may be stored than it shows.
     pub is_chosen: bool,
@@ -28,7 +28,7 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
             0 if page.is_chosen => "no stored session matches".to_owned(),
             0 => "no sessions are stored yet".to_owned(),
             all => format!(
-                "page {} does not exist: {all} sessions are stored",
+                "page {} does not exist: the list has only {all} sessions",
                 page.number
             ),
         };
@@ -171,7 +171,7 @@ fn variant_names(session: &SessionOverview) -> String {
 /// Maximum number of variants listed by name; a bisection has one per tested revision.
 const MAX_NAMED_VARIANTS: usize = 4;
 
-/// The command line, without the path of the program.
+/// The command line, with only the file name of the program, on one line.
 fn command_line(command: &[String]) -> String {
     let Some((program, arguments)) = command.split_first() else {
         return String::new();

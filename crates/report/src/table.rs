@@ -69,7 +69,7 @@ pub enum ColumnKind {
 pub enum ColumnAudience {
     /// People and programs.
     All,
-    /// Text, Markdown, pages.
+    /// Text, Markdown, AsciiDoc, Org, pages.
     People,
     /// CSV and JSON.
     Machines,
@@ -127,7 +127,8 @@ pub enum TextEmphasis {
 /// A cell of a table.
 #[derive(Debug, Clone, Default)]
 pub struct ReportCell {
-    /// The text for people. A number is rounded and has its unit.
+    /// The text for people. A number is rounded, and has its unit unless a caption or another
+    /// column states it.
     pub text: String,
     /// The value for programs. A number has every digit. `None` means "not known".
     pub value: Option<Datum>,

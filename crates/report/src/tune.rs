@@ -26,7 +26,7 @@ pub struct KnobLine {
 /// A setting of the machine.
 #[derive(Debug, Clone)]
 pub struct SettingLine {
-    /// Its file.
+    /// Its file or, if the setting is the state of a system service, `service:` and its name.
     pub path: String,
     /// Its state.
     pub state: String,

@@ -1,4 +1,5 @@
-//! Reports measured values that cannot be right, with an explanation and a remedy for each.
+//! Reports figures that are not what their names say or that mean less than they seem to, with an
+//! explanation and a remedy for each.
 //!
 //! This module decides only how findings are presented; `analysis/validity/` computes them. Start
 //! at [`report_validity`].
@@ -71,7 +72,8 @@ fn validity_columns() -> ColumnSet<ValidityFinding> {
 }
 
 /// Names the case and the variants of a finding: `hapi, green`. For several cases, the text gives
-/// their number instead: `3 cases, green`.
+/// their number instead: `3 cases, green`. A finding without cases and variants is about
+/// `everything`.
 fn finding_place(finding: &ValidityFinding) -> String {
     let cases = match finding.names.as_slice() {
         [] => None,

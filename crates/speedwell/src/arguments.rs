@@ -146,7 +146,7 @@ fn suggest_command(error: &mut clap::Error, command: &Command) {
 }
 
 /// Replaces a suggested hidden option with a similar visible one, or drops the suggestion if there
-/// is none. Replaces a suggested hidden alias with the main name of its option.
+/// is none. Replaces a suggested alias with the main name of its option.
 fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
     let Some(ContextValue::String(suggested)) = error.get(ContextKind::SuggestedArg) else {
         return;

@@ -9,7 +9,8 @@ use std::io::{BufWriter, IsTerminal, Write};
 
 /// Emulate another tool, with its arguments and output
 ///
-/// Scripts that call the tool keep working. docs/reference has a page for each tool that lists the differences.
+/// Scripts that call the tool keep working. For ab, benchstat, compare.py, erlperf and hyperfine,
+/// docs/reference has a page that lists the differences.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell as compare.js --old ./node-18 --new ./node-22 string_decoder > results.csv

@@ -32,11 +32,12 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Post a comparison as a comment on a pull request, and keep it up to date
 ///
 /// The comment has a hidden marker and is edited in place. An older result never replaces a newer one, neither in the
-/// comment nor in the status. In CI jobs of GitHub, GitLab, Gitea and Forgejo, the default is the pull request of the
-/// job. The token is read from GITHUB_TOKEN or GH_TOKEN, GITLAB_TOKEN, GITEA_TOKEN or FORGEJO_TOKEN.
+/// comment nor in the status. In CI jobs of GitHub, GitLab, Gitea and Forgejo, the comment goes to the pull request
+/// of the job by default. The token is read from GITHUB_TOKEN or GH_TOKEN (GitHub), GITLAB_TOKEN (GitLab), or
+/// GITEA_TOKEN or FORGEJO_TOKEN (Gitea, Forgejo).
 ///
-/// With --fail-on, the gate sets the exit status, as for 'compare'. If the server rejects the comment, as it does for
-/// pull requests from forks, a warning is printed.
+/// With --fail-on, the comparison sets the exit status, as for 'compare'. If the server rejects the comment, as it
+/// does for pull requests from forks, a warning is printed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell comment
@@ -64,7 +65,7 @@ pub struct CommentArgs {
     /// Also set the commit status: failure if --fail-on fails
     #[arg(long)]
     status: bool,
-    /// Commit that gets the status [default: the newest]
+    /// Commit that gets the status [default: the job's or result's]
     #[arg(long, value_name = "ID")]
     commit: Option<String>,
     /// Page with more details [default: the page of the job]
@@ -151,7 +152,7 @@ fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Resu
     Ok(ForgeToken::new(token))
 }
 
-/// Builds an answer from a Markdown file that the user has written.
+/// Builds the comment to post from a Markdown file that the user has written.
 fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
     let mut body = String::new();
     let result = if path == Path::new("-") {
@@ -207,7 +208,7 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
 }
 
 /// Reads the given sources. If none is given, reads the newest session, and also @base if that
-/// session has a single variant. Sets `started` to the start time of the newest source, even if
+/// session has a single variant. Sets `started` to the start time of the last source, even if
 /// another source cannot be read.
 fn read_results(
     args: &CommentArgs,
@@ -225,7 +226,7 @@ fn read_results(
     if let Some((newest, _)) = args.sources.split_last() {
         let sources = read_operands(&args.sources);
         if sources.is_err() && newest != "-" {
-            // Read the newest source alone, to set `started`.
+            // Read the last source alone, to set `started`.
             let _ = read_operands(std::slice::from_ref(newest));
         }
         return sources;

@@ -22,11 +22,10 @@ use std::path::Path;
 
 /// Compare existing results, or measure programs and compare
 ///
-/// A SOURCE is a result file (Speedwell JSON lines, Node CSV, google/benchmark, go test -bench, hyperfine, pyperf, ab,
-/// autocannon, wrk, h2load, hey, oha; '-' is stdin), a folder of result files, a stored session (@latest, @prev,
-/// @NUMBER, @TAG, @rev:REVISION, @branch:NAME, @base), or a google/benchmark program, which is measured in randomised
-/// blocks of fresh processes. The first is the baseline. For a single source with several variants, its variants are
-/// compared.
+/// A SOURCE is a result file (in any format that 'speedwell import' reads; '-' is stdin), a folder of result files, a
+/// stored session (@latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME, @base), or a benchmark program, which is
+/// measured in randomised blocks of fresh processes. The first is the baseline. For a single source with several
+/// variants, its variants are compared.
 ///
 /// Two profiles (perf script output, .cpuprofile, folded stacks) are compared by the extra cost of the second one: as a
 /// table of functions, and as flame graphs with -o FILE.svg or FILE.html.
@@ -143,7 +142,7 @@ fn plan_sides(
     PreparedPlan::plan_sides(sides, common_name, &selection, &args.plan_request()?)
 }
 
-/// Measures the programs, then compares them with the stored results.
+/// Measures the programs, then compares them with the existing results.
 fn compare_with_results(
     operands: &[SourceOperand],
     sides: &[ComparisonSide],

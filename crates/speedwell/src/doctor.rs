@@ -30,7 +30,8 @@ use speedwell_store::Store;
 /// With --builds, each target is linked 8 times with functions and data in different orders, each build is measured 4
 /// times, and one line says whether the layout matters.
 ///
-/// Exit status 1 if a problem is found, or if a calibration has too many or too few false alarms.
+/// Exit status 1 if a problem is found, if a calibration without --tuned has too many or too few false alarms, or if
+/// --tuned finds no setting to change.
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("measures").args(["calibrate", "builds"])),

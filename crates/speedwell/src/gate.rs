@@ -119,7 +119,8 @@ pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
 /// Rejects a gate that could not fail, whatever the results.
 ///
 /// # Errors
-/// Fails if there is only one variant, or if the statistical test needs more runs than are planned.
+/// Fails if there is a gate, but only one variant or fewer planned runs than the statistical test
+/// needs.
 pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let has_own_gates = plan.design.experiment.is_some();
     let is_series = plan.design.steady.is_some_and(|rule| !rule.is_metric);
@@ -151,7 +152,7 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
 /// Rejects a gate over a single variant.
 ///
 /// # Errors
-/// Fails if there is only one variant.
+/// Fails if there is a gate, but only one variant.
 pub fn reject_single_variant(variants: usize, fail_on: FailOn) -> anyhow::Result<()> {
     ensure!(
         fail_on == FailOn::Never || variants > 1,

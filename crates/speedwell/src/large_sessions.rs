@@ -67,9 +67,9 @@ pub fn in_parts<T>(
 }
 
 /// Builds the report of a large session. Returns `None` if the session is small, or must be loaded
-/// as a whole because its cases are compared with each other. Calls `mark` with the findings and
-/// the session without its runs. `mark` adds further knowledge to the findings, such as a
-/// calibration.
+/// as a whole because it contains loads or its cases are compared with each other. Calls `mark`
+/// with the findings and the session without its runs. `mark` adds further knowledge to the
+/// findings, such as a calibration.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed, nothing is selected, or a metric, unit or chart does not
@@ -102,7 +102,7 @@ pub fn large_document(
     Ok(document.flatten())
 }
 
-/// Loads the selected part of a session of any size.
+/// Loads a session. If it is large, loads only the selected part; callers select from a small one.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed, or if the selection is too large to load.

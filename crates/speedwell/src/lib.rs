@@ -1,9 +1,9 @@
-//! Implements the command-line interface, with one file per subcommand. Options are declared once,
-//! in `options/`, and parsed in `arguments.rs`.
+//! Implements the command-line interface, with one file or folder per subcommand. Options that
+//! several commands share are declared once, in `options/`. `arguments.rs` parses command lines.
 //!
 //! Commands write data to stdout, and progress, warnings and hints to stderr. The exit status is 0
 //! if the command succeeded, 1 if the answer to its question is no, 2 if it failed, and 130 if it
-//! was interrupted after saving the completed runs.
+//! was interrupted. Completed runs are saved before.
 
 mod arguments;
 mod as_tool;

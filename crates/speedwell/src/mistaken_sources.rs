@@ -11,8 +11,8 @@ use speedwell_adapters::discover::{find_sources, is_command};
 use speedwell_model::quote;
 use std::path::Path;
 
-/// If the operands can be measured, replaces the error from reading them with an error that
-/// suggests how to measure them.
+/// If an operand is a benchmark, or if all operands are commands, replaces the error from reading
+/// them with an error that suggests how to measure them.
 pub fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::Error {
     let Ok(current_folder) = std::env::current_dir() else {
         return error;

@@ -12,8 +12,8 @@ use std::path::Path;
 pub struct SourceOperand {
     /// Label in tables.
     pub label: String,
-    /// Files, folders, `-` or stored sessions. Several locations form one side of the comparison
-    /// together.
+    /// Files, folders, programs, `-` or stored sessions. Several locations form one side of the
+    /// comparison together.
     pub locations: Vec<String>,
     pub variant: Option<String>,
     pub part: Option<BenchmarkPart>,
@@ -56,7 +56,18 @@ fn parse_among(
             .iter_mut()
             .find(|(is_named, existing)| *is_named && has_name && existing.label == operand.label);
         match existing {
-            Some((_, existing)) => existing.locations.extend(operand.locations),
+            Some((_, existing)) => {
+                let pattern = |operand: &SourceOperand| {
+                    operand.part.as_ref().map(|part| part.pattern().to_owned())
+                };
+                ensure!(
+                    existing.variant == operand.variant && pattern(existing) == pattern(&operand),
+                    "the sources named '{}' select different variants or benchmarks\nhint: select the same in \
+                     each, or give them different names",
+                    operand.label
+                );
+                existing.locations.extend(operand.locations);
+            }
             None => operands.push((has_name, operand)),
         }
     }
@@ -237,6 +248,9 @@ mod tests {
             .collect();
         assert_eq!(locations, ["a.json b.json", "c.json", "x.json y.json"]);
         assert_eq!(labels_of(&["old=a.json", "new=b.json"]), ["old", "new"]);
+        let words = ["old=a.json", "old=b.json[x]", "new=c.json"].map(str::to_owned);
+        let error = parse_all(&words).unwrap_err().to_string();
+        assert!(error.contains("'old' select different"), "{error}");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! because two outputs would go to the same file.
 //!
 //! The module decides which arguments are outputs and which may name inputs. It does not know what
-//! the commands do: every argument that names an existing file counts as an input. Start at
+//! the commands do: every other argument that may name a file, and names an existing one, counts as
+//! an input. Start at
 //! [`check_outputs`]. [`check_inputs`] checks inputs that are known only once definition files have
 //! been read.
 
@@ -112,7 +113,7 @@ fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
     outputs
 }
 
-/// Returns the database that the command uses, if it is a file.
+/// Returns the location of the database; `None` if the command uses no database.
 fn database_path(command: &clap::Command, matches: &ArgMatches) -> Option<PathBuf> {
     let mut arguments = command.get_arguments();
     arguments.find(|argument| argument.get_id() == DATABASE)?;

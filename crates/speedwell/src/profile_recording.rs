@@ -24,8 +24,9 @@ use speedwell_model::{Case, ProfileRecording, Session, SessionEvent};
 use speedwell_store::Store;
 use std::time::Duration;
 
-/// Records the profiles that the definition file requests, or all possible ones if `is_requested`,
-/// and stores them with the session. For a profile that cannot be recorded, the reason is stored.
+/// Records the profiles that the definition file requests and stores them with the session. If
+/// `is_requested`, all cases except those of benchmark files are profiled, whatever condition the
+/// file states. For a profile that cannot be recorded, the reason is stored.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.

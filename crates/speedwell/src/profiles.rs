@@ -101,7 +101,8 @@ fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
 /// Compares two profiles.
 ///
 /// # Errors
-/// Fails unless there are exactly two profiles, with costs in the same unit.
+/// Fails unless there are exactly two profiles, with costs in the same unit. Also fails with
+/// `--fail-on`.
 pub fn compare_profiles(
     operands: &[SourceOperand],
     profiles: &[StackProfile],

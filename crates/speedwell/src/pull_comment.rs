@@ -86,7 +86,7 @@ pub fn answer_from_comparison(
 }
 
 /// Returns the time of a measurement for a [`ResultStamp`]. These times decide which of two answers
-/// is newer.
+/// is newer, unless one of their revisions is an ancestor of the other.
 pub fn measured_at(started_unix_ms: i64) -> u64 {
     u64::try_from(credible_start(started_unix_ms, unix_time_ms())).unwrap_or_default()
 }

@@ -200,8 +200,8 @@ fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool
         && store.finished_slots(number)?.is_empty())
 }
 
-/// Rejects files given with `-o` that would replace a benchmark file, a definition file or a
-/// measured program.
+/// Rejects files given with `-o` that would replace a benchmark file, a file of a snippet's search
+/// path, a definition file or a measured program.
 fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let files = plan.jobs.iter().map(|job| job.source.file.as_path());
     let snippets = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());

@@ -14,10 +14,12 @@ use speedwell_report as report;
 use speedwell_report::session::report_requested;
 use speedwell_store::Store;
 
-/// Analyzes a session that is in memory, reports it, and evaluates the gate.
+/// Analyzes a session that is in memory, reports it, and evaluates the gate (the check that
+/// `--fail-on` requests).
 ///
 /// # Errors
-/// Returns an error if an output cannot be written.
+/// Returns an error if the session does not have a requested metric, or an output cannot be
+/// written.
 pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
     let settings = &task.settings;
     let is_unrestricted = task.study.x_axis.is_none() && settings.metrics.is_empty();

@@ -1,5 +1,6 @@
 //! Reads SOURCE operands: files, folders of files, `-` and stored sessions. An operand may also be
-//! a program, which has to be measured instead; this module only detects such an operand.
+//! a program, which has to be measured instead; this module only detects such an operand, and
+//! builds its program if necessary.
 //!
 //! This module decides how several locations of one operand are combined, which common names cases
 //! get if different patterns select them, and which sources are identical. `operand` parses the
@@ -32,7 +33,8 @@ pub struct ResultSource {
     part: Option<BenchmarkPart>,
     /// The locations as the user typed them.
     typed: String,
-    /// Identities of the locations: session numbers, resolved paths.
+    /// Identities of the locations (session numbers, resolved paths), then the index of the session
+    /// among those of the operand.
     origins: Vec<String>,
 }
 

@@ -53,7 +53,8 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
     Ok(print_suite_problems(plans))
 }
 
-/// Executes each case once under the first variant and reports failures.
+/// Executes each case once under the first variant (each case of an experiment once under every
+/// variant) and reports failures.
 ///
 /// # Errors
 /// Fails if the output cannot be written.

@@ -43,7 +43,7 @@ pub enum WorkerCommand {
     /// Keeps alive the services that several runs of an experiment share.
     #[command(name = SERVICES_SUBCOMMAND)]
     Services,
-    /// Runs one role of an experiment on this machine.
+    /// Runs one role of an experiment, such as its load, on this machine.
     #[command(name = ROLE_SUBCOMMAND)]
     Role,
     /// Reports this machine's environment and clock.
@@ -144,7 +144,8 @@ fn send_addresses(addresses: &[PlaceholderValue], events: &mut impl Write) -> an
     Ok(events.write_all(ready.to_string().as_bytes())?)
 }
 
-/// Runs one role of an experiment on this machine, as requested on standard input.
+/// Runs one role of an experiment, such as its load, on this machine, as requested on standard
+/// input.
 ///
 /// # Errors
 /// Fails if the connection is lost.
@@ -180,7 +181,7 @@ pub struct ShardArgs {
     clean: bool,
     /// Folder of the fleet, or of a session.
     folder: PathBuf,
-    /// Numbers of tasks, or '-' to read them from stdin.
+    /// Task numbers ('-': from stdin), worker and spools, or session.
     #[arg(value_name = "TASK", allow_hyphen_values = true)]
     tasks: Vec<String>,
 }

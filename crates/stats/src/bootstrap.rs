@@ -75,7 +75,7 @@ pub fn ratio_of_means(
 /// of each side come in groups, and whole groups are resampled, because the values of a group may
 /// depend on each other.
 ///
-/// `None` if a side has no values, or the median of `before` is 0.
+/// `None` if a side has no values, or the median of `before` is not positive.
 pub fn ratio_of_medians(
     before: &[Vec<f64>],
     after: &[Vec<f64>],

@@ -128,7 +128,8 @@ pub fn fit_usl(points: &[UslPoint]) -> Result<UslFit, UslError> {
     if usl.r_squared >= MIN_R_SQUARED {
         Ok(usl)
     } else {
-        // `r_squared` is NaN if all throughputs are equal, because there is nothing to explain.
+        // `r_squared` is NaN or minus infinity if all throughputs are equal, because there is
+        // nothing to explain.
         Err(UslError::Poor {
             r_squared: usl.r_squared,
         })
@@ -386,7 +387,7 @@ pub fn fit_power_law(x: &[f64], y: &[f64]) -> Option<PowerLawFit> {
     let yy = products(&y, mean_y, &y, mean_y);
     let exponent = xy / xx;
     let factor = (mean_y - exponent * mean_x).exp();
-    // Without two different x there is no slope: xx is 0, or NaN without values.
+    // Without two different x there is no slope: xx is 0, also if there are no values.
     (xx > 0.0).then_some(PowerLawFit {
         exponent,
         factor,

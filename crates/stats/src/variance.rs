@@ -31,10 +31,10 @@ pub struct VarianceComponents {
 /// may differ in level.
 ///
 /// The estimates come from the analysis of variance: `(MSB - MSW) / n` and `MSW`, where MSB and MSW
-/// are the mean squares between and within groups, and n is the size of the groups, or their mean
-/// size if sizes differ. The interval is Tukey's and Williams' (Searle, Casella and McCulloch,
-/// Variance Components, 1992, 3.6), with ends clamped to 0. `None` unless two groups of a family
-/// have values, and at least one group has two.
+/// are the mean squares between and within groups, and n is the size of the groups, or a weighted
+/// mean of their sizes if these differ. The interval is Tukey's and Williams' (Searle, Casella and
+/// McCulloch, Variance Components, 1992, 3.6), with ends clamped to 0. `None` unless two groups of
+/// a family have values, and at least one group has two.
 pub fn variance_components(
     families: &[Vec<Vec<f64>>],
     confidence: f64,

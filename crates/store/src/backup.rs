@@ -1,4 +1,4 @@
-//! Dumps all tables as JSON Lines, and restores them into either back end.
+//! Dumps the projects of a store as JSON Lines, and restores them into either back end.
 //!
 //! A backup consists of what [`json_lines`](speedwell_formats::json_lines) writes for every session,
 //! interleaved with lines for data outside sessions: token digests, triage, the revisions of each
@@ -168,7 +168,8 @@ impl<R: BufRead> BackupLines<R> {
     /// Returns the next project and whether it is public; `None` at the end.
     ///
     /// # Errors
-    /// Fails if the next line does not start a project, or the end line is missing.
+    /// Fails if the next line does not start a project, or if the end line is missing or counts
+    /// other numbers of projects and sessions.
     pub fn next_project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
             let is_whole = self.has_ended || !self.has_end();

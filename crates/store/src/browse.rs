@@ -368,7 +368,7 @@ impl Store {
         })
     }
 
-    /// Returns the number of runs that a session has so far.
+    /// Returns the number of runs that a session has so far, including superseded runs.
     ///
     /// # Errors
     /// Fails on database errors.

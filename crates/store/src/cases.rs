@@ -128,7 +128,7 @@ impl<'s> SessionByCases<'s> {
         &self.header
     }
 
-    /// Returns the number of runs.
+    /// Returns the number of runs of the retained cases.
     pub fn total_runs(&self) -> usize {
         self.cases.iter().map(|case| case.runs).sum()
     }

@@ -155,7 +155,7 @@ impl Store {
     /// Records that `old`, a benchmark or a whole case, is now called `new`.
     ///
     /// # Errors
-    /// Fails if the renames form a cycle, or on database errors.
+    /// Fails if the renames would form a cycle, or on database errors.
     pub fn add_rename(&mut self, old: &str, new: &str) -> anyhow::Result<()> {
         let names = self.list_renames()?;
         let mut name = new;

@@ -242,7 +242,7 @@ fn read_forge(file: &Database) -> Result<Option<String>, Error> {
     file.query_first(sql, sql_params![FORGE], |row| row.get(0))
 }
 
-/// Returns the oldest job that is due.
+/// Returns the job that is due and was attempted least often; of several, the oldest.
 fn next_due_job(file: &Database, now_unix_ms: i64) -> Result<Option<CommentJob>, Error> {
     // A claim that ends too far in the future was made before the clock was set back. It is
     // ignored.

@@ -10,7 +10,8 @@ use super::database::{Database, SqlRow, sql, sql_params};
 use super::points::{StoredPoint, read_point};
 use speedwell_model::{HistoryPoint, PointKind};
 
-/// Shorter series are not cached: reading and searching them from the beginning is as fast.
+/// Shorter series are not cached: reading and searching them from the beginning is just as fast as
+/// using a cache.
 const MIN_CACHED_POINTS: usize = 128;
 /// A pack is rebuilt once at least one sixteenth of the points is outside it.
 const LOOSE_SHARE_DIVISOR: usize = 16;
@@ -49,8 +50,8 @@ impl SearchCache {
         }
     }
 
-    /// Packs the points of a series, if that is worthwhile. `series` must contain all points, as
-    /// [`Store::load_newest_points`] returns them without a limit.
+    /// Packs the points of a series, if that is worthwhile. `series` must contain all points, that
+    /// is, come from [`Store::load_newest_points`] with `usize::MAX` as limit.
     pub fn pack_points(&mut self, series: &SeriesPoints) {
         let points = &series.points;
         if points.len() < MIN_CACHED_POINTS || LOOSE_SHARE_DIVISOR * series.loose < points.len() {

@@ -82,7 +82,8 @@ impl Store {
         self.query_rows(sql, sql_params![], |row| row.get(0))
     }
 
-    /// Returns the numbers of up to `max_count` sessions that are dated in the future.
+    /// Returns the numbers of up to `max_count` sessions that are dated more than a day in the
+    /// future, earliest first.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -231,7 +232,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns all series, in the order of their first session.
+    /// Returns all series, in the order in which they were first stored.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -554,8 +555,8 @@ pub(super) fn upsert_series(
     )
 }
 
-/// Returns the number of a revision, inserting the revision if needed. Fills in missing facts of a
-/// stored revision, and never removes facts from it.
+/// Returns the number of a revision, inserting the revision if needed. If the tree or the commit
+/// time of a stored revision is missing and now known, updates its facts; never removes facts.
 pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
     let number = file.query_first(
         sql!(

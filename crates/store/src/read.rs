@@ -1,4 +1,4 @@
-//! Loads sessions, exactly as they were stored.
+//! Loads sessions as they were stored, but without superseded runs.
 
 use super::Store;
 use super::database::{
@@ -40,7 +40,8 @@ impl Store {
         read.map_err(|error| self.to_user_error(error))
     }
 
-    /// Loads the runs of some slots of a session, in order of execution.
+    /// Loads the runs of some slots (positions of runs in the plan) of a session, in order of
+    /// execution.
     ///
     /// # Errors
     /// Fails like [`Store::load_session`].

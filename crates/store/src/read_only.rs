@@ -63,7 +63,8 @@ impl Store {
     }
 }
 
-/// Returns whether this process may write the file, or create it.
+/// Returns whether this process may write the file and its folder; also true if there is no such
+/// file.
 fn is_writable(path: &Path) -> bool {
     let folder = path
         .parent()

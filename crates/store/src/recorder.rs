@@ -67,7 +67,7 @@ impl Store {
 
     /// Continues a session that was killed or interrupted, and marks it as running.
     ///
-    /// Drops the runs of incomplete slots, because these slots will run again.
+    /// Drops the runs and failures of incomplete slots, because these slots will run again.
     ///
     /// # Errors
     /// Fails if the session does not exist, has nothing left to do, or is being measured by another

@@ -116,7 +116,7 @@ const HISTORY: SchemaStep = SchemaStep {
 
 /// Tables of a team server: tokens and the audit log; sessions that are being uploaded, queued for
 /// upload, or deleted; and posted comments. Each project has its own set of all tables; tokens and
-/// their audit log exist only in the first set.
+/// their audit log are stored only in the first set.
 const SERVER: SchemaStep = SchemaStep::same(include_str!("steps/11-server.sql"));
 
 /// Sessions on several machines: the machines, the shards assigned to each, and the origin of every
@@ -124,9 +124,9 @@ const SERVER: SchemaStep = SchemaStep::same(include_str!("steps/11-server.sql"))
 /// machine.
 const FLEET: SchemaStep = SchemaStep::same(include_str!("steps/12-fleet.sql"));
 
-/// Comments that the server posts on pull requests, and which sessions measured each benchmark, so
-/// that listing benchmarks scans no sessions. Triggers keep the table of benchmarks and sessions up
-/// to date, whichever program writes.
+/// Comments that the server posts on pull requests, running loads, the state of lines in measured
+/// order, and which sessions measured each benchmark, so that listing benchmarks scans no sessions.
+/// Triggers keep the table of benchmarks and sessions up to date, whichever program writes.
 const SERVED: SchemaStep = SchemaStep {
     text: include_str!("steps/13-served.sql"),
     differs: PostgresVariant::Instead(include_str!("steps/13-served.postgres.sql")),
@@ -136,7 +136,8 @@ const SERVED: SchemaStep = SchemaStep {
 const CASES: SchemaStep = SchemaStep::same(include_str!("steps/14-cases.sql"));
 
 /// Caches that avoid reading and searching a long series from the beginning: packed points and
-/// detector states. Both are derived from points; triggers delete outdated entries.
+/// detector states. Both are derived from points. Triggers delete outdated packs; a detector state
+/// records which points it has seen.
 const PACKS: SchemaStep = SchemaStep {
     text: include_str!("steps/15-packs.sql"),
     differs: PostgresVariant::Instead(include_str!("steps/15-packs.postgres.sql")),

@@ -276,8 +276,8 @@ impl SessionWriter {
         Ok(metric_index)
     }
 
-    /// Returns the index of a metric. Adds the metric if it was not declared; it then has no unit,
-    /// and higher values count as better.
+    /// Returns the index of a metric. Adds the metric if it was not declared; unless it is the
+    /// throughput, it then has no unit, and higher values count as better.
     fn metric_index(&mut self, file: &Database, name: &Arc<str>) -> Result<i64, Error> {
         if let Some(&index) = self.metrics.get(name) {
             return Ok(index);

@@ -1,5 +1,6 @@
-//! Inserts, tags, lists and deletes whole sessions. Also stores calibrations of machines; a machine
-//! is identified by its host name, processor model and number of processors.
+//! Inserts, tags, lists and deletes whole sessions. Also stores how much builds of the same source
+//! differ, and calibrations of machines; a machine is identified by its host name, processor model
+//! and number of processors.
 
 use crate::Store;
 use crate::database::{Database, Error, SqlRow, sql, sql_params};
@@ -58,8 +59,8 @@ impl Store {
     /// them.
     ///
     /// # Errors
-    /// Fails if there is no such session, if the tag could be mistaken for a number, or on database
-    /// errors.
+    /// Fails if there is no such session, if the tag is empty, reserved (such as a number) or
+    /// contains a blank, quote or separator, or on database errors.
     pub fn tag_session(&mut self, number: i64, name: &str) -> anyhow::Result<()> {
         validate_tag(name)?;
         self.session_state(number)?;

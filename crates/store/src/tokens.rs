@@ -90,7 +90,7 @@ impl Store {
         row.map(TokenRow::into_token).transpose()
     }
 
-    /// Revokes all active tokens with this name or id, and returns their ids.
+    /// Revokes all tokens with this name or id that are not revoked yet, and returns their ids.
     ///
     /// # Errors
     /// Fails if there is no such token, or on database errors.

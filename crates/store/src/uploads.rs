@@ -171,8 +171,8 @@ impl Store {
     /// Adds lines to an upload. `first_line` is the index of their first line in the session, where
     /// 0 is the header. If the upload expects other lines next, the given lines are ignored.
     ///
-    /// Returns the state of the upload. The second value is false if the lines were ignored
-    /// although they do not repeat a part that was received before.
+    /// Returns the state of the upload. The second value is false if the upload is incomplete and
+    /// the lines were ignored for another reason than repeating an earlier part.
     ///
     /// # Errors
     /// Fails if the upload was not started, or on database errors.
@@ -222,8 +222,8 @@ impl Store {
     }
 
     /// Inserts a session after all its lines have arrived and have been parsed. If the store
-    /// already has a session with the same id, only compares their digests. `lines` and `bytes` are
-    /// the number and the total size of the lines.
+    /// already has a session with the same id, only compares their digests; if that session was
+    /// deleted, stores nothing. `lines` and `bytes` are the number and the total size of the lines.
     ///
     /// # Errors
     /// Fails on database errors.

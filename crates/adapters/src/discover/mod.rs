@@ -45,7 +45,7 @@ impl BenchmarkPart {
         self.0.as_str()
     }
 
-    /// Replaces matches of the pattern in the name by `word`. Text captured by groups is appended
+    /// Replaces matches of the pattern in the name with `word`. Text captured by groups is appended
     /// to the word: if a pattern captures a size, names with different sizes stay different.
     pub fn rename_matches(&self, name: &str, word: &str) -> String {
         let replace = |found: &Captures<'_>| {

@@ -1,6 +1,6 @@
 //! Pairs the benchmarks of programs that are compared with each other.
 //!
-//! This module decides which benchmarks of two programs are the same case, independently of how
+//! This module decides which benchmarks of the programs are the same case, independently of how
 //! they are measured. Start at [`find_common_benchmarks`].
 
 use super::suite::{DiscoveredBenchmarks, describe_sources};
@@ -196,8 +196,8 @@ impl<'a> CaseNaming<'a> {
             .clone()
             .unwrap_or_else(|| Case::new(&job.label, Vec::new()));
         // A program that uses our header prefixes the names of its benchmarks with the name of the
-        // requested file. In the label, replace this prefix by the file of the first side; in the
-        // name for the comparison, omit it.
+        // requested file. In the label, replace this prefix with the file name of the first side;
+        // in the name for the comparison, omit it.
         let own_file = format!("{}/", job.source.name);
         if let (Some(first_file), Some(name)) =
             (&self.first_file, case.benchmark.strip_prefix(&own_file))

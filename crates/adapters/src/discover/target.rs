@@ -36,7 +36,7 @@ pub fn find_all_sources(targets: &[String], cwd: &Path) -> anyhow::Result<Vec<Be
 
 /// Finds every benchmark file that `target` denotes: a file, a folder, the name of a group below
 /// the current folder or its `benchmark` folder, `FOLDER/...` for Go packages, or `SUITE:PATH`,
-/// where SUITE is a framework that `adapters` contains. A file that defines adapters contains no
+/// where SUITE is a framework that `adapters` contains. A file that defines adapters denotes no
 /// benchmark files.
 ///
 /// # Errors

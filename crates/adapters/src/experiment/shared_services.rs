@@ -1,7 +1,8 @@
 //! Manages services that several runs share. One process of this program runs the services of the
 //! session, and another one runs the services of the current block.
 //!
-//! This module decides when services start and stop; `remote/roles` decides what a service does.
+//! This module decides when services start and stop; `engine/execution/experiment` and `remote/roles`
+//! decide what a service does.
 //! Start at [`SharedServicePool::ensure_ready`].
 
 use crate::{ProtocolMessage, own_program};
@@ -256,7 +257,7 @@ fn reported_failure(message: &ProtocolMessage) -> Option<StageFailure> {
     report.failure
 }
 
-/// Sends the assignment, and forwards received messages.
+/// Sends the services to run, and forwards received messages.
 struct MessageForwarder {
     opening: Vec<u8>,
     messages: Sender<ProtocolMessage>,

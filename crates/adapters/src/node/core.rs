@@ -299,7 +299,8 @@ fn describe_as_one_job(
     }
 }
 
-/// Sets the HTTP tool of a job; a tool that the user chose also becomes an argument.
+/// Sets the HTTP tool of a job; a tool that the script does not name itself also becomes an
+/// argument.
 pub(super) fn with_tool(mut job: BenchmarkJob, tool: &ToolChoice) -> BenchmarkJob {
     match tool {
         ToolChoice::NotNeeded => {}

@@ -15,8 +15,7 @@ use speedwell_model::{FailureCause, ParameterValue, Variant};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Environment variables that a process must not inherit, because they would give it a different
-/// role.
+/// Environment variables that a process must not inherit, because they would change what it does.
 pub(super) const LEAKED_VARIABLES: [&str; 6] = [
     "NODE_RUN_BENCHMARK_FN",
     "NODE_CHANNEL_FD",

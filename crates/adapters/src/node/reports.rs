@@ -1,7 +1,8 @@
 //! Collects the reports that a script sends over Node.js's own channel between parent and child.
 //!
 //! The channel carries JSON, one message per line. A message of type `config` announces the number
-//! of cases, and one of type `report` gives the result of a case. Start at [`ReportCollector`].
+//! of cases, `report` gives the result of a case, and `metric` and `check` add a metric or a
+//! checksum to a result. Start at [`ReportCollector`].
 
 use crate::RunResult;
 use crate::events::declared_metric;

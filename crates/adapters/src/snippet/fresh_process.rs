@@ -188,8 +188,9 @@ fn count_instructions(
     counting::perform_counted(&inputs, &commands, &observe)
 }
 
-/// Converts the timing of one run to metrics. The first metric is the one that is compared. It is
-/// the time of the median batch, which other activity on the machine hardly affects.
+/// Converts the timing of one run to metrics. The first metric is the one that is compared, unless
+/// processor times are. If the harness reports batches, it is the time of the median batch, which
+/// other activity on the machine hardly affects; otherwise, it is the throughput.
 pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
     let case = job
         .case

@@ -437,7 +437,7 @@ fn stop_message() -> Vec<u8> {
 }
 
 /// Returns how long a run is expected to take; `None` for other commands, and for runs without a
-/// planned end. If an iteration is longer than a window, the run takes longer.
+/// planned duration. If an iteration is longer than a window, the run takes longer.
 fn expected_length(command: &ProtocolMessage) -> Option<Duration> {
     let number = |key| command.parse_number::<u64>(key);
     let interval_ns = number("interval_ns").filter(|_| command.verb == "run")?;
@@ -450,8 +450,8 @@ fn expected_length(command: &ProtocolMessage) -> Option<Duration> {
     (!is_watched).then(|| Duration::from_nanos(ns))
 }
 
-/// Time for measuring the cost of an empty iteration. It suffices for a few batches, and is a
-/// hundredth of an ordinary run.
+/// Time for measuring the cost of an empty iteration. It suffices for a few batches, and is short
+/// compared with a run.
 const CALIBRATION_NS: u64 = 5_000_000;
 
 /// Builds the `load` command for `snippet`, under the name `job`.

@@ -45,7 +45,8 @@ pub fn default_program(language: SnippetLanguage) -> PathBuf {
 /// contains the code if the language is compiled; otherwise it loads the code on command.
 ///
 /// # Errors
-/// Fails if our files cannot be unpacked, or a compiler rejects the code.
+/// Fails if our files cannot be unpacked, if a compiler, Erlang or Elixir is missing, or if the
+/// compiler rejects the code.
 pub fn build_process(
     snippet: &Snippet,
     program: &Path,

@@ -1,4 +1,4 @@
-//! Converts the reports of a snippet's workers to metrics.
+//! Converts the reports of a snippet's workers to rates and times.
 //!
 //! Each worker ends its windows at the end of a batch, so no two workers end a window at the same
 //! instant. If many workers share few processors, each misses different deadlines, and their
@@ -408,8 +408,8 @@ mod tests {
         // twenty.
         let slow = seen_at(&[0, 700, 1400]);
         assert_eq!(interpolate_windows(&[slow], &samples(20, 100)).len(), 2);
-        // In each of the four intervals, one of the three workers was seen, but no worker was seen
-        // in all four.
+        // In each of four intervals, at least one of the three workers was seen, but no worker was
+        // seen in all four.
         let workers = [
             seen_at(&[0, 150, 420]),
             seen_at(&[0, 210, 415]),

@@ -36,7 +36,7 @@ pub struct BuiltProgram {
     pub program: PathBuf,
     /// Adapter with which the program is listed and executed.
     pub adapter: Arc<SuiteAdapter>,
-    /// Name of the target in its package, if the package has several targets.
+    /// Name of the bench target, if cargo built the program.
     pub target: Option<String>,
     /// Folder in which the language's tool would start the program.
     pub folder: PathBuf,
@@ -59,7 +59,7 @@ impl BuiltProgram {
             .path("program", &self.program)
             .path("file", &source.file)
             .path("folder", folder)
-            // Listing writes no results, and neither does a replay by hand.
+            // Listing writes no results. A replay by hand may write results to this folder.
             .text("scratch", "/tmp/speedwell-results")
             .words("arguments", variant.arguments.clone())
     }

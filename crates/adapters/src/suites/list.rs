@@ -198,7 +198,7 @@ impl CaseListing<'_> {
         })
     }
 
-    /// Replaces each selected benchmark by the cases within it, and keeps the others as listed.
+    /// Replaces each selected benchmark with the cases within it, and keeps the others as listed.
     fn expand_selected(&self, listed: Vec<ListedCase>) -> Vec<ListedCase> {
         let listed: Vec<ListedCase> = listed
             .into_iter()
@@ -219,8 +219,7 @@ impl CaseListing<'_> {
         listed.into_iter().zip(selected).flat_map(expand).collect()
     }
 
-    /// Returns the name of a case's benchmark, prefixed with the target if the package has several
-    /// targets.
+    /// Returns the name of a case's benchmark, prefixed with the target if cargo built the program.
     fn benchmark_name(&self, case: &Case) -> String {
         match &self.built.target {
             Some(target) => format!("{target}/{}", case.benchmark),
@@ -344,8 +343,8 @@ pub fn collect_parameters(jobs: &[BenchmarkJob]) -> Vec<DeclaredParameter> {
     found
 }
 
-/// Keeps only the cases with the requested values. New values cannot be set, because the framework
-/// decides which cases exist.
+/// Removes the cases in which a parameter has another value than requested. New values cannot be
+/// set, because the framework decides which cases exist.
 pub fn select_values(description: &mut BenchmarkDescription, sets: &[(String, String)]) {
     let fits = |name: &str, value: &ParameterValue| {
         let mut wanted = sets.iter().filter(|(key, _)| key == name).peekable();

@@ -211,7 +211,8 @@ impl<'a> FileInspection<'a> {
     }
 }
 
-/// Files below `folder` whose relative path matches `glob`, sorted.
+/// Files below `folder` whose relative path matches `glob`, sorted. With `**`, at most eight levels
+/// of subfolders are searched.
 pub(crate) fn files_matching(folder: &Path, glob: &str) -> Vec<PathBuf> {
     let depth = if glob.contains("**") {
         8

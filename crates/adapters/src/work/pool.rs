@@ -42,7 +42,8 @@ impl SourcePool {
         }
     }
 
-    /// Adds a file unless it was added before. Returns its tokens.
+    /// Adds a file and returns its tokens; does nothing and returns none if the file was added
+    /// before.
     pub fn add_file(&mut self, file: &Path) -> Vec<SourceToken> {
         let (Some(syntax), Ok(bytes)) = (SourceSyntax::from_file(file), fs::read(file)) else {
             return Vec::new();
@@ -234,8 +235,8 @@ fn is_entry_point(item: &SourceItem) -> bool {
     item.words().any(|word| word == "__name__")
 }
 
-/// Whether a literal matches the name. For example, `parse {}` matches every name that begins with
-/// `parse`.
+/// Whether a literal matches the name. For example, `parse-{}` matches every name that begins with
+/// `parse-`.
 fn literal_matches(literal: &str, name: &str) -> bool {
     let is_word = |text: &str| text.contains(char::is_alphanumeric);
     let mut remaining_name = name;
@@ -348,7 +349,7 @@ fn rust_modules(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether any word of the source code has this prefix.
+/// Whether any word or literal of the source code begins with this prefix.
 pub fn has_word(tokens: &[SourceToken], prefix: &str) -> bool {
     let words = tokens.iter().filter(|token| token.kind != TokenKind::Mark);
     words

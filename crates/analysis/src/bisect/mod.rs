@@ -172,7 +172,7 @@ pub enum ChangeConfirmation {
     /// The benchmark itself differs between the two revisions, so nothing is known about the code
     /// under test.
     BenchmarkChanged,
-    /// The search gave up before it found the change.
+    /// The search gave up before it had located and confirmed the change, or an end no longer runs.
     NotFound,
 }
 
@@ -182,7 +182,7 @@ pub struct BisectState {
     /// Comparison of the ends, once known.
     pub ends: Option<EndsComparison>,
     /// Smallest set of revisions that holds 95 % of the probability of having introduced the
-    /// change. As long as nothing is known, the set holds all revisions.
+    /// change. As long as nothing is known, the set holds all revisions but the good end.
     pub set: Vec<usize>,
 }
 

@@ -20,8 +20,8 @@ use std::collections::BTreeSet;
 /// Number of blocks that compare the ends before the search. They hold 16 runs of each end.
 const END_BLOCKS: u32 = 8;
 
-/// Number of blocks after which a revision counts as hanging, if all its runs exceed the time limit
-/// and no run of the other revision does.
+/// Number of blocks after which the second of two revisions counts as hanging, if
+/// [`RevisionPair::second_hangs`] holds.
 const HANG_BLOCKS: u32 = 2;
 
 /// Probability from which a change counts as located.

@@ -22,8 +22,7 @@ use speedwell_model::load::run::LoadRun;
 use speedwell_model::{Case, IntervalEstimate, Run, Session, median};
 use speedwell_stats::interval::mean_t;
 
-/// Minimum number of runs for a decision. Every verdict needs this many runs, because the
-/// sequential design does not analyze fewer.
+/// Minimum number of runs for a decision. Sequential designs do not analyze fewer runs either.
 const MIN_CLAIM_RUNS: usize = 8;
 
 /// Whether a claim holds.

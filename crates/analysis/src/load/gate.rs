@@ -48,7 +48,8 @@ pub enum ConditionAnswer {
 pub enum UnknownReason {
     /// The figure is refused, because the measurement does not support it.
     Refused(TimeRefusal),
-    /// The figure is a time since a request was due, which a closed load does not have.
+    /// The figure is counted from the time at which a request was due, but requests of a closed
+    /// load (one without a schedule) are never due.
     ClosedLoad,
     /// There is no request from which the figure can be computed.
     NoRequests,
@@ -59,7 +60,7 @@ pub enum UnknownReason {
     Range,
     /// A machine that sent part of the load was lost, so the load was not as requested.
     MachineLost,
-    /// There are so few requests that none of them lies beyond the percentile.
+    /// There are no requests, or so few that none of them lies beyond the percentile.
     TooFewRequests,
 }
 
@@ -76,8 +77,8 @@ pub fn judge_conditions<'a>(
     loads.iter().flat_map(judge_load).collect()
 }
 
-/// Combines the results into a gate; `None` if there are no results. A refused or unknown figure is
-/// an obstacle, since it cannot be shown to be good.
+/// Combines the results into the outcome of a gate (a pass/fail check); `None` if there are no
+/// results. A refused or unknown figure is an obstacle, since it cannot be shown to be good.
 pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
     let several = judged.iter().any(|row| row.load != judged[0].load);
     let describe = |row: &JudgedCondition<'_>| {
@@ -505,7 +506,8 @@ fn parse_limit(figure: LoadFigure, text: &str) -> Result<f64, String> {
         LoadFigure::Time(..) => {
             if number(text).is_some() {
                 return Err(format!(
-                    "the limit has no unit of time (supported: ns, us, ms and s, as in {text}ms)"
+                    "the limit has no unit of time (supported: ns, us, ms, s, m and h, as in \
+                     {text}ms)"
                 ));
             }
             let duration = parse_duration(text);

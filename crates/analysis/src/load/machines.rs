@@ -17,7 +17,7 @@ const MAX_START_GAP_SHARE: f64 = 0.01;
 /// If a clock drifted by more than this during the load, in nanoseconds, it must have been set.
 const MAX_CLOCK_DRIFT_NS: u64 = 100_000_000;
 
-/// Remarks, most severe first.
+/// Remarks by kind; the caller sorts them by severity.
 pub(super) fn machine_remarks(run: &LoadRun) -> Vec<LoadRemark> {
     let parts = &run.parts;
     let mut remarks: Vec<LoadRemark> = parts.iter().filter_map(lost_machine).collect();

@@ -240,8 +240,8 @@ fn generator_stats(run: &LoadRun) -> GeneratorStats {
     }
 }
 
-/// Fewest and most requests on one connection. A thread whose connections were all cut off by the
-/// end of the load has no minimum.
+/// Fewest and most requests on one connection. A minimum of 0, from a connection that carried no
+/// request, does not count.
 fn requests_per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
     let max_requests = threads.iter().map(|thread| thread.most_requests).max()?;
     let has_minimum = |thread: &&ThreadReport| (1..=max_requests).contains(&thread.fewest_requests);

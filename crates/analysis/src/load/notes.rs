@@ -26,8 +26,8 @@ pub enum MachineLimit {
     /// A thread of the machine was saturated. Contains the fraction of the time that the thread was
     /// busy.
     Busy(f64),
-    /// The machine sent late. Contains the 99th percentile of its own lateness, and the limit of
-    /// this lateness, in nanoseconds.
+    /// The machine sent requests late. Contains the 99th percentile of its own lateness, and the
+    /// limit of this lateness, in nanoseconds.
     Late(u64, u64),
     /// A network device was saturated. Contains the fraction of its speed that was used.
     Link(f64),
@@ -135,7 +135,7 @@ pub enum LoadRemark {
     Disturbed {
         /// Context switches per second, over all threads.
         switches_per_s: f64,
-        /// Maximum fraction of the requests that were in flight during a switch.
+        /// Upper bound of the fraction of all requests that were in flight during a context switch.
         share: f64,
     },
     /// Bodies of successful responses differ in length.
@@ -236,8 +236,8 @@ pub struct LoadHalves {
 }
 
 /// Compares the halves of a load; returns them if they differ. `course` is the quantity to compare.
-/// The schedule of an open load determines its throughput, so its median time is compared instead;
-/// a load with a varying schedule is not compared at all.
+/// The caller passes the median time for an open load, because its schedule determines its
+/// throughput, and does not call this for a load with a varying schedule.
 pub(super) fn compare_halves(
     measured: &LoadMeasurement,
     course: DriftMetric,

@@ -65,7 +65,8 @@ pub enum MissedReason {
     Unsent,
     /// Fewer than 98 % of the due requests succeeded in time.
     Unanswered,
-    /// The load failed a condition. Contains the text of the condition.
+    /// The load failed a condition, or the condition could not be judged. Contains the text of the
+    /// condition.
     Limit(String),
 }
 
@@ -272,7 +273,8 @@ pub struct LevelVisits {
     pub failed: (u64, u64),
     /// Fraction of the time that the busiest thread of the generator was busy.
     pub busiest: f64,
-    /// Whether threads of the generator were so busy that they may have limited the load.
+    /// Whether, in most of these loads, threads of the generator were so busy that they may have
+    /// limited the load.
     pub is_generator_bound: bool,
     /// Whether too many requests failed for the level to be valid; the search then went no higher.
     pub is_spoilt: bool,

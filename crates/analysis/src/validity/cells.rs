@@ -141,7 +141,8 @@ impl<'s> CheckedCells<'s> {
         let is_imported = sessions
             .iter()
             .all(|session| session.state == SessionState::Imported);
-        // Only imported values may be rounded; values measured by Speedwell are not.
+        // Other latencies have a step only if they were imported: values measured by Speedwell are
+        // not rounded.
         let metrics = sessions
             .iter()
             .filter(|_| is_imported)
@@ -328,7 +329,7 @@ fn edge_share(run: &Run) -> f64 {
     share.filter(|share| share.is_finite()).unwrap_or(0.0)
 }
 
-/// Number of failed requests; failures due only to body length do not count.
+/// Number of failed requests; 0 if all failures are only differences in body length.
 pub(super) fn failed_requests(run: &Run) -> f64 {
     let errors = run.value_of("http_errors").unwrap_or(0.0);
     match failed_by_length(run) {

@@ -244,8 +244,7 @@ fn too_few(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<ValidityF
     let (requests, _) = short.first()?;
     let runs: Vec<usize> = short.iter().map(|(_, number)| *number).collect();
     let runs_clause = format_run_numbers(&runs, cell.runs.len());
-    let message =
-        format!("{requests} requests cannot keep {requested} connections busy{runs_clause}.");
+    let message = format!("{requests} requests cannot keep {requested} in flight{runs_clause}.");
     Some(
         ValidityFinding::new(
             ValidityCheck::InFlight,

@@ -28,7 +28,8 @@ pub const STEADY_TIME: &str = "steady_time";
 pub const TIME_TO_STEADY: &str = "time_to_steady";
 /// Total time of all points.
 pub const TOTAL_TIME: &str = "total";
-/// A gate uses a case only if at least this fraction of its processes is in the same class.
+/// A gate (a pass/fail check) uses a case only if at least this fraction of its processes is in the
+/// same class.
 pub const MIN_GATE_AGREEMENT: f64 = 0.8;
 
 /// Findings of a session whose runs are series.

@@ -1,8 +1,8 @@
 //! Builds the load that a command line describes.
 //!
 //! Decides the bytes on the wire. Requests have ab's header fields in ab's order and use HTTP/1.1.
-//! With `--http1.0`, requests equal ab's own requests byte for byte. Does not run the load. Start
-//! at [`build_load`].
+//! With `--http1.0`, requests equal ab's own requests byte for byte, unless there are several
+//! cookies. Does not run the load. Start at [`build_load`].
 
 use crate::ab::arguments::AbRequest;
 use anyhow::{Context, Result, bail, ensure};

@@ -323,7 +323,7 @@ fn trace_request(
 }
 
 /// Prints the responses after the test, if `-v` asks for them. On a terminal, control characters
-/// from the server are escaped; a file or a pipe gets the response unchanged.
+/// from the server are escaped; in a file or a pipe, they stay unchanged.
 ///
 /// # Errors
 /// Fails if `out` is closed.

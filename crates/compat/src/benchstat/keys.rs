@@ -80,7 +80,7 @@ impl UsedKeys {
         Ok(projection)
     }
 
-    /// Creates a projection of everything that no other projection uses.
+    /// Creates a projection of the name and the configuration keys that no other projection uses.
     pub fn remaining_projection(&self) -> KeyProjection {
         let mut projection = KeyProjection::default();
         let keys = [(".config", self.has_config), (".fullname", self.has_name)];

@@ -2,7 +2,8 @@
 //! tables.
 //!
 //! Decides which flags exist, which files are read, and the exit status: 0 if tables were written,
-//! 1 if a file could not be read or has no results, 2 for an invalid command line.
+//! 1 if a file or an expression could not be read or a file has no results, 2 for an invalid
+//! command line.
 //! `docs/reference/benchstat.md` lists the differences from Go's benchstat. Start at [`run`].
 
 mod keys;

@@ -268,7 +268,7 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
             distance.signum()
         };
         let lower_tail = normal::cdf((distance - sign * 0.5) / variance.sqrt());
-        // If the values of the first side are far larger, the upper tail rounds to 0. The output
+        // If the values of the base sample are far larger, the upper tail rounds to 0. The output
         // then has no p value.
         return Some(2.0 * lower_tail.min(1.0 - lower_tail));
     }
@@ -282,7 +282,7 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
     }
     let p = 2.0 * lower_tail_with_ties(base, other, u1.min(u2));
     // With ties and samples of different sizes, the distribution of U is not symmetric. If the
-    // second side has the smaller U, this U may be below any U that the first side can have. The
+    // other sample has the smaller U, this U may be below any U that the base sample can have. The
     // tail is then 0. Twice the tail may also be above 1.
     match p {
         0.0 => Some(mann_whitney(base, other, PValueMethod::ExactTies).p),

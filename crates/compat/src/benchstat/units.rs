@@ -35,8 +35,8 @@ fn unit_words(unit: &str) -> Vec<(usize, &str, bool)> {
     words
 }
 
-/// Replaces nanoseconds and megabytes in a unit by seconds and bytes. Also returns the factor that
-/// converts values to the new unit.
+/// Replaces nanoseconds and megabytes in the numerator of a unit with seconds and bytes. Also
+/// returns the factor that converts values to the new unit.
 pub fn tidy_unit(unit: &str) -> (String, f64) {
     match unit {
         "ns/op" => return ("sec/op".to_owned(), 1e-9),

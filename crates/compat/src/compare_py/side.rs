@@ -32,7 +32,7 @@ pub struct ComparedSide<'a> {
 }
 
 impl<'a> ComparedSide<'a> {
-    /// Filters and sorts the entries.
+    /// Filters, sorts and renames the entries.
     pub fn new(
         mut entries: Vec<GoogleBenchmarkEntry<'a>>,
         choice: &EntryChoice<'_>,
@@ -79,7 +79,7 @@ fn run_name<'e>(entry: &'e GoogleBenchmarkEntry<'_>) -> &'e str {
 }
 
 /// Returns the sort key of an entry: the family, the position within the family, whether the entry
-/// is an aggregate, and the repetition. Aggregates come last.
+/// is an aggregate, and the repetition. At the same position, aggregates come last.
 fn sort_key(entry: &GoogleBenchmarkEntry<'_>) -> (f64, f64, bool, f64) {
     (
         entry.family_index.unwrap_or(-1.0),
@@ -89,7 +89,7 @@ fn sort_key(entry: &GoogleBenchmarkEntry<'_>) -> (f64, f64, bool, f64) {
     )
 }
 
-/// A filter as typed.
+/// A filter for names.
 #[derive(Debug, Clone)]
 pub struct NameFilter {
     text: String,
@@ -128,7 +128,7 @@ impl NameFilter {
         })
     }
 
-    /// Returns the pattern as typed.
+    /// Returns the pattern. The `-` of an inverted filter is not a part of it, and `all` is empty.
     pub fn pattern(&self) -> &str {
         &self.text
     }

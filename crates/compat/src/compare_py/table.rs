@@ -183,8 +183,9 @@ impl ComparisonTable<'_> {
         )
     }
 
-    /// Returns the color of a change. Here, a change of NaN has neither the color of a gain nor the
-    /// color of a loss. In `compare.py`, it has the color of a gain.
+    /// Returns the color of a change. Under the rules [`ComparisonRules::Sound`], a change of NaN
+    /// has neither the color of a gain nor the color of a loss. In `compare.py`, it has the color
+    /// of a gain.
     fn change_color(&self, change: Option<f64>) -> &'static str {
         match change {
             Some(change) if change > LOSS_ABOVE => RED,
@@ -194,8 +195,8 @@ impl ComparisonTable<'_> {
         }
     }
 
-    /// Returns the color of a p value. Here, NaN counts as not significant. In `compare.py`, it
-    /// counts as significant.
+    /// Returns the color of a p value. Under the rules [`ComparisonRules::Sound`], NaN counts as
+    /// not significant. In `compare.py`, it counts as significant.
     fn p_color(&self, p: f64) -> &'static str {
         if p >= self.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
             RED

@@ -111,10 +111,10 @@ pub enum OutputStyle {
     Silent,
 }
 
-/// Order of results.
+/// Order of results in the comparison and in exported tables. JSON and CSV have the order typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultOrder {
-    /// The comparison is sorted by time; exports list the commands in the order typed.
+    /// The comparison is sorted by time; exported tables list the commands in the order typed.
     Auto,
     /// Both list the commands in the order typed.
     Command,
@@ -224,8 +224,8 @@ const REQUIRED_OPTIONS: &[(&str, &str)] = &[
     ("parameter-step-size", "parameter-scan"),
 ];
 
-/// Reason to reject a command line, and the exit status: 2 if the command line cannot be parsed, 1
-/// if it contradicts itself.
+/// Reason to reject a command line, and the exit status. The status is 1 for a value that is only
+/// checked after all options have been read, such as a number, and 2 otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HyperfineRefusal {
     pub reason: String,
@@ -233,12 +233,12 @@ pub struct HyperfineRefusal {
     pub status: i32,
 }
 
-/// Creates the refusal of a command line that cannot be parsed.
+/// Creates the refusal of a command line that hyperfine's option parser rejects.
 fn syntax_refusal(reason: String) -> HyperfineRefusal {
     HyperfineRefusal { reason, status: 2 }
 }
 
-/// Creates the refusal of a contradictory command line.
+/// Creates the refusal of values that hyperfine checks after it has read all options.
 fn conflict_refusal(reason: impl Into<String>) -> HyperfineRefusal {
     HyperfineRefusal {
         reason: reason.into(),

@@ -40,8 +40,8 @@ pub trait MeasureObserver {
     fn runs_completed(&mut self, done: u64, total: u64);
     /// Called after all runs of a command.
     fn command_measured(&mut self, figures: &CommandFigures) -> Result<()>;
-    /// Saves the completed runs of each command. If `is_part` is set, more runs will follow. Called
-    /// repeatedly, so that little is lost if the process is killed.
+    /// Saves the completed runs of each command. If `is_part` is set, more runs of these commands
+    /// will follow. Called repeatedly, so that little is lost if the process is killed.
     fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()>;
 }
 

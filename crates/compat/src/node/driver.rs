@@ -1,5 +1,5 @@
-//! Provides what the drop-ins for `run.js`, `compare.js` and `scatter.js` have in common while they
-//! measure: they follow a session, assign results to scripts, and report failures.
+//! Provides what the drop-ins for `run.js`, `compare.js`, `scatter.js` and `calibrate-n.js` have in
+//! common while they measure: they follow a session, assign results to scripts, and report failures.
 //!
 //! Decides the exit status and the order of messages on standard error. Each drop-in owns one
 //! [`NodeDriver`], and itself decides how to write results.
@@ -187,7 +187,7 @@ pub struct ScriptNames {
 }
 
 impl ScriptNames {
-    /// Creates the names of scripts in the order of the request.
+    /// Creates the table of script names, given in the order of the request.
     pub fn new(names: impl IntoIterator<Item = impl Into<String>>) -> ScriptNames {
         ScriptNames {
             names: names.into_iter().map(Into::into).collect(),

@@ -103,7 +103,7 @@ fn is_processor_list(list: &str) -> bool {
     })
 }
 
-/// Command line of a driver.
+/// Command line of a drop-in.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandLine {
     /// Name of the original script.

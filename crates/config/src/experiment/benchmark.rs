@@ -53,7 +53,7 @@ pub struct BenchmarkKeys {
     serve: Option<String>,
     /// Time limit for the server to accept connections. Default: "30s".
     ready: Option<DurationValue>,
-    /// Duration of the load. Default: "10s".
+    /// Duration of the load. Default: "10s", unless there is a number of requests.
     duration: Option<DurationValue>,
     /// Number of requests after which the load ends.
     requests: Option<WholeNumber<1>>,

@@ -155,7 +155,7 @@ pub struct GroupKeys {
 }
 
 /// Exceptions of a group for some cases. A key replaces the same key of the group, including
-/// everything below it.
+/// everything below it; a metric keeps the keys that the exception does not name.
 #[expect(dead_code, reason = "some keys are read later, for each case")]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -238,7 +238,7 @@ pub fn resolve_group(
     let (name, kind) = (keys.name.clone(), keys.kind);
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",=()[]/".contains(c)) {
         let message =
-            format!("the name '{name}' is empty or has spaces, commas, slashes or brackets");
+            format!("the name '{name}' is empty or contains white space or one of ,=/()[]");
         return Err(part.error_at_key("name", message));
     }
     let (placeholders, settings) = (file.known, file.settings);

@@ -102,7 +102,7 @@ impl BenchmarkGroup {
         })
     }
 
-    /// Replaces outdated names by the current ones. Metrics that the target reports itself, and
+    /// Replaces outdated names with the current ones. Metrics that the target reports itself, and
     /// metrics listed in `also`, keep their names.
     fn current_names(&self, names: &[String]) -> Vec<String> {
         let current = |name: &String| self.current_name(name).unwrap_or_else(|| name.clone());

@@ -38,7 +38,7 @@ pub struct LoadKeys {
     concurrency: Option<PositiveCount>,
     /// Outdated: number of connections. Use concurrency.
     connections: Option<PositiveCount>,
-    /// Requests in flight on one connection. Usually 1.
+    /// Requests in flight on one connection. Default: 1.
     pipelining: Option<PositiveCount>,
     /// Number of requests after which the load ends.
     requests: Option<WholeNumber<1>>,
@@ -49,7 +49,7 @@ pub struct LoadKeys {
     /// Requests excluded from the results: { requests = 5000 }, { duration = "2s" } or { until =
     /// "steady", at_most = "30s" }.
     warmup: Option<WarmupKeys>,
-    /// HTTP method. Default: "GET".
+    /// HTTP method. Default: "GET", or "POST" with a body.
     method: Option<String>,
     /// Header fields.
     headers: IndexMap<String, PlainValue>,

@@ -19,7 +19,8 @@ pub enum ReportOutput {
         name: String,
         /// What its lines show.
         series: ChartSeries,
-        /// Variants of each picture, in order; if empty, one picture shows all variants.
+        /// For `served`: variants of each picture, in order; if empty, one picture shows all
+        /// variants.
         stages: Vec<Vec<String>>,
     },
     /// The report in these formats.
@@ -50,7 +51,7 @@ pub struct OutputKeys {
     chart: Option<OutputChart>,
     /// What the lines of `served` and `ecdf-tail` show.
     series: ChartSeries,
-    /// One picture for each list of variants; ["all"] means all of them.
+    /// For `served`: one picture for each list of variants; ["all"] means all of them.
     stages: Vec<OneOrMany<String>>,
     /// Report files, named after the experiment.
     report: Option<OneOrMany<OutputFormat>>,
@@ -63,7 +64,7 @@ enum OutputTable {
     ByMetric,
     /// Percentiles of latencies, with a column for each variant.
     LatencyPercentiles,
-    /// A table for each factor in which variants differ.
+    /// A table for each case, if all variants have the same two factors.
     Factors,
 }
 
@@ -74,13 +75,13 @@ enum OutputChart {
     Served,
     /// The slow end of the distribution.
     EcdfTail,
-    /// The first metric as bars.
+    /// Each metric as bars.
     Bar,
     /// Changes with their intervals.
     Forest,
     /// Flame graphs.
     Flame,
-    /// The first metric, in groups of bars.
+    /// The first metric in groups of bars, if all variants have the same two factors.
     Factors,
 }
 

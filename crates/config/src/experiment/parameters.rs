@@ -11,7 +11,7 @@ use speedwell_model::{Case, ParameterValue};
 /// Reserved names, which a file cannot define.
 pub const RESERVED_NAMES: [&str; 5] = ["port", "seed", "root", "program", "cpus"];
 
-/// String that stands for the number of usable processors.
+/// String that stands for the number of processors that the target may use.
 const CPUS_TEXT: &str = "cpus";
 
 /// Parameters with their values.
@@ -64,7 +64,7 @@ impl SetValues {
 }
 
 /// Resolves the parameters of the file; each parameter may refer to earlier ones. `cpus` is the
-/// number of usable processors.
+/// number of processors that the target may use.
 pub fn file_parameters(
     params: &IndexMap<String, PlainValue>,
     top: &FilePart,
@@ -92,7 +92,9 @@ pub fn file_parameters(
             [CPUS_TEXT] => ParameterValue::Number(f64::from(cpus)),
             [text] => match ParameterValue::parse(text, declared.kind()) {
                 Some(value) => value,
-                None => bail!("cannot set '{name}' to '{text}': the file defines it as {declared}"),
+                None => bail!(
+                    "cannot set '{name}' to '{text}': the file has {declared}, a value of another kind"
+                ),
             },
             [..] => {
                 let message = "is set to several values: expected one, because a parameter in \
@@ -175,8 +177,8 @@ pub fn combine_cases(
     Ok(cases.collect())
 }
 
-/// Resolves names of parameters with one or more values. Every name must exist, and every value
-/// must be declared, unless the parameter is set on the command line.
+/// Resolves an entry that gives one or more values for each named parameter. Every name must exist.
+/// Every value must be declared, unless the parameter is set on the command line.
 pub fn resolve_matching(
     entry: &ValueTable,
     part: &FilePart,

@@ -87,7 +87,7 @@ pub struct PlanKeys {
 enum OrderName {
     /// Random within a block.
     Blocks,
-    /// One variant after the other.
+    /// The variants in turn, always in the same order.
     Alternate,
 }
 
@@ -134,7 +134,10 @@ pub fn resolve_plan(keys: &PlanKeys, top: &FilePart) -> Result<ExperimentPlan> {
     let (budget, inner) = (keys.budget, stop.and_then(|stop| stop.budget));
     let stop_part = top.part("plan").and_then(|plan| plan.part("stop_when"));
     if let (Some(_), Some(_), Some(part)) = (budget, inner, stop_part) {
-        return Err(part.error_at_key("budget", "the budget is set twice, here and in [plan]"));
+        return Err(part.error_at_key(
+            "budget",
+            "the budget is set twice, in [plan] and in its 'stop_when'",
+        ));
     }
     let pins = |pins: PinKeys| ProcessorPins {
         target: pins.target.0,

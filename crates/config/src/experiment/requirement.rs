@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// Default pattern for the output of a command: the first number with dots.
+/// Default pattern for the output of a command: the first number, up to the next space.
 const VERSION_PATTERN: &str = r"(?P<version>\d+(?:\.\d+)*\S*)";
 
 /// A requirement of an experiment.
@@ -36,11 +36,11 @@ pub enum RequirementKind {
         /// Lowest accepted version.
         at_least: Option<String>,
     },
-    /// npm packages.
+    /// npm packages, which are installed if they are missing.
     Packages {
         /// Folder of `package.json`.
         directory: PathBuf,
-        /// Whether they must be installed exactly as in the lockfile.
+        /// Whether there must be a lockfile. If there is one, its versions are installed.
         lockfile: bool,
     },
 }
@@ -58,7 +58,7 @@ pub struct RequirementKeys {
     at_least: Option<VersionText>,
     /// Folder of a package.json.
     dir: Option<String>,
-    /// Whether packages must be installed as in the lockfile. Default: true.
+    /// Whether there must be a package-lock.json. Default: true.
     lockfile: Option<bool>,
     /// Advice if it is missing.
     hint: Option<String>,

@@ -1,8 +1,8 @@
 //! Parses expressions, with one function per rule of the grammar.
 //!
 //! In brackets, names of variants, groups and values need no quotes, even with hyphens: a name
-//! extends to the next bracket, comma or `=`. Only names that contain one of these characters need
-//! quotes.
+//! extends to the closing bracket or, in square brackets, to the next comma or `=`. Only names that
+//! contain such a character or begin with a quote need quotes.
 
 use super::{
     BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, ExpressionError, MetricTerm,

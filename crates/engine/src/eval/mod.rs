@@ -11,9 +11,10 @@ use speedwell_model::{
     Case, ParameterValue, SampleDivision, SampleLength, Snippet, SnippetLanguage, Variant,
 };
 
-/// How one run of a command is divided into samples. There is a single sample. It consists of as
-/// many executions as fit into the time, but at least one. There is no warm-up, because earlier
-/// executions do not warm up a new process, and slow commands should not be executed for nothing.
+/// How one run of a command is divided into samples by default. There is a single sample. It
+/// consists of as many executions as fit into the time, but at least one. There is no warm-up,
+/// because earlier executions do not warm up a new process, and slow commands should not be
+/// executed for nothing.
 const COMMAND_SAMPLES: SampleDivision = SampleDivision {
     count: 1,
     length: SampleLength::TimeNs(300_000_000),
@@ -136,7 +137,7 @@ fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<
     jobs.retain(|job| request.selection.selects_name(&job.label));
     ensure!(
         !jobs.is_empty(),
-        "0 of {count} cases are selected\nhint: --list shows them"
+        "0 of {count} cases are selected\nhint: --list shows all cases"
     );
     Ok(jobs)
 }

@@ -34,7 +34,8 @@ impl DecimalNumber {
             .parse()
             .ok()
             .filter(|_| is_number)?;
-        // Below this limit, neither sums nor conversions to more decimal places can overflow.
+        // Below this limit, only a conversion to the maximum number of decimal places can overflow,
+        // which `with_places` detects.
         (units < 1_000_000_000_000_000_000_000).then_some(DecimalNumber {
             units: sign * units,
             places,
@@ -60,9 +61,9 @@ impl DecimalNumber {
     }
 }
 
-/// Returns the numbers from `first` to `last`, both included, in steps of `step`. The default step
-/// is 1. The first number keeps its decimal places. The other numbers have as many decimal places
-/// as `first` or `step`, whichever has more.
+/// Returns the numbers from `first` up to `last` in steps of `step`. The default step is 1. `last`
+/// is included only if a step reaches it exactly. The first number keeps its decimal places. The
+/// other numbers have as many decimal places as `first` or `step`, whichever has more.
 ///
 /// # Errors
 /// Fails if an argument is not a number, the range is empty, the step is not positive, or there are
@@ -90,7 +91,11 @@ pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Resul
         "invalid step {}: expected a number greater than 0",
         step.to_text()
     );
-    let count = (scaled_end - scaled_begin) / scaled_step + 1;
+    let count = scaled_end
+        .checked_sub(scaled_begin)
+        .with_context(|| format!("the numbers from {first} to {last} have too many digits"))?
+        / scaled_step
+        + 1;
     ensure!(
         count <= Case::MOST as i128,
         "the range from {first} to {last} has {count} values, more than the limit of {} cases",
@@ -171,6 +176,11 @@ mod tests {
             (".", "1", None),
             ("0", "1", Some("0.0000001")),
             ("0", "99999999999999999999999999", None),
+            (
+                "-999999999999999999999",
+                "999999999999999999999",
+                Some("0.00000000000000001"),
+            ),
         ] {
             assert!(
                 parse_range(first, last, step).is_err(),

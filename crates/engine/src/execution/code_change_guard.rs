@@ -1,8 +1,9 @@
 //! Rejects a run if its code changed during the session: otherwise one verdict would cover two
 //! different programs.
 //!
-//! Compares each file with its state before the first run: a small file by its content, a large
-//! file by its size, modification time and inode. `adapters::code_files` decides which files count.
+//! Compares each file with its state before the first run by its size, modification time and inode.
+//! If any of them changed, compares a small file by its content. `adapters::code_files` decides
+//! which files count.
 //! Start at [`CodeChangeGuard::check_files`].
 
 use speedwell_adapters::{self as adapters, BenchmarkJob};

@@ -33,7 +33,7 @@ pub trait StoppingRule {
     fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool>;
 
     /// Whether the rule inspects runs. If it does not, [`StoppingRule::settled_cases`] is never
-    /// called, and runs are dropped when their block closes.
+    /// called, and runs are dropped when their block closes, unless the plan has snippets.
     fn inspects_runs(&self) -> bool {
         true
     }
@@ -673,7 +673,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         })
     }
 
-    /// Whether more runs of a case are useless, because one variant fails every time and cannot be
+    /// Whether more runs of a case are useless, because one variant keeps failing and cannot be
     /// compared. The other variants of a snippet are worth reporting even then, so a snippet is
     /// abandoned only when each of them has [`MIN_RUNS_ALONE`] runs.
     fn is_case_abandoned(&self, job: usize, runs: &[Run]) -> bool {

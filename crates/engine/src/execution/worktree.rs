@@ -9,8 +9,7 @@
 //!
 //! The folder around a worktree is locked while the worktree is built (exclusive lock) or measured
 //! (shared lock). The kernel releases the lock when the process ends, so a worktree that a killed
-//! process left behind is not locked. It is recognized as incomplete because it has no
-//! `BUILT_MARKER`.
+//! process left behind is not locked. If it is incomplete, it has no `BUILT_MARKER`.
 //!
 //! Start at [`Checkout::find`], then [`prepare_worktree`].
 
@@ -654,6 +653,7 @@ fn fill_placeholders(command: &str, worktree: &VariantWorktree) -> String {
 }
 
 /// Checks out submodules from the user's checkout instead of their remotes, without a network.
+/// Skips submodules that are not checked out there.
 fn update_submodules(checkout: &Path, folder: &Path) -> Result<()> {
     if !folder.join(".gitmodules").is_file() {
         return Ok(());

@@ -18,7 +18,8 @@ pub struct ExperimentEstimate {
 
 /// Returns the measuring time of benchmark files and snippets, if options and files determine this
 /// time before anything runs. The result excludes the time to start programs and servers. `None` if
-/// a benchmark or a framework determines the time. Also `None` for experiments, for which
+/// a benchmark or a framework determines the time. Also `None` for paired or shared runs, searches,
+/// instruction counts, and experiments with more than benchmark files; for such experiments,
 /// [`estimate_loads`] gives an estimate.
 pub fn measuring_time(plan: &SessionPlan) -> Option<Duration> {
     let is_sequential = plan.design.order != RunOrder::Paired && !plan.shared;

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Checks all requirements and installs missing packages from the lockfile.
+/// Checks all requirements and installs missing packages.
 ///
 /// # Errors
 /// Fails if something is missing, too old, or cannot be installed.

@@ -45,7 +45,8 @@ pub enum GoBenchLine<'a> {
     End(Option<&'a str>, bool),
     /// `panic: WHY`.
     Panic(&'a str),
-    /// A line that belongs to the line before: a failure, a skip or a log.
+    /// An indented line. After a failure or skip, or before it with `-v`, the line states the
+    /// reason; otherwise, it is a log.
     Log(&'a str),
     /// A name alone, without GOMAXPROCS, as `-v` prints it before the results of the benchmark.
     Announced(&'a str),
@@ -332,8 +333,8 @@ impl ProcessorSuffixes {
     }
 
     /// Splits the name of a benchmark that stopped. If it stopped in its first iteration, its name
-    /// has no number appended; GOMAXPROCS is then the number that all results share, if there is
-    /// such a number.
+    /// has no number appended; GOMAXPROCS is then the number that was appended to results, if only
+    /// a single number was appended.
     pub fn split_stopped_name<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
         let split = announced.and_then(|announced| split_announced_name(announced, name));
         match split.unwrap_or_else(|| self.split_name(name)) {
@@ -342,7 +343,8 @@ impl ProcessorSuffixes {
         }
     }
 
-    /// Returns the GOMAXPROCS that all results share, if it was appended to their names.
+    /// Returns the GOMAXPROCS that was appended to the names of results, if only a single number
+    /// was appended.
     fn single_count(&self) -> Option<u32> {
         self.0.first().copied().filter(|_| self.0.len() == 1)
     }

@@ -42,7 +42,7 @@ fn find_keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
 /// A file whose format is being detected. Caches what several detectors need.
 #[derive(Debug)]
 pub struct JsonContent<'a> {
-    /// Whole file, unpacked and without byte order mark.
+    /// Content of the file, or its beginning, unpacked and without byte order mark.
     pub bytes: &'a [u8],
     keys: OnceCell<Vec<(u32, &'a [u8])>>,
 }
@@ -141,8 +141,8 @@ fn explain_error(error: serde_json::Error) -> Error {
         anyhow!("{error}\nhint: is the file cut short?")
     } else if error.to_string().starts_with("trailing characters") {
         anyhow!(
-            "{error}\nhint: does the file contain several JSON documents? save each to its own file; to compare several \
-             files as one side, pass them as A.json,B.json"
+            "{error}\nhint: does the file contain several JSON documents? save each to its own file; to combine several \
+             files into one side of a comparison, pass them as A.json,B.json"
         )
     } else {
         error.into()

@@ -89,7 +89,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 type BenchmarkKey<'a> = (&'a str, Option<(u64, u64)>);
 
 /// Groups rows by benchmark, in order of first appearance. In files of old versions, only the
-/// suffix of the name distinguishes aggregates from repetitions; such aggregates are dropped.
+/// suffix of the name distinguishes aggregates from repetitions; such aggregates are dropped if the
+/// file also has rows without the suffix.
 fn group_by_benchmark(
     rows: &[GoogleBenchmarkRow],
 ) -> IndexMap<BenchmarkKey<'_>, Vec<&GoogleBenchmarkRow>> {
@@ -236,7 +237,7 @@ impl RowsReader<'_> {
     }
 }
 
-/// Returns the shell command that runs only this benchmark.
+/// Returns the shell command that runs only this benchmark; empty if the executable is unknown.
 fn replay_command(executable: Option<&str>, name: &str) -> String {
     let filter = format!(
         "--benchmark_filter={}",

@@ -1,8 +1,8 @@
 //! Reads published Markdown tables of figures, from a whole document or a pasted table.
 //!
-//! A row becomes a case, a column becomes a variant, and a cell becomes a run. Tables of the same
-//! section are joined by the names of their rows and columns, never by position. Does not check
-//! whether the figures are plausible. Start at [`read`].
+//! A row becomes a case, a column becomes a variant or a metric, and a cell becomes a sample of a
+//! run. Tables of the same section are joined by the names of their rows and columns, never by
+//! position. Does not check whether the figures are plausible. Start at [`read`].
 //!
 //! The metric of a number follows from the heading of its column or table, otherwise from its unit.
 //! If a throughput in bytes has no unit, `infer_byte_unit` infers the unit from the sizes of

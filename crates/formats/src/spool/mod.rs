@@ -39,7 +39,7 @@ pub struct SpoolHeader {
     pub boot: String,
 }
 
-/// All runs of one case in one block.
+/// The section of a spool that holds the runs of one case in one block of the plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SpoolBlock {
     /// Index of the case in the plan.

@@ -59,9 +59,9 @@ pub struct SpoolReader {
     earlier_metrics: usize,
     crc: crc32fast::Hasher,
     block: SpoolBlock,
-    /// First error in the open block.
+    /// Last error found in a line of the open block.
     fault: Option<String>,
-    /// Whether something was dropped. Later blocks are then rejected, because they must not be
+    /// Whether a block was dropped. Later blocks are then rejected, because they must not be
     /// analyzed without the missing data.
     has_gap: bool,
     blocks: u32,

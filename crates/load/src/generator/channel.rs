@@ -96,7 +96,7 @@ impl ByteChannel {
         self.tls.as_ref().is_none_or(|tls| !tls.is_handshaking())
     }
 
-    /// Starts the TLS handshake once the socket is connected.
+    /// Starts the TLS handshake; the socket must be connected.
     pub fn start_handshake(&mut self, traffic: &mut TransportTraffic) -> Result<(), Errno> {
         self.encrypt_pending();
         self.flush_output(traffic)
@@ -308,8 +308,8 @@ pub(super) fn begin_connecting(
     let socket = socket_with(family, SocketType::STREAM, flags, None)?;
     let result = match address {
         ServerAddress::Internet(address) => {
-            // Disable Nagle's algorithm, which would only delay requests: each is one small
-            // segment.
+            // Disable Nagle's algorithm, which would only delay requests: most of them are one
+            // small segment.
             sockopt::set_tcp_nodelay(&socket, true)?;
             if let Some(local) = local {
                 bind(&socket, &SocketAddr::new(local, 0))?;

@@ -43,7 +43,8 @@ impl LoadClock {
         self.time.elapsed_since(self.start).as_nanos() as u64
     }
 
-    /// Converts an instant to load time.
+    /// Converts an instant to load time; with a movable clock, returns the current load time
+    /// instead.
     #[cfg(feature = "http3")]
     pub fn to_load_ns(self, moment: Instant) -> u64 {
         if self.time.is_movable() {

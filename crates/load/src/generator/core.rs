@@ -148,8 +148,8 @@ impl<'a> WorkerCore<'a> {
         memory: Vec<u8>,
     ) -> Result<ByteChannel, ErrorClass> {
         let address = self.next_address();
-        // These five calls are socket, its option, connect, registration with epoll, and the close
-        // at the end.
+        // For TCP, the five calls are socket, its option, connect, registration with epoll, and the
+        // close at the end.
         self.traffic.calls += 5;
         let socket = channel::begin_connecting(address, self.load.target.local)
             .map_err(channel::connect_error_class)?;

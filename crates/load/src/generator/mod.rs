@@ -1,8 +1,9 @@
 //! Runs a load.
 //!
 //! Each thread has its own connections, requests, histograms and share of the schedule; threads
-//! share no mutable data while measuring. Start at [`run`], which starts the threads and monitors
-//! them. Continue with `worker`, the event loop of a thread, and `connection`.
+//! share no mutable data while measuring, except flags that end the load. Start at [`run`], which
+//! starts the threads and monitors them. Continue with `worker`, the event loop of a thread, and
+//! `connection`.
 
 mod batcher;
 mod channel;

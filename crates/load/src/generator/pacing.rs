@@ -51,8 +51,8 @@ impl<'a> RequestPacing<'a> {
         }
     }
 
-    /// Returns the time at which sending stops because of the time limit, in nanoseconds since the
-    /// start, or [`NEVER`].
+    /// Returns the time at which sending stops because of the time limit or the end of the
+    /// schedule, in nanoseconds since the start, or [`NEVER`].
     pub fn window_end_ns(load: &LoadConfig) -> u64 {
         let stop_end_ns = load
             .stop

@@ -94,7 +94,7 @@ impl SocketPoll {
 
     /// Waits for socket events until a deadline. With [`NEVER`], waits without limit; with a
     /// deadline at or before `now_ns`, does not wait. Returns the numbers of events and of system
-    /// calls.
+    /// calls; without `epoll_pwait2`, a wait also counts as one call.
     pub fn wait(&mut self, now_ns: u64, until_ns: u64) -> io::Result<(usize, u64)> {
         let Some(alarm) = &mut self.alarm else {
             let timeout_ns = if until_ns == NEVER {

@@ -224,7 +224,7 @@ impl TotalsMailbox {
     }
 
     /// Exchanges the totals for empty ones and returns true. Does nothing and returns false if the
-    /// previous totals have not been taken yet or are being taken right now.
+    /// previous totals have not been taken and given back yet.
     pub fn hand_over(
         &self,
         totals: &mut Box<RequestTotals>,

@@ -80,8 +80,8 @@ impl ProtocolState {
         }
     }
 
-    /// Sends a request. If several requests may be in flight, [`ProtocolState::flush_output`]
-    /// writes them together.
+    /// Sends a request. With HTTP/2, and with HTTP/1 if several requests may be in flight, only
+    /// buffers it; [`ProtocolState::flush_output`] then writes all buffered requests together.
     pub fn send(
         &mut self,
         sent: StartedRequest,

@@ -26,11 +26,11 @@ pub(super) struct RequestRecorder<'a> {
     pub in_flight: u64,
     /// The last complete response.
     pub last: ResponseSummary,
-    /// When the last response or failure after the warm-up arrived.
+    /// When the last of the requests started after the warm-up was answered or failed.
     pub last_end_ns: u64,
     /// Total time that requests were in flight between the warm-up and the end of sending.
     pub in_flight_ns: u128,
-    /// One row per request, if the load asks for rows.
+    /// One row per request started after the warm-up, if the load asks for rows.
     pub rows: Vec<RequestRecord>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct RequestRecorder<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JudgedResponse {
     pub summary: ResponseSummary,
-    /// Whether the body meets the expectations of the load, as far as the body was inspected.
+    /// Whether the inspected part of the body contains the text that the load expects, if any.
     pub has_good_body: bool,
 }
 
@@ -232,7 +232,8 @@ impl<'a> RequestRecorder<'a> {
     }
 }
 
-/// Whether a body meets the rule, as far as the body was kept.
+/// Whether the kept part of a body contains the text that the rule requires. True for all other
+/// rules, and if nothing was kept.
 pub(super) fn has_good_body(rule: Option<&BodyRule>, watch: Option<&ResponseWatch>) -> bool {
     match (rule, watch) {
         (Some(BodyRule::Contains(text)), Some(watch)) => {

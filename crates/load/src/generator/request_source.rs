@@ -1,7 +1,8 @@
 //! Encodes all requests before the load starts.
 //!
-//! A data table is finite, so each row is encoded once per kind of request. During the measurement,
-//! sending then takes the same steps for all requests and does not allocate.
+//! A data table is finite, so each row is encoded once for each kind of request that has
+//! placeholders. During the measurement, sending then takes the same steps for all requests and,
+//! with HTTP/1 and HTTP/2, does not allocate.
 
 #[cfg(feature = "http3")]
 use super::quic;

@@ -97,7 +97,8 @@ pub(super) enum ConnectionLoss {
     Reset,
     /// The peer had announced the end with its last response.
     Announced,
-    /// An error with its own class. It counts as the failure of the oldest request.
+    /// An error with its own class. With HTTP/1, it counts as the failure of the oldest request
+    /// only.
     Failed(ErrorClass),
     /// The load generator closed the connection.
     ClosedByUs,
@@ -129,8 +130,8 @@ impl ConnectionLoss {
         }
     }
 
-    /// Whether the server closed an idle connection while the request was on its way, and thus did
-    /// not process the request.
+    /// Whether the server probably closed an idle connection while the request was on its way, and
+    /// thus did not process the request.
     pub fn is_stale(self, sent: &StartedRequest, phase: ResponsePhase) -> bool {
         matches!(
             self,

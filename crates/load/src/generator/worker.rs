@@ -2,8 +2,8 @@
 //! requests.
 //!
 //! Reading everything before sending lets a server see several requests at once, as it would with
-//! real clients. Each request also takes only one call to send and one to receive. Start at
-//! [`LoadWorker::run`].
+//! real clients. Usually, each request also takes only one call to send and one to receive. Start
+//! at [`LoadWorker::run`].
 
 use super::batcher::{ReadBatcher, ThreadMonitor};
 use super::clock::{NEVER, TICK_NS};
@@ -20,7 +20,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Timeouts are checked at intervals of the shortest timeout divided by this number.
+/// Timeouts are checked at intervals of the shortest timeout divided by this number, but of at
+/// least 1 ms and at most [`TICK_NS`].
 const TIMEOUT_CHECK_DIVISOR: u64 = 100;
 
 /// A thread of a load.
@@ -198,8 +199,8 @@ impl<'a> LoadWorker<'a> {
         self.hand_over(now_ns, until_ns);
     }
 
-    /// Hands over the counts up to `until_ns`. These are the counts of the warm-up until all of
-    /// them have been handed over, and then the counts of the measured requests.
+    /// Hands over the counts up to `until_ns`. These are the counts of the warm-up until they have
+    /// been handed over after its end, and then the counts of the measured requests.
     fn hand_over(&mut self, now_ns: u64, until_ns: u64) {
         let is_warmup = self.hands_over_warmup;
         let until_ns = if is_warmup {

@@ -247,7 +247,7 @@ fn parse_connection(value: &[u8], facts: &mut HeadFacts) {
     }
 }
 
-/// Combines the values of all Content-Length fields. Equal values count as one value (RFC 9112,
+/// Combines a Content-Length field with those before it. Equal values count as one value (RFC 9112,
 /// section 6.3, rule 5).
 fn parse_content_length(value: &[u8], facts: &mut HeadFacts) {
     // Fast path: most servers write a single number after a single blank.

@@ -25,7 +25,7 @@ use std::fmt;
 /// A finished response, or the part of it that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResponseSummary {
-    /// Status code of the final response, 100 to 999; 0 until its head is complete.
+    /// Status code of the final response, 200 to 999; 0 until its head is complete.
     pub status: u16,
     /// Bytes of status lines and header fields, including interim responses.
     pub head_bytes: u64,
@@ -62,7 +62,7 @@ pub enum ResponseEnd {
     BeforeFirstByte,
     /// The connection ended within a head, or after interim responses only.
     InHead(ResponseSummary),
-    /// The body is shorter than announced.
+    /// The body is incomplete.
     InBody(ResponseSummary),
     /// The end of the connection completed the body.
     Complete(ResponseSummary),
@@ -76,7 +76,7 @@ pub enum ResponseError {
     /// The start is HTTP, but version, status code or reason phrase are malformed, or the version
     /// is not 1.x.
     StatusLine,
-    /// A header field is malformed (RFC 9112, section 5), or a framing field is unreadable.
+    /// A header field is malformed (RFC 9112, section 5), or the framing fields are invalid.
     Header,
     /// The head exceeds the [`HeadLimits`] for its length or number of fields.
     HeadTooLarge,

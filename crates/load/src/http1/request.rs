@@ -38,8 +38,8 @@ pub struct RequestParts<'a> {
     pub target: &'a str,
     /// Value of Host, unless `headers` contains one.
     pub host: &'a str,
-    /// Additional header fields, in this order. Connection and Content-Length are added unless
-    /// present.
+    /// Additional header fields, in this order. Connection and Content-Length are added where
+    /// needed, unless present.
     pub headers: &'a [(&'a str, &'a [u8])],
     /// Body. For `None`, Content-Length is sent only with methods that are expected to have a body.
     pub body: Option<&'a [u8]>,

@@ -206,7 +206,7 @@ impl Http2Connection {
         on_event(Http2Event::Ended { token, summary });
     }
 
-    /// Fails a stream, and resets it unless the peer has already ended it.
+    /// Fails a stream. Resets it unless the peer reset it or will not process it.
     pub(super) fn fail_stream(
         &mut self,
         slot: u32,
@@ -226,9 +226,9 @@ impl Http2Connection {
 // Request bodies are sent within the windows of stream and connection, in frames that the peer
 // accepts, and no faster than the output is drained (RFC 9113, section 6.9).
 
-/// Parts of bodies are appended to the output only while the output holds fewer bytes than this.
-/// The limit is enough for any send buffer, but small compared to large bodies, which are therefore
-/// never copied as a whole.
+/// Parts of long bodies are appended to the output only while the output holds fewer bytes than
+/// this. The limit is enough for any send buffer, but small compared to large bodies, which are
+/// therefore never copied as a whole.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
 impl Http2Connection {

@@ -299,7 +299,8 @@ impl Http2Connection {
 }
 
 // Input is split into frames. A frame in one piece is read in place; a split frame is buffered
-// until the rest arrives. DATA frames are the exception: they are passed on in pieces.
+// until the rest arrives. DATA frames and frames of unknown type are the exception: they are
+// processed in pieces.
 
 impl Http2Connection {
     pub(super) fn read_frames(

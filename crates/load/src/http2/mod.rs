@@ -237,9 +237,9 @@ pub enum Http2StreamError {
     LengthConflict,
     /// `:status` is missing, repeated, or not a number from 100 to 999.
     Status,
-    /// A field is malformed: an uppercase name, a pseudo-header field after regular fields, a
-    /// pseudo-header field of requests, a connection-specific field of HTTP/1, or an unreadable
-    /// Content-Length (RFC 9113, section 8.2).
+    /// A field is malformed: an invalid name or value, a pseudo-header field after regular fields
+    /// or in trailers, a pseudo-header field of requests, a connection-specific field of HTTP/1, or
+    /// an unreadable Content-Length (RFC 9113, section 8.2).
     Header,
     /// The order of frames is invalid: a body before the head, trailers that do not end the stream,
     /// an interim response that ends it, or status 101 (RFC 9113, sections 8.1 and 8.6).
@@ -251,7 +251,8 @@ pub enum Http2StreamError {
 }
 
 impl Http2StreamError {
-    /// Returns the code with which we reset the stream; `None` if the peer ended it.
+    /// Returns the code with which we reset the stream; `None` if the peer reset it or will not
+    /// process it.
     pub fn code(self) -> Option<Http2ErrorCode> {
         match self {
             Http2StreamError::Reset(_)

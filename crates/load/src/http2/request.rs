@@ -69,7 +69,7 @@ impl Http2Request {
     /// Upgrade, HTTP2-Settings, and TE unless its value is `trailers`.
     ///
     /// # Errors
-    /// Fails if a part is invalid or the request is for a proxy.
+    /// Fails if a part is invalid or the target is a full URL, as for a proxy.
     pub fn new(parts: &RequestParts, scheme: UrlScheme) -> Result<Http2Request, InvalidRequest> {
         let mut request = Http2Request::default();
         request.encode_parts(parts, scheme)?;

@@ -2,9 +2,9 @@
 //!
 //! Streams are stored in reusable slots. A hash table with open addressing and linear probing finds
 //! the slot of a stream ID (Robin Hood hashing; Celis, Larson and Munro 1985). IDs increase by two,
-//! so half of the ID serves as hash value, and most entries are at the position that their hash
-//! value gives, their home position. One stream that stays open while millions of others open and
-//! close costs an occasional extra probe and no memory.
+//! so the ID divided by two serves as the hash value. The hash value determines the home position
+//! of an entry, and most entries are in their home positions. One stream that stays open while
+//! millions of others open and close costs an occasional extra probe and no memory.
 
 use crate::http1::{MethodKind, ResponsePhase, ResponseSummary};
 use std::sync::Arc;
@@ -75,10 +75,10 @@ impl StreamTable {
         index.wrapping_sub(self.home_index(self.entries[index].id)) & (self.entries.len() - 1)
     }
 
-    /// Inserts an entry. If two entries compete for a position, it goes to the entry that is
-    /// farther from its home position. A lookup may therefore stop at an entry that is nearer to
-    /// its home position than the wanted entry would be. Closing a gap may stop at an entry at its
-    /// home position.
+    /// Inserts an entry. If two entries compete for a position, the position goes to the entry that
+    /// is farther from its home position. A lookup may therefore stop at an entry that is nearer to
+    /// its home position than the wanted entry would be. When a gap is closed, the loop may stop at
+    /// the first entry that is in its home position.
     fn insert_entry(&mut self, mut entry: TableEntry) {
         let mut index = self.home_index(entry.id);
         let mut distance = 0;
@@ -271,7 +271,8 @@ mod tests {
         let mut id = 1;
         for _ in 0..30_000 {
             let wanted = random.next_u32() % 200;
-            // Usually the oldest streams are removed, but some stay very long.
+            // The removed stream is one of the older ones, so some streams stay open for a long
+            // time.
             if known.len() > wanted as usize {
                 let skip = (random.next_u32() % 4) as usize * known.len() / 5;
                 let (gone, slot) = known.iter().nth(skip).map(|(a, b)| (*a, *b)).unwrap();

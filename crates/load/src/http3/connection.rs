@@ -267,6 +267,6 @@ impl ConnectionTask {
 }
 
 fn code_to_varint(code: Code) -> VarInt {
-    // HTTP/3 error codes have 9 bits.
+    // `H3_NO_ERROR`, the only code that is passed, has 9 bits.
     VarInt::from_u32(code.value() as u32)
 }

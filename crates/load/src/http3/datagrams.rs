@@ -69,8 +69,8 @@ impl QuicSocket {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        // These six calls are socket, bind, connect, registration with the poller, options, and the
-        // close at the end.
+        // The number of calls is approximate: socket, bind, connect, registration with the poller,
+        // options, and the close at the end.
         traffic.calls.fetch_add(6, Ordering::Relaxed);
         let socket = UdpSocket::bind(SocketAddr::new(local.unwrap_or(any), 0))?;
         socket.connect(to)?;

@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
 /// Idle timeout of a connection. A TCP connection would stay open for minutes, but for QUIC, this
-/// timeout is the only sign of a dead peer. Servers also use a timeout of 30 s.
+/// timeout is the only sign of a dead peer. Many servers also use a timeout of 30 s.
 const IDLE_MS: u32 = 30_000;
 
 /// Interval of keep-alive packets. Without these packets, the connection and the response would be

@@ -49,7 +49,7 @@ pub struct EstablishedConnection {
 /// Identifies a request within a connection. The sender chooses both numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamKey {
-    /// Number of a slot. Later requests reuse the slot.
+    /// Number of a slot, which holds one request at a time and is reused by later requests.
     pub slot: u32,
     /// Distinguishes successive requests in a slot.
     pub serial: u64,
@@ -57,7 +57,7 @@ pub struct StreamKey {
 
 /// Kinds of request events.
 pub enum StreamEvent {
-    /// The stream cannot be opened yet: the server's stream limit is reached.
+    /// The request head cannot be sent yet, usually because the server's stream limit is reached.
     Waits,
     /// The stream was opened after a [`StreamEvent::Waits`].
     Opened,

@@ -22,7 +22,8 @@ pub enum H3ConnectError {
     Refused,
     /// There is no route to the server.
     Unreachable,
-    /// No addresses, ports, descriptors or connection IDs are left.
+    /// No addresses, ports, descriptors or connection IDs are left, or the socket failed in another
+    /// way.
     NoPort,
     /// The server did not respond.
     TimedOut,

@@ -270,7 +270,7 @@ impl RequestKind {
         })
     }
 
-    /// Whether any part contains a `{{name}}` placeholder.
+    /// Whether the target, a header value or the body contains a `{{name}}` placeholder.
     pub fn has_placeholders(&self) -> bool {
         self.placeholder_names().next().is_some()
     }

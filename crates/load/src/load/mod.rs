@@ -65,13 +65,14 @@ pub struct LoadConfig {
     pub connections: u32,
     /// Maximum number of connections of an open load.
     pub max_connections: u32,
-    /// Maximum number of requests in flight per connection: HTTP/2 streams or the pipelining depth.
+    /// Maximum number of requests in flight per connection: HTTP/2 or HTTP/3 streams, or the
+    /// pipelining depth of HTTP/1.
     pub streams_per_connection: u32,
     /// When the load ends, counted from the end of the warm-up.
     pub stop: StopCondition,
     /// Ends the load early once it is steady.
     pub steady: Option<SteadinessRule>,
-    /// Warm-up in nanoseconds; its requests are excluded from the results.
+    /// Warm-up in nanoseconds; its requests are counted separately from the measured ones.
     pub warmup_ns: u64,
     /// How long to wait for outstanding responses at the end, in nanoseconds.
     pub drain_ns: u64,
@@ -85,7 +86,8 @@ pub struct LoadConfig {
     pub processors: Vec<usize>,
     /// Share of the load that this generator sends.
     pub part: LoadShare,
-    /// Whether to keep a row per request; memory grows with the number of requests.
+    /// Whether to keep a row per request started after the warm-up; memory grows with the number of
+    /// requests.
     pub keeps_rows: bool,
 }
 
@@ -135,7 +137,7 @@ impl SuccessRule {
 /// Address to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerAddress {
-    /// TCP.
+    /// TCP, or UDP with HTTP/3.
     Internet(SocketAddr),
     /// A Unix domain socket.
     Unix(PathBuf),
@@ -236,13 +238,14 @@ pub struct ConnectionRules {
     /// header field for this, so the server is asked to close the connection only if the configured
     /// request asks for it.
     pub max_requests: Option<u64>,
-    /// Age in nanoseconds after which a connection is closed once its responses are complete.
+    /// Age in nanoseconds from which on a request is the last on its connection; `None` for no
+    /// limit.
     pub lifetime_ns: Option<u64>,
     /// Timeouts.
     pub timeouts: RequestTimeouts,
-    /// Retries a request once if its reused connection was closed before the first byte of the
-    /// response, because the server probably closed the connection for being idle. The second
-    /// attempt is counted as a retry.
+    /// With HTTP/1, retries a request once if its reused connection was closed before the first
+    /// byte of the response, because the server probably closed the connection for being idle. The
+    /// second attempt is counted as a retry.
     pub retries_stale: bool,
     /// Whether to delay reading.
     pub batching: BatchingMode,

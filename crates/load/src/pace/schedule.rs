@@ -461,7 +461,7 @@ impl ExponentialDraws {
 }
 
 /// When a load ends: as soon as one of the conditions is met. A load without conditions runs until
-/// it is stopped.
+/// its schedule ends or it is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StopCondition {
     /// Total number of requests over all threads.

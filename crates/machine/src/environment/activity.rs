@@ -1,7 +1,7 @@
 //! Measures how busy the machine is: load, pressure and steal time. A measurement covers the
 //! present moment, an interval, or the time since the last snapshot.
 //!
-//! Also defines limits of pressure. If pressure exceeds its limit, there is a warning before
+//! Also defines limits of pressure. If pressure exceeds its upper limit, there is a warning before
 //! measuring, and `speedwell doctor` reports a problem. Start at [`busy_machine`],
 //! [`ActivityInterval::start`] and [`ProcessWatch::take_snapshot`].
 
@@ -271,7 +271,8 @@ impl ProcessWatch {
         ProcessWatch { tree, pid, last }
     }
 
-    /// Returns the activity since the last snapshot.
+    /// Returns the activity since the last snapshot. The memory is the current one, and pressure
+    /// covers the last ten seconds.
     pub fn take_snapshot(&mut self) -> ActivitySnapshot {
         let current = read_counters(&self.tree, self.pid);
         let last = &self.last;

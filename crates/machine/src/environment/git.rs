@@ -148,7 +148,8 @@ impl GitRepository {
         self.git_output(arguments).ok()
     }
 
-    /// Returns a digest of the uncommitted changes; `None` if there are none, or if git fails.
+    /// Returns a digest of the uncommitted changes to tracked files; `None` if there are none, or if
+    /// git fails.
     pub fn uncommitted_digest(&self) -> Option<String> {
         let quiet = QUIET_OPTIONS.join(" ");
         let diff = format!("git {quiet} diff HEAD --no-ext-diff --no-textconv --binary");

@@ -11,7 +11,7 @@ const CPU: &str = "/sys/devices/system/cpu";
 pub(super) fn processor_model(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/proc/cpuinfo")?;
     // The line is named "model name" on x86, "cpu model" on MIPS, and "cpu" on POWER. On ARM, only
-    // the model of the board is known, from another file.
+    // the model of the board is known, from the line "Model" or from another file.
     ["model name", "cpu model", "cpu", "Model"]
         .iter()
         .find_map(|name| find_field(&text, name, ':'))
@@ -103,7 +103,7 @@ pub(super) struct TurboState {
     pub off_command: String,
 }
 
-/// Returns the turbo state. Intel's driver has a file `no_turbo`. All other drivers have a file
+/// Returns the turbo state. Intel's driver has a file `no_turbo`. Other drivers may have a file
 /// `boost`, which has the opposite meaning.
 pub(super) fn turbo_state(tree: &FileTree) -> Option<TurboState> {
     let drivers = [

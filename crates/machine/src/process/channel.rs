@@ -57,13 +57,15 @@ pub trait ChildConversation {
     /// Observes output of the child on a standard stream.
     fn observe_output(&mut self, _stream: OutputStream, _bytes: &[u8]) {}
 
-    /// Called while nothing arrives. Returns bytes to send if an answer is overdue.
+    /// Called each time before we wait for output or the end of the child. Returns bytes to send if
+    /// an answer is overdue.
     fn overdue_bytes(&mut self) -> Option<Vec<u8>> {
         None
     }
 
     /// Called when the user interrupts us. Returns the bytes to send to the child, and how long it
-    /// then has to end by itself; `None` kills the child at once.
+    /// then has to end by itself; `None` kills the child at once. A
+    /// [`ServiceProcess`](crate::ServiceProcess) only gets the bytes, and is not ended.
     fn stop_request(&mut self) -> Option<(Vec<u8>, std::time::Duration)> {
         None
     }

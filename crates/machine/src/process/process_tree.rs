@@ -344,7 +344,8 @@ fn kill_and_reap(pid: i32) -> bool {
     alive
 }
 
-/// Returns our children that no thread waits on. Holds the lock that [`spawn_watched`] takes.
+/// Returns our children that no thread waits on, except each [`CompanionProcess`]. Holds the lock
+/// that [`spawn_watched`] takes.
 ///
 /// While a thread waits on any child, an orphan may belong to that child, so this returns nothing
 /// until the last such child has been reaped.

@@ -49,8 +49,8 @@ impl CpuSet {
     /// Returns an error that names a processor this thread may not use.
     pub fn check_usable(&self) -> Result<(), UnusableCpu> {
         let Ok(usable) = CpuSet::usable_by_thread() else {
-            // If the system does not report the usable processors, `bind_thread` fails if a
-            // processor of the set is not usable.
+            // The system does not report the usable processors. `bind_thread` then fails if it
+            // cannot use the set.
             return Ok(());
         };
         let is_unusable = |cpu: &&usize| !usable.0.contains(cpu);
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(
             CpuSet::usable_by_thread().unwrap(),
             usable,
-            "other threads are not"
+            "other threads are not bound"
         );
     }
 

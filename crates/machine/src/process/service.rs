@@ -1,4 +1,4 @@
-//! Runs a child for as long as we need it, such as a server under load.
+//! Runs a child process, such as a server under load, for as long as we need it.
 //!
 //! The child survives Ctrl-C, because its open requests have to be completed first. Start at
 //! [`ServiceProcess::start`].
@@ -36,7 +36,7 @@ impl ServiceProcess {
         ServiceProcess::start_with_conversation(spec, ())
     }
 
-    /// Starts a child with a conversation over its private channel, in a thread of its own.
+    /// Starts a child, and a thread that holds a conversation with it over its private channel.
     ///
     /// # Errors
     /// Fails if it cannot be started.
@@ -68,7 +68,8 @@ impl ServiceProcess {
             Err(_) => match join_listener(listener) {
                 Err(error) => Err(error),
                 Ok(_) => Err(io::Error::other(
-                    "its listener thread ended before it reported a started process",
+                    "the listener thread of the process ended before it reported that the process had \
+                     started",
                 )),
             },
         }
@@ -79,7 +80,7 @@ impl ServiceProcess {
         self.pid
     }
 
-    /// Clock of its time limit.
+    /// Clock that measures the child's time limit.
     pub fn clock(&self) -> WaitClock {
         self.clock
     }

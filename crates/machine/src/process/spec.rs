@@ -118,7 +118,8 @@ pub enum ProcessEnd {
     Timeout,
     /// Killed because it did not end after its last message.
     Lingered,
-    /// Ended because the user interrupted us.
+    /// Ended because the user interrupted us, or because we stopped a
+    /// [`ServiceProcess`](crate::ServiceProcess).
     Interrupted,
 }
 

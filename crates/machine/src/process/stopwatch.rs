@@ -77,7 +77,8 @@ impl ProcessStopwatch {
         self.stopped.store(false, Ordering::SeqCst);
     }
 
-    /// Whether [`ProcessStopwatch::stop`] was called.
+    /// Whether [`ProcessStopwatch::stop`] was called, and [`ProcessStopwatch::resume`] was not called
+    /// since.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }

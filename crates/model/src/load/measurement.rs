@@ -11,6 +11,7 @@ use crate::load::latency::{
 };
 use crate::load::outcomes::{ErrorClass, OutcomeCounts};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The result of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,7 +38,7 @@ pub struct LoadMeasurement {
     pub timeline: LoadTimeline,
     /// Reports from each thread of each generator.
     pub threads: Vec<ThreadReport>,
-    /// Maximum number of simultaneous connections.
+    /// Maximum number of simultaneous connections, summed over the threads.
     #[serde(alias = "most_connections")]
     pub max_connections: u32,
     /// Whether an open load needed more connections than its limit.
@@ -45,7 +46,8 @@ pub struct LoadMeasurement {
     pub reached_max_connections: bool,
     /// Whether the load was interrupted.
     pub is_interrupted: bool,
-    /// One row per request, in order of completion, if rows were requested.
+    /// One row per request started after the warm-up, in order of completion, if rows were
+    /// requested.
     pub rows: Vec<RequestRecord>,
 }
 
@@ -119,7 +121,8 @@ pub struct RequestRecord {
     pub end_ns: u64,
     /// Outcome of the request.
     pub outcome: RequestOutcome,
-    /// Status code of a complete response, else 0.
+    /// Status code of a complete response, or of an HTTP/1 response that the end of the connection
+    /// cut short; else 0.
     pub status: u16,
     /// Body bytes received.
     pub body_bytes: u64,
@@ -523,8 +526,17 @@ impl LoadTimeline {
         }
     }
 
-    /// Merges the timeline of another generator that started at the same time.
+    /// Merges the timeline of another generator that started at the same time. If the intervals of
+    /// one timeline are shorter, because it did not become too long, merges them in pairs until both
+    /// have the same length.
     pub fn merge(&mut self, other: &LoadTimeline) {
+        let mut other = Cow::Borrowed(other);
+        while (1..other.interval_ns).contains(&self.interval_ns) {
+            self.merge_pairs();
+        }
+        while (1..self.interval_ns).contains(&other.interval_ns) {
+            other.to_mut().merge_pairs();
+        }
         if self.ticks.len() < other.ticks.len() {
             self.ticks
                 .resize_with(other.ticks.len(), TimelineTick::default);
@@ -559,5 +571,28 @@ mod tests {
         assert_eq!(delayed(0, 49), (0, vec![1, 2]));
         assert_eq!(delayed(0, 50), (0, vec![0, 1, 2]));
         assert_eq!(delayed(1, 249), (3, vec![0, 0, 1, 2]));
+    }
+
+    #[test]
+    fn timelines_with_intervals_of_different_length_are_merged_by_time() {
+        let timeline = |interval_ns, warmup, counts: &[u64]| LoadTimeline {
+            interval_ns,
+            warmup,
+            ticks: (counts.iter())
+                .map(|&ok| TimelineTick {
+                    ok,
+                    ..TimelineTick::default()
+                })
+                .collect(),
+        };
+        let (short, long) = (
+            timeline(100, 2, &[1, 2, 3, 4, 5]),
+            timeline(200, 1, &[10, 20]),
+        );
+        for (mut own, other) in [(short.clone(), long.clone()), (long, short)] {
+            own.merge(&other);
+            let ok: Vec<u64> = own.ticks.iter().map(|tick| tick.ok).collect();
+            assert_eq!((own.interval_ns, own.warmup, ok), (200, 1, vec![13, 27, 5]));
+        }
     }
 }

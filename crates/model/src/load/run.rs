@@ -22,7 +22,7 @@ pub struct LoadRun {
     /// The options of the load.
     #[serde(alias = "asked")]
     pub requested: LoadFacts,
-    /// Result of the probe request before the load; `None` with `--no-verify`.
+    /// Result of the probe request before the load; `None` with `--no-verify`, and if an experiment started the server.
     pub probe: Option<ProbeFacts>,
     /// Measurements, merged over all generators.
     pub measured: LoadMeasurement,
@@ -31,7 +31,7 @@ pub struct LoadRun {
     /// Each machine's part, if several machines generated the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<LoadPart>,
-    /// Whether the measurement is incomplete because a generator process or the server died.
+    /// Whether the measurement is incomplete because a generator process or the server died, or a machine was lost.
     /// [`LoadRun::warnings`] explains it.
     pub is_partial: bool,
     /// Caveats that the numbers do not show, as whole sentences: a generator process died, redirects were followed, and
@@ -98,7 +98,7 @@ pub struct LoadFacts {
     pub drain_ns: u64,
     /// The requests, in the order of [`speedwell_model::load::measurement::RequestRecord::kind`].
     pub kinds: Vec<KindFacts>,
-    /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2`.
+    /// `HTTP/1.0`, `HTTP/1.1`, `HTTP/2` or `HTTP/3`.
     pub protocol: String,
     /// With HTTP/2: size limit of the header compression table that the server may use, in bytes.
     pub h2_table_bytes: Option<u32>,

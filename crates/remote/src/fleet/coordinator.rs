@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval between checks of the spools while waiting for the spools to end.
+/// Interval between checks while waiting for spools to end or jobs to exit.
 const SPOOL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long idle jobs may take to exit before they are canceled.
 const JOB_EXIT_GRACE: Duration = Duration::from_secs(2);
@@ -146,9 +146,9 @@ impl FleetCoordinator<'_, '_, '_> {
         }
     }
 
-    /// Waits briefly for the jobs to exit and cancels the rest. Jobs exit by themselves unless
-    /// their supervisor has died. A job without a supervisor would hold its machine until it was
-    /// canceled.
+    /// If the engine has a queue, waits briefly for the jobs to exit and cancels the rest. Jobs
+    /// exit by themselves unless their supervisor has died. A job without a supervisor would hold
+    /// its machine until it was canceled.
     fn free_machines(&mut self) {
         let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
         let begin = Instant::now();

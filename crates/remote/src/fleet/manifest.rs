@@ -50,8 +50,8 @@ pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
     );
     ensure!(
         plan.design.order != RunOrder::Paired || plan.pin.is_none(),
-        "--machines cannot be combined with --pin: the processors of other machines are not known\nhint: \
-         leave out --pin"
+        "--machines with --order paired cannot be combined with --pin: the processors of other machines are \
+         not known\nhint: leave out --pin"
     );
     Ok(())
 }

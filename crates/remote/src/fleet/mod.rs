@@ -40,10 +40,10 @@ use std::fs;
 pub use detached::{DetachedAction, ShardStatus, clean_here, clean_up, reattach_session};
 pub use upload::receive_bundle;
 
-/// Minimum number of runs per variant on each machine, with [`FleetRequest::on_each_machine`].
+/// Minimum number of runs per variant on each machine, if [`FleetRequest::on_each_machine`]
+/// replaces a sequential stopping rule.
 const MIN_RUNS_PER_MACHINE: u32 = 8;
-/// Target number of runs per variant on all machines together, with
-/// [`FleetRequest::on_each_machine`].
+/// Target number of runs per variant on all machines together, in the same case.
 const TARGET_RUNS: u32 = 32;
 
 /// Assumed overhead of a process, in seconds; accurate enough to divide the work.
@@ -54,10 +54,10 @@ const PROCESS_OVERHEAD_S: f64 = 0.1;
 pub struct FleetRequest {
     /// The fleet file.
     pub file: FleetFile,
-    /// Labels of the machines to use. A resumed session ignores them and uses the machines with
-    /// which it was started.
+    /// Labels or names of the machines to use. A resumed session ignores them and uses the machines
+    /// with which it was started.
     pub labels: Option<MachineSelector>,
-    /// Number of machines to use; all if `None`.
+    /// Number of machines to use; all that are usable if `None`.
     pub machines: Option<u32>,
     /// Whether every machine measures all cases.
     pub on_each_machine: bool,
@@ -265,7 +265,8 @@ fn next_task(machines: &[WorkerMachine]) -> u32 {
     shared.map(first_free_task).max().unwrap_or(0)
 }
 
-/// Selects the usable machines with the requested labels, sorted by name.
+/// Selects as many usable machines with the requested labels or names as needed, free ones first.
+/// Returns them sorted by name.
 pub(crate) fn select_machines(
     fleet_machines: &[FleetMachine],
     fleet: &FleetRequest,

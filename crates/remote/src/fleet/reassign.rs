@@ -90,7 +90,8 @@ impl FleetCoordinator<'_, '_, '_> {
         }
     }
 
-    /// Starts a new attempt at a shard, on another machine if the present one keeps failing.
+    /// Prepares a new attempt at a shard, on another machine if the present one keeps failing.
+    /// Gives up the shard if it has had too many failed attempts.
     fn retry_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
         let stored = self.shards[shard as usize].clone();
         let machine = stored.machine as usize;
@@ -179,7 +180,7 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Gives up a shard: each case that is not settled becomes a failure.
+    /// Gives up a shard: each case becomes a failure unless it was decided early.
     fn give_up_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
         self.shards[shard as usize].state = ShardState::Lost;
         let stored = self.shards[shard as usize].clone();

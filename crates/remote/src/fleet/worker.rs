@@ -1,8 +1,8 @@
 //! Runs on a machine of a fleet: measures shards there and writes their spools.
 //!
 //! A worker holds the machine lock while it measures, so that other measurements wait. Before every
-//! block, it checks whether a later attempt has started, and if so, stops. Start at
-//! [`perform_tasks`].
+//! block, it checks whether a later attempt has started or a stop was requested, and if so, stops.
+//! Start at [`perform_tasks`].
 
 use super::shard_request::{
     ShardRequest, attempt_spool_path, replaced_marker, request_path, stop_marker,

@@ -25,7 +25,7 @@ pub(super) struct GeneratorState {
     /// `None` until the connection ends. The inner value is the reason why it ended, or `None`
     /// after a normal end.
     pub end: Option<Option<String>>,
-    /// When the machine last sent a message.
+    /// When the machine last sent a message or, at the end, when the connection ended.
     pub last_heard: Option<Instant>,
 }
 

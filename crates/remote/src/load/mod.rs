@@ -108,7 +108,7 @@ impl LoadGenerators {
     /// Sends a load described by [`LoadGenerators::combined_spec`].
     ///
     /// # Errors
-    /// Fails if a machine cannot send its part, or if no machine measured anything.
+    /// Fails if a machine cannot start its part, or if no machine measured anything.
     pub fn send_load(
         &mut self,
         job: &LoadJob,
@@ -149,7 +149,7 @@ impl LoadGenerators {
     }
 }
 
-/// Rejects options that depend on this machine.
+/// Rejects options that depend on this machine or work only with a single generator.
 fn check_portable(spec: &LoadSpec) -> Result<()> {
     let is_file = spec.data.as_ref().is_some_and(|data| data.starts_with('@'));
     let local_options = [

@@ -3,7 +3,7 @@
 //! A case should stay on the machine that has its history. The machine is therefore derived from
 //! the names of case and machine by rendezvous hashing (Thaler and Ravishankar 1998): adding or
 //! removing a machine moves few cases. No machine gets more than 1.25 times the mean load, unless a
-//! case fits on no machine.
+//! single case takes longer or fits on no machine.
 
 use ring::digest::{SHA256, digest};
 
@@ -17,7 +17,8 @@ const TARGET_SHARD_S: f64 = 600.0;
 /// Returns the index of a machine for each case. A case is given by its name and its duration in
 /// seconds.
 ///
-/// The longest cases are placed first. A case that fits on no machine goes to the least loaded one.
+/// The longest cases are placed first. A case that exceeds the limit by itself goes to a machine
+/// without cases. A case that fits on no machine goes to the least loaded one.
 pub fn assign_cases(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
     let total_seconds: f64 = cases.iter().map(|(_, seconds)| seconds).sum();
     let limit = MAX_LOAD_RATIO * total_seconds / machines.len().max(1) as f64;

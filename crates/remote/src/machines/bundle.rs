@@ -42,7 +42,8 @@ pub struct BundleEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BundleSource {
     /// A folder. Inside a git repository, it stands for the files that git tracks or does not
-    /// ignore; elsewhere, for all files.
+    /// ignore. If there are none, or elsewhere, it stands for all files outside `.git`,
+    /// `.speedwell` and fleet folders.
     Folder {
         /// Path on this machine.
         from: PathBuf,
@@ -252,8 +253,8 @@ pub fn bundle_id(entries: &[BundleEntry]) -> String {
 /// Validates a list of entries from any source: all paths must stay within one folder.
 ///
 /// # Errors
-/// Fails if a path is absolute, leaves the folder, occurs twice or goes through a file, or a digest
-/// is malformed.
+/// Fails if the list is not sorted, if a path is absolute, not normalized, leaves the folder,
+/// occurs twice or goes through a file, or if a digest is malformed.
 pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
     for pair in entries.windows(2) {
         ensure!(

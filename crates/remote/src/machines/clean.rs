@@ -37,7 +37,7 @@ pub enum CleanTarget<'a> {
     Older(Duration),
 }
 
-/// Number and size of removed sessions.
+/// Number of removed sessions, and disk space freed with them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanSummary {
     /// Number of sessions.

@@ -86,7 +86,8 @@ pub fn query_clock(writer: &mut impl Write, reader: &mut impl BufRead) -> Result
     estimate_offset(&exchanges).context("the clock of this machine runs backwards")
 }
 
-/// Answers `time` queries until another line arrives or the connection ends; returns that line.
+/// Answers `time` queries until another line arrives or the connection ends; returns that line, or
+/// an empty string.
 ///
 /// # Errors
 /// Fails if the connection breaks.

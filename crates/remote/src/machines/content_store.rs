@@ -30,7 +30,7 @@ pub struct ContentStore {
 }
 
 impl ContentStore {
-    /// Opens the folder. If the folder is missing, creates it, with access for its user only.
+    /// Opens the folder, creates it if it is missing, and restricts access to its user.
     ///
     /// # Errors
     /// Fails if the folder cannot be created or belongs to another user.
@@ -193,7 +193,8 @@ impl ContentStore {
     }
 }
 
-/// Creates a folder with access for its user only; rejects a folder of another user.
+/// Creates a folder if it is missing, and restricts access to its user; rejects a folder of another
+/// user.
 fn create_private_folder(folder: &Path) -> anyhow::Result<()> {
     let error_context = || format!("cannot use the folder '{}'", folder.display());
     let mut builder = DirBuilder::new();

@@ -126,7 +126,7 @@ impl RoleConnection {
     /// Ends a service and appends the notes of its final report to `notes`.
     ///
     /// # Errors
-    /// Fails if the service did not end cleanly.
+    /// Fails if the final report of the service contains a failure.
     pub fn end_service(self, notes: &mut Vec<String>) -> StageResult<()> {
         self.connection.close(END_GRACE);
         let final_report = self.events.iter().find_map(|event| match event {

@@ -154,8 +154,8 @@ impl PlacedSession {
     /// Ends the session as Ctrl-C would, and releases its machines.
     ///
     /// # Errors
-    /// Fails if the session has already ended, if a process on another machine measures it and it
-    /// holds no allocation, or if it does not end in time.
+    /// Fails if the session holds no allocation and either has ended or is measured by a process on
+    /// another machine, or if it does not end in time.
     pub fn cancel(&self, store: &Store) -> Result<()> {
         let measuring = self.measuring_process(store)?;
         if let MeasuringProcess::Here(process) = measuring {

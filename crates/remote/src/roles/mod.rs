@@ -34,7 +34,7 @@ use worker::{ProbeReport, WorkerEvent, WorkerRequest};
 /// Path of the definition file's folder in a bundle.
 const FILES_PATH: &str = "files/0";
 
-/// Selects a machine for every role and sends it the necessary files: the folder of the definition
+/// Selects machines for every role and sends them the necessary files: the folder of the definition
 /// file, `root`, and this program. The machines are held until the returned [`MachineLease`] is
 /// dropped.
 ///

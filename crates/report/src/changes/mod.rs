@@ -27,8 +27,8 @@ const CHANGES_TABLE: &str = "changes";
 /// Maximum number of changes in a table that is not collapsed in Markdown.
 const MAX_UNFOLDED_CHANGES: usize = 20;
 
-/// Reports the changes that pass `is_shown`: first the established changes, then the suspected
-/// ones, each in the order of the revisions.
+/// Reports the changes that pass `is_shown`: first those that are not merely suspected, then the
+/// suspected ones, each in the order of the revisions.
 pub fn report_changes(
     history: &ProjectHistory,
     is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
@@ -80,7 +80,7 @@ pub(crate) fn changes_table(series: &SeriesTrend, history: &ProjectHistory) -> O
     (!lines.is_empty()).then(|| change_columns().build_table(CHANGES_TABLE, &shown_changes(&lines)))
 }
 
-/// Numbers of changes that are neither triaged by a person nor refuted.
+/// Numbers of changes that are neither triaged by a person, nor refuted or withdrawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenChanges {
     /// Established changes.

@@ -146,7 +146,8 @@ impl ShownChange {
         if let Some(sides) = &self.from_zero {
             return sides.clone();
         }
-        // A change that a search found looks larger than it is.
+        // A change found by searching the history is overestimated on average until new
+        // measurements confirm it.
         let approximation_mark = match self.state {
             ChangeState::Confirmed => "",
             _ => "~",

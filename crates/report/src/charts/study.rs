@@ -34,7 +34,7 @@ pub fn draw_line(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) ->
     })
 }
 
-/// Draws points with their intervals, without lines.
+/// Draws points without lines. Only the tooltips of the points contain their intervals.
 pub fn draw_scatter(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) -> ReportChart {
     let drawing = StudyDrawing::new(study, unit);
     build_chart(&drawing, |title, subtitle| {

@@ -300,7 +300,7 @@ impl<'a> TrendDrawing<'a> {
         })
     }
 
-    /// Draws notes: release names, annotations, and changes outside the code.
+    /// Draws notes: labels of revisions, failures, and changes of the environment or the benchmark.
     fn draw_notes(&self) -> Vec<plot::TrendNote> {
         let trend = &self.series.trend;
         let mut notes = Vec::new();

@@ -112,7 +112,8 @@ fn parts_data(claim: &ClaimFound) -> Value {
     claim.parts.iter().map(data).collect()
 }
 
-/// A sentence for each broken gate; machine-readable output lists all gates.
+/// The numbers of kept, broken and undecided gates, and a sentence for each broken gate.
+/// Machine-readable output lists all gates.
 pub fn report_gates(found: &ExperimentFindings) -> Document {
     let mut document = Document::new("gates");
     if found.gates.is_empty() {

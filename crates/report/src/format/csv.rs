@@ -6,9 +6,9 @@
 //! have every digit and are in the stored unit; an unknown value is an empty field. Control
 //! characters in names are written as `\x0a`.
 //!
-//! The columns do not depend on the data, except for the columns of kernel figures, which exist
-//! only if runs have such figures. Lists (the values of single runs) are only in JSON. Cells are
-//! written so that no spreadsheet executes them: see [`neutralize_formula`].
+//! The columns of a comparison do not depend on the data, except for the columns of kernel figures,
+//! which exist only if runs have such figures. Lists (the values of single runs) are only in JSON.
+//! Cells are written so that no spreadsheet executes them: see [`neutralize_formula`].
 
 use super::{RenderDocument, escape_line};
 use crate::datum::Datum;

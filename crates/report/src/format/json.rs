@@ -10,13 +10,13 @@
 //! | `warnings` | caveats about the results, as sentences |
 //! | `notes` | explanations |
 //! | one member per table name | a list with one object per row, all with the same members in the same order |
-//! | others | plain lists: `comparisons`, `failures`, `sources`, `environments`, `exponents` |
+//! | others | further data, mostly lists such as `comparisons`, `failures`, `sources`, `environments` and `exponents` |
 //!
-//! The tables are `changes` (one row per case, candidate and metric), `summaries` (one per case,
-//! variant and metric), `validity` (one per finding), `points` of a study, `sessions`, `checks` and
-//! `cases`. Ratios (`change`, `variation`, `q` ...) are fractions (0.05), not percentages (5).
-//! `null` means "not known". Members may be added within a version, but none is removed and none
-//! changes its meaning.
+//! The tables include `changes` (one row per case, candidate and metric), `summaries` (one per
+//! case, variant and metric), `validity` (one per finding), `points` of a study, `sessions`,
+//! `checks` and `cases`. Ratios (`change`, `variation`, `q` ...) are fractions (0.05), not
+//! percentages (5). `null` means "not known". Members may be added within a version, but none is
+//! removed and none changes its meaning.
 
 use super::RenderDocument;
 use crate::datum::Datum;

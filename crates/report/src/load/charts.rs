@@ -141,7 +141,7 @@ fn merged_subtitle(loads: &[LoadFindings<'_>]) -> String {
     match ticks.max().unwrap_or(0).div_ceil(MAX_POINTS) {
         0 | 1 => String::new(),
         several => {
-            format!("each point covers {several} intervals and shows the greatest of their times")
+            format!("each point covers {several} intervals; a time is the maximum over them")
         }
     }
 }

@@ -151,7 +151,7 @@ pub fn format_reported_time(reported: ReportedTime) -> String {
     }
 }
 
-/// Why a time is withheld, and what to do about it.
+/// Why a time is withheld.
 pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {
     match refusal {
         TimeRefusal::GeneratorLimited => {

@@ -81,7 +81,8 @@ impl SiteAccess {
         self.key.as_ref().map(LoginKey::expose)
     }
 
-    /// Whether a login permits something that anonymous callers may not do.
+    /// Whether pages offer a login: there is a startup key, or anonymous callers may not read
+    /// everything.
     pub fn offers_login(&self) -> bool {
         self.key.is_some() || !self.rules.allows_anonymous_reads
     }

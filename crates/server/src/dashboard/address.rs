@@ -20,7 +20,7 @@ pub enum PageFormat {
 }
 
 impl PageFormat {
-    /// Formats that every page has besides HTML, by file ending.
+    /// Formats in which every page is available as a file, by file ending.
     pub const DOCUMENTS: [(&'static str, speedwell_report::ReportFormat); 5] = [
         ("json", speedwell_report::ReportFormat::Json),
         ("md", speedwell_report::ReportFormat::Markdown),

@@ -162,7 +162,8 @@ pub fn triage_form(
     }
 }
 
-/// Renders the login page; logs in immediately if the address contains the startup key.
+/// Renders the login page; logs in immediately if the address contains the startup key or a token
+/// (`?key=`).
 pub fn login_page(site: &SiteState, client: &ClientInfo, uri: &Uri) -> Response<Body> {
     let query = PageQuery::parse(uri.query().unwrap_or_default()).unwrap_or_default();
     if let Some(key) = query.get("key") {

@@ -1,7 +1,7 @@
 //! Handles requests for pages: identifies the caller, finds the page of the address, renders it in
 //! the requested format, and caches it while it remains valid.
 //!
-//! GET requests change nothing; forms are handled in `forms.rs`. Start at [`router`].
+//! GET requests change no results; forms are handled in `forms.rs`. Start at [`router`].
 
 use crate::dashboard::access::{self, CallerIdentity, RequiredPermission};
 use crate::dashboard::address::{PageAddress, PageFormat, PageKind};

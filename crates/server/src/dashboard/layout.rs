@@ -134,7 +134,7 @@ fn build_navigation(
     navigation
 }
 
-/// Returns the link to log in or out; `None` if a login would make no difference.
+/// Returns the link to log in or out; `None` if no login is offered.
 fn account_link(
     site: &SiteState,
     caller: &CallerIdentity,

@@ -25,7 +25,8 @@ pub fn encode_path(text: &str) -> String {
     parts.join("/")
 }
 
-/// Decodes a part of an address; `None` if the result is not valid UTF-8 or contains NUL.
+/// Decodes a part of an address; `None` if an escape is invalid, or if the result is not valid
+/// UTF-8 or contains NUL.
 pub fn decode_segment(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut encoded = text.bytes();

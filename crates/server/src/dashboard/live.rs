@@ -2,8 +2,8 @@
 //!
 //! The recorder commits after every planned run, so the store itself signals progress: a database
 //! server notifies immediately, and a file is polled four times per second. The store is watched
-//! only while there are viewers. A page is rendered once for all its viewers. Start at
-//! [`stream_updates`].
+//! only while there are viewers. Each update of a page is rendered once for all its viewers. Start
+//! at [`stream_updates`].
 
 use crate::dashboard::access::CallerIdentity;
 use crate::dashboard::address::{PageFormat, PageKind};

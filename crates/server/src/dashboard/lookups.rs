@@ -52,7 +52,7 @@ pub struct ComparisonSource {
 /// Result of a comparison as a CI gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateResult {
-    /// Exit status of the command: 0; 1 if it fails the gate; 2 on errors.
+    /// Exit status of the command: 0 if the gate passes, 1 if it fails, 2 if it cannot judge.
     pub status: i32,
     /// The reason, in one line.
     pub message: String,

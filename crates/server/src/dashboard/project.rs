@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of idle connections kept open.
 const MAX_IDLE_CONNECTIONS: usize = 6;
-/// Maximum bytes of cached pages, including comparisons. The cache is keyed by address, and is
-/// cleared when the database changes.
+/// Maximum bytes of cached pages, including comparisons. The cache is keyed by caller and address,
+/// and is cleared when the database changes.
 const MAX_CACHED_PAGE_BYTES: usize = 128 << 20;
 /// Maximum number of cached histories.
 const MAX_CACHED_HISTORIES: usize = 4;

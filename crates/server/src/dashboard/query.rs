@@ -17,7 +17,7 @@ impl PageQuery {
     /// Parses the text after the `?`.
     ///
     /// # Errors
-    /// Fails if there are too many names, or a part does not decode to text.
+    /// Fails if there are too many values, or a part does not decode to text.
     pub fn parse(text: &str) -> Result<PageQuery, PageError> {
         let mut values = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {

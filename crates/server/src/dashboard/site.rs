@@ -56,9 +56,9 @@ pub struct SiteState {
     pub(crate) client_limiter: ClientLimiter,
     /// Start time.
     pub(crate) started: Instant,
-    /// Number of responses by the first digit of their status.
+    /// Number of page responses by the first digit of their status.
     pub(crate) response_counts: [AtomicU64; 6],
-    /// Number of sessions pushed since startup.
+    /// Number of uploads begun and sessions stored since startup.
     arrived: AtomicU64,
 }
 
@@ -99,15 +99,15 @@ impl SiteState {
             .is_ok_and(|projects| projects.len() == 1)
     }
 
-    /// Whether any request has been answered.
+    /// Whether any request for a page has been answered.
     pub fn has_responded(&self) -> bool {
         self.response_counts
             .iter()
             .any(|count| count.load(Ordering::Relaxed) > 0)
     }
 
-    /// Returns the number of sessions pushed since startup, including uploads in progress.
-    /// Background jobs watch this number to notice new sessions.
+    /// Returns a number that grows when an upload begins and when a session is stored. Background
+    /// jobs watch this number to notice new sessions.
     pub fn upload_count(&self) -> u64 {
         self.arrived.load(Ordering::Acquire)
     }
@@ -199,7 +199,8 @@ impl SiteState {
         Ok(project_entry.clone())
     }
 
-    /// Returns names and addresses of similarly named projects that the caller may read.
+    /// Returns addresses and names of similarly named projects that the caller may read; if there
+    /// are none, of up to five others.
     pub(crate) fn similar_projects(
         &self,
         name: &str,

@@ -35,8 +35,8 @@ pub struct ClientInfo {
 }
 
 impl ClientInfo {
-    /// Records that the client has authenticated. Its connection then no longer counts towards the
-    /// per-address limit for anonymous connections.
+    /// Records that the client has authenticated. Its connection then moves from the per-address
+    /// quota for any connection to the quota for logins, if that has room.
     pub fn record_login(&self) {
         self.login.store(true, Ordering::Relaxed);
     }

@@ -6,9 +6,9 @@
 //! keeps its slot.
 //!
 //! Each address has two quotas: one for any connection, and one for clients that log in, because
-//! many people may share an address. [`ConnectionLimiter::acquire_slot`],
-//! [`ConnectionPermit::is_within_quota`] and [`ConnectionPermit::record_login`] decide which quota
-//! a connection counts towards.
+//! many people may share an address. A /64 network of IPv6 counts as one address.
+//! [`ConnectionLimiter::acquire_slot`], [`ConnectionPermit::is_within_quota`] and
+//! [`ConnectionPermit::record_login`] decide which quota a connection counts towards.
 
 use crate::http::options::{ServerLimits, address_group};
 use std::collections::{BTreeMap, HashMap};

@@ -1,10 +1,10 @@
-//! Defines the errors that keep a server from starting.
+//! Defines the errors that keep a server or a login from starting.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Reason why a server cannot start.
+/// Reason why a server or a login cannot start.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each variant describes it")]
 pub enum Error {

@@ -14,7 +14,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::body::Body as _;
 use ring::digest::{SHA256, digest};
 
-/// Entity tag of a response: equal tags mean equal responses.
+/// Entity tag of a response: equal tags mean equal bodies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct EntityTag(String);
 

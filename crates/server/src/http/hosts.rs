@@ -23,8 +23,9 @@ pub struct AllowedHosts {
 }
 
 impl AllowedHosts {
-    /// Allows `localhost` and literal loopback addresses with the port of the connection. Requests
-    /// on a connection to another address of this machine may also name exactly that address.
+    /// On a connection to a loopback address, allows `localhost` and literal loopback addresses
+    /// with the port of the connection. On a connection to another address of this machine, allows
+    /// exactly that address and port. On a Unix socket, allows loopback names with any port.
     pub fn local() -> AllowedHosts {
         AllowedHosts::default()
     }

@@ -1,7 +1,7 @@
 //! Describes why a request is rejected: with a status, a reason and a hint.
 //!
-//! Such a refusal comes from the request pipeline or from a handler. Clients that accept JSON get
-//! it as `application/problem+json`, in the form `{"error": ..., "hint": ...}`; all others get
+//! Such a refusal comes from the request pipeline or from a handler. Clients that accept JSON, but
+//! not HTML, get it as `application/problem+json`, in the form `{"error": ..., "hint": ...}`; all others get
 //! plain text.
 
 use axum::body::Body;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub type ErrorRenderer = Arc<dyn Fn(&HttpError, &HeaderMap) -> Response + Send + Sync>;
 
 /// Refusal of a request. A handler can return it as its response, which is JSON if the client
-/// accepts that, and plain text otherwise.
+/// accepts JSON, but not HTML, and plain text otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpError {
     /// Status of the response.

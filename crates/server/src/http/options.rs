@@ -1,8 +1,8 @@
 //! Defines the options of a server, and its limits per request, per connection and per address.
 //!
 //! The defaults suit a server of pages and benchmark results; tests set their own values. Other
-//! modules enforce the limits: `connection`, `connection_limiter`, `lingering_socket`, `body` and
-//! `decompression`.
+//! modules enforce the limits: `server`, `connection`, `connection_limiter`, `lingering_socket`,
+//! `pipeline`, `body` and `decompression`.
 
 use crate::http::client::TrustedProxy;
 use crate::http::hosts::AllowedHosts;
@@ -48,7 +48,7 @@ pub struct ServerLimits {
     /// Timeout for a request head and for a TLS handshake. It is also the idle timeout of a
     /// connection.
     pub head_timeout: Duration,
-    /// Maximum bytes of a request head. A longer head is answered with 431.
+    /// Maximum bytes of a request head, at least 8 KiB. A longer head is answered with 431.
     pub head_bytes: usize,
     /// Maximum bytes of a body as sent, before decompression. A longer body is answered with 413.
     pub body_bytes: u64,

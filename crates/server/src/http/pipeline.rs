@@ -115,7 +115,7 @@ impl RequestPipeline {
         )
     }
 
-    /// Rejects a request if its address has too many connections.
+    /// Rejects a request without credentials on a connection beyond the limit of its address.
     pub(crate) fn reject_request(
         &self,
         info: &ConnectionInfo,

@@ -39,8 +39,8 @@ impl HttpServer {
     /// Opens the sockets, so that configuration errors surface before anything is served.
     ///
     /// # Errors
-    /// Fails if an address is in use or not allowed, or if other machines could reach it without
-    /// protection.
+    /// Fails if no address is given, if an address is in use or not allowed, or if other machines
+    /// could reach it without protection.
     pub fn bind(options: ServerOptions, router: axum::Router) -> Result<HttpServer, Error> {
         if options.listen.is_empty() {
             return Err(Error::Nowhere);
@@ -195,8 +195,8 @@ async fn accept_tcp(
         // A trusted proxy carries the connections of many clients and limits them itself.
         let counted_address = (!info.is_from_proxy(shared.proxy)).then_some(peer.ip());
         let Some(permit) = limiter.acquire_slot(counted_address) else {
-            // Without a free slot, send a plain HTTP response. A client that expects TLS could not
-            // read it, so its connection is only closed.
+            // The limit of connections is reached, so send a plain HTTP response. A client that
+            // expects TLS could not read this response, so its connection is only closed.
             if let (None, Ok(rejection_permit)) =
                 (&tls, Arc::clone(&limiter.rejections).try_acquire_owned())
             {

@@ -25,8 +25,9 @@ use speedwell_store::{SessionRecorder, Store};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How a visit is divided into samples. A visit measures a level once. Many short visits are more
-/// informative than few long ones: the spread within a visit does not show how much visits differ.
+/// How a visit is divided into samples by default. A visit measures a level once. Many short visits
+/// are more informative than few long ones: the spread within a visit does not show how much visits
+/// differ.
 const VISIT_SAMPLES: SampleDivision = SampleDivision {
     count: 3,
     length: SampleLength::TimeNs(100_000_000),

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Fails if the option for a hook is repeated, but not given once per snippet. Also fails if the
-/// number of names is neither zero nor the number of snippets, if a snippet is empty, or if a file
-/// cannot be read.
+/// number of names is neither zero nor the number of snippets, if a snippet is empty, if an option
+/// does not apply to the language, or if a file cannot be read.
 pub fn read(
     language: SnippetLanguage,
     arguments: &[String],

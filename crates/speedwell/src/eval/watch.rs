@@ -1,5 +1,5 @@
-//! `eval --watch`: prints a line per second with throughput, the runtime's own gauges, and the
-//! machine's load.
+//! `eval --watch`: prints a line per second, or per `--time`, with throughput, the runtime's own
+//! gauges, and the machine's load.
 //!
 //! Lines are data: they go to standard output as text, CSV or JSON. Start at [`run`].
 

@@ -1,6 +1,6 @@
-//! Implements `speedwell fleet status`, `collect` and `cancel` for experiments whose roles run on
-//! several machines. Another process measures such an experiment and holds the connections to the
-//! machines.
+//! Implements `speedwell fleet status`, `collect` and `cancel` for experiments whose roles (target,
+//! services and load) run on several machines. Another process measures such an experiment and holds
+//! the connections to the machines.
 
 use crate::options::{MeasureTask, OutputArgs};
 use crate::session_report::report_stored;
@@ -46,9 +46,11 @@ pub fn show_roles(
 fn next_step(number: i64, process: MeasuringProcess) -> String {
     match process {
         MeasuringProcess::Here(process) => format!(
-            "process {process} is measuring it; 'speedwell fleet cancel @{number}' stops it"
+            "process {process} is measuring the session; 'speedwell fleet cancel @{number}' stops it"
         ),
-        MeasuringProcess::Elsewhere => "a process on another machine is measuring it".to_owned(),
+        MeasuringProcess::Elsewhere => {
+            "a process on another machine is measuring the session".to_owned()
+        }
         MeasuringProcess::Interrupted => {
             format!("measure the rest with: speedwell run --resume @{number}")
         }

@@ -137,7 +137,7 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
         .any(|status| is_unfinished(status.shard.state))
     {
         status::print_note(&format!(
-            "its workers continue; wait for them with: speedwell fleet collect @{number}"
+            "the workers of @{number} continue; wait for them with: speedwell fleet collect @{number}"
         ));
         CommandStatus::INTERRUPTED
     } else {
@@ -191,7 +191,7 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Returns the session, if its roles run on several machines.
+/// Returns the session if its parts (target, services and load) run on several machines.
 fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64, PlacedSession)>> {
     let store = store.open_to_read()?;
     let number = reference::find_session(&store, session)?.number;

@@ -22,7 +22,7 @@ pub struct HistoryArgs {
     command: Option<HistoryCommand>,
     /// Show the N newest sessions; 0 shows all [default: 30]
     ///
-    /// CSV and JSON show all sessions by default.
+    /// CSV, JSON, HTML, AsciiDoc and Org show all sessions by default.
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
     /// Show page N, counted from the newest sessions
@@ -60,8 +60,8 @@ enum HistoryCommand {
 const DEFAULT_LIMIT: u32 = 30;
 
 impl HistoryArgs {
-    /// Returns the number of sessions on a page, or `None` for all. By default, formats that
-    /// programs read show all sessions.
+    /// Returns the number of sessions on a page, or `None` for all. By default, formats other than
+    /// text and Markdown show all sessions, unless a page after the first is requested.
     fn page_limit(&self, format: Option<ReportFormat>) -> Option<u32> {
         let is_for_humans = matches!(
             format,

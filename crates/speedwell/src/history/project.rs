@@ -34,7 +34,8 @@ const MEASURED_ORDER_PREFIX: char = '/';
 /// Options for a project's history.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryRequest {
-    /// The branch whose first-parent history is the line.
+    /// The branch whose first-parent history is the line. By default, the branch in the project
+    /// file, the default branch of the remote repository, or the checked-out branch.
     pub branch: Option<String>,
     /// Patterns for case IDs. A case is selected if its ID matches a pattern, or if there are no
     /// patterns.
@@ -61,7 +62,8 @@ pub struct HistoryRequest {
     pub includes_details: bool,
 }
 
-/// Searches all requested series along their line. Changes are numbered and stored.
+/// Searches all requested series along their line. Changes are numbered and stored, unless values
+/// are relative or points were left out.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed, the project file cannot be read, or there is no such
@@ -98,8 +100,8 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
         && history.series.is_empty()
     {
         bail!(
-            "no session measured '{variant}' together with another variant\nhint: 'speedwell \
-             history' shows the variants of each session"
+            "no session measured '{variant}' together with another variant in the selected cases on this \
+             branch\nhint: 'speedwell history' shows the variants of each session"
         );
     }
     store.store_search_cache(&history.line, &reader.cache)?;
@@ -392,8 +394,8 @@ fn update_line(
 }
 
 /// Whether the repository contains one of the most recently measured revisions, or `line` contains
-/// a revision with the same files as one of them. A shallow clone may lack those revisions, so it is
-/// always accepted.
+/// a revision with the same files as one of them. A shallow clone may lack those revisions, so it
+/// is always accepted, as is any repository before the first measurement.
 fn is_measured_repository(store: &Store, git: &GitRepository, line: &[Revision]) -> Result<bool> {
     let measured = store.newest_revisions(RECENT_REVISIONS)?;
     let ids: Vec<&str> = measured.iter().map(|(id, _)| &**id).collect();
@@ -438,7 +440,7 @@ fn revision_labels(store: &Store, git: &GitRepository) -> Result<HashMap<String,
 }
 
 /// Returns the requested series under their current names, each with the stored series that belong
-/// to it, in the order of their first session.
+/// to it, in the order in which the store first got them.
 fn select_series(
     store: &Store,
     request: &HistoryRequest,
@@ -551,7 +553,7 @@ struct HistoryReader<'a> {
     environment_facts: HashMap<i64, EnvironmentFacts>,
     failures: Option<LineFailures>,
     unplaced_points: usize,
-    /// Number of series with more points than were read.
+    /// Number of stored series that may have more points than were read.
     truncated_series: usize,
     /// Results that the next search can reuse.
     cache: SearchCache,
@@ -646,7 +648,7 @@ impl<'a> HistoryReader<'a> {
     }
 
     /// Searches a series, continuing where the last search ended. Stores the changes if all points
-    /// were read.
+    /// were read and their values are not relative.
     fn search_series(
         &mut self,
         store: &mut Store,

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// Timeout of a query to git. Listing sessions needs two queries.
+/// Timeout of a query to git. Only `--since` with a revision needs such queries.
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Which sessions to list; all by default.

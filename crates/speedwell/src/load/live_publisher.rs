@@ -58,6 +58,7 @@ impl LivePublisher {
             planned_requests: stop.after_requests,
             ..LoadProgress::default()
         };
+        (self.ok, self.ns) = (0, 0);
         // This delays the first write by a second, because opening or creating the store would
         // disturb the start of the load.
         self.last_sent_at = Instant::now();

@@ -100,8 +100,8 @@ pub fn perform_share() -> anyhow::Result<CommandStatus> {
     machines::worker::perform_load().map(|()| CommandStatus::DONE)
 }
 
-/// Rejects a body that looks like a duration: `-d` means the duration in other load generators, but
-/// the body in curl and in this program.
+/// Rejects a body that looks like a duration, unless the method is given: `-d` means the duration
+/// in other load generators, but the body in curl and in this program.
 fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
     let traffic = &args.traffic;
     match &traffic.data {
@@ -308,7 +308,7 @@ fn finish_loads(
         .combine_with_gate(gate))
 }
 
-/// Returns the exit status of one load.
+/// Returns the exit status of one load. Warns if no request succeeded.
 fn load_status(run: &LoadRun) -> CommandStatus {
     let has_no_success = run.measured.totals.outcomes.succeeded() == 0;
     if run.measured.is_interrupted {

@@ -76,8 +76,8 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stores and reports a search. The limits of `--fail-on` apply to the answer of the search, not to
-/// the levels tried on the way.
+/// Stores and reports a search, or loads at several given levels. In a search, the limits of
+/// `--fail-on` apply to the answer, not to the levels tried on the way.
 pub fn finish_search(
     args: &LoadArgs,
     request: &LoadRequest,
@@ -109,7 +109,8 @@ fn is_limited_by_generator(args: &LoadArgs, runs: &[LoadRun]) -> bool {
 
 /// Returns whether the limits of `--fail-on` apply to this load. A search for the highest rate has
 /// used them already, so they apply to none of its loads. In a search for the best concurrency,
-/// they apply to the loads at the concurrency found, or to all loads if none was found.
+/// they apply to the loads at the concurrency found, or to all loads if none was found. Without a
+/// search, they apply to all loads.
 fn limits_apply(mode: &LoadMode, findings: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
     if !matches!(mode, LoadMode::Concurrency(_)) {
         return *mode != LoadMode::Rate;

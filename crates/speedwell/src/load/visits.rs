@@ -139,8 +139,8 @@ impl LoadSearch<'_, '_> {
         process::is_interrupt_requested() || self.runs.last().is_some_and(|run| run.is_partial)
     }
 
-    /// Visits every listed level of every address once per round, in random order within each
-    /// round.
+    /// Visits every listed level of every address once per round. If there are several rounds, the
+    /// order within each round is random.
     fn visit_levels(&mut self, levels: &[u32]) -> anyhow::Result<()> {
         let request = self.request;
         let rounds = request.runs.unwrap_or(SaturationRules::default().visits);

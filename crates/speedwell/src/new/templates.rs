@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Where files are written.
 #[derive(Debug, Clone, Args)]
 pub struct PlaceArgs {
-    /// Definition file [default: named after the command, here]
+    /// Definition file [default: the subcommand's name, with .toml]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Overwrite existing files
@@ -45,7 +45,7 @@ pub struct StarterFiles {
     pub beside: Option<PathBuf>,
     /// What to measure afterwards: one of the files, their folder, or a target of the new suite.
     pub target: PathBuf,
-    /// Options that keep the first look short.
+    /// Options that keep the first measurement short.
     pub shortened: &'static [&'static str],
 }
 
@@ -90,7 +90,7 @@ pub fn write_files(starter_files: &StarterFiles, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Replaces every `@NAME@` in a template by the value of that name.
+/// Replaces every `@NAME@` in a template with the value of that name.
 pub fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = template.to_owned();
     for (name, value) in values {
@@ -99,8 +99,8 @@ pub fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
     text
 }
 
-/// Quotes a string for TOML without changing placeholders. The escapes of JSON are also valid in
-/// TOML.
+/// Quotes a string for TOML. Placeholders in braces stay as they are. The escapes of JSON are also
+/// valid in TOML.
 pub fn quote_toml(text: &str) -> String {
     let is_simple = !text.contains(['\'']) && !text.chars().any(char::is_control);
     if text.contains(['"', '\\']) && is_simple {
@@ -121,7 +121,7 @@ pub fn toml_array(arguments: &[String]) -> String {
     format!("[{}]", quoted.join(", "))
 }
 
-/// Formats the `[requires]` table, or an empty string if there are no requirements.
+/// Returns the `[requires]` table, or an empty string if there are no requirements.
 pub fn requires_table(requirements: &[String]) -> String {
     if requirements.is_empty() {
         String::new()

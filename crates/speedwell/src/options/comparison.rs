@@ -31,7 +31,7 @@ pub struct ComparisonArgs {
     pub threshold: Option<f64>,
     /// Exit with status 1 if any case is 'worse' (optionally: 'unclear')
     ///
-    /// With 'unclear', the gate also fails if a case may be worse, or if only one side has it. The status is 2 if no
+    /// With 'unclear', the status is also 1 if a case may be worse, or if only one side has it. The status is 2 if no
     /// case fails but some cannot be judged.
     #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
     pub fail_on: FailOn,

@@ -109,7 +109,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with_all = ["runs", "precision"],
           help_heading = "Sampling")]
     pub min_runs: Option<u32>,
-    /// At most N runs of every case and variant [default: 32]
+    /// At most N runs of every case and variant [default: see --runs]
     #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "runs", help_heading = "Sampling")]
     pub max_runs: Option<u32>,
     #[command(flatten)]
@@ -318,7 +318,7 @@ pub struct ParameterArgs {
     pub parameter_step_size: Vec<String>,
     /// Measure each of these values as '{NAME}' (repeatable)
     ///
-    /// Write a comma within a value as '\\,'.
+    /// Write a comma within a value as '\,'.
     #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "V[,V...]"], allow_hyphen_values = true,
           conflicts_with = "watch")]
     pub parameter_list: Vec<String>,

@@ -20,7 +20,7 @@ pub struct SeriesArgs {
     metric: MetricArgs,
     /// Branch whose commits are shown [default: the main branch]
     ///
-    /// The main branch is the one named in speedwell.toml, else the one that others are merged into, else the
+    /// The main branch is the one named in speedwell.toml, else the default branch of the remote repository, else the
     /// checked-out one.
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,

@@ -96,7 +96,8 @@ impl OutputArgs {
     /// Checks, before measuring, that the report can be written.
     ///
     /// # Errors
-    /// Fails if the sort column is unknown, or a file cannot be written.
+    /// Fails if the sort column is unknown, the chart does not suit the report, or a file cannot be
+    /// written.
     pub fn check_report(&self, subject: ReportSubject) -> anyhow::Result<()> {
         report::check_output(&self.report_settings(), subject)
     }

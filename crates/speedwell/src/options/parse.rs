@@ -5,7 +5,7 @@ use speedwell_analysis::gate::FailOn;
 use speedwell_model::MetricDirection;
 use std::time::Duration;
 
-/// Parses a whole number of at least 1; accepts `10k`, `2M`, `1e6`.
+/// Parses a whole number from 1 to 4 billion; accepts `10k`, `2M`, `1e6`.
 ///
 /// # Errors
 /// Fails for anything else. The message gives an example.

@@ -136,7 +136,7 @@ pub struct MeasureTask {
     pub settings: AnalysisSettings,
     /// Which results make the gate fail.
     pub fail_on: FailOn,
-    /// The options of the gate as typed. The hint about resuming the session repeats them.
+    /// The options of the gate, for the command line in the hint about resuming the session.
     pub gate_options: String,
     /// Whether the division of runs into samples was requested.
     pub divides_runs: bool,

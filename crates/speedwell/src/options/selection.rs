@@ -75,7 +75,7 @@ impl SelectionArgs {
     /// Builds the selection; `set_arguments` are the NAME=VALUE arguments among the targets.
     ///
     /// # Errors
-    /// Fails if a setting is not of the form NAME=VALUE.
+    /// Fails if a setting is not of the form NAME=VALUE, or if a file of settings cannot be read.
     pub fn build_selection(
         &self,
         set_arguments: &[String],

@@ -205,7 +205,8 @@ impl StoreArgs {
             .transpose()
     }
 
-    /// Adds to comparisons what calibrations in the store say about this machine and about cases.
+    /// Adds to comparisons what the store knows about their machines and cases, and withholds
+    /// verdicts on sessions that are still running.
     ///
     /// Comparing files needs no store, so a store that cannot be read is ignored.
     pub fn mark_findings(&self, findings: &mut AnalysisFindings, sessions: &[&Session]) {

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Back up sessions, token digests, triage and deletions to a file
+/// Back up all projects, token digests and settings to a file
 ///
 /// The file is JSON Lines. 'speedwell serve restore' reads it into a database file or into PostgreSQL, no matter which
 /// of the two the sessions came from. It is a consistent snapshot of each project, even while the server runs. Sessions that

@@ -192,7 +192,8 @@ impl CommentPoster<'_> {
         });
         let mut answer = answer_or_error.unwrap_or_else(pull_comment::not_compared);
         // The update gets a stamp even if nothing could be compared. Stamps decide which of two
-        // updates is newer: the one whose session was measured later.
+        // updates is newer: the one for the later revision or, if the order of the revisions is
+        // unknown, the one whose session was measured later.
         answer.stamp = ResultStamp {
             revision: job.revision.clone(),
             at_unix_ms: pull_comment::measured_at(started_unix_ms),
@@ -315,8 +316,8 @@ fn order_revisions(
 }
 
 /// Returns the job with the outcome of an attempt. If the forge was unreachable, the job is due
-/// again later, after a delay that doubles with each attempt. A rejected update is only retried
-/// after a new session or `serve forge set`.
+/// again later, after a delay that doubles with each attempt. After any other failure, the update
+/// is only retried after a new session or `serve forge set`.
 fn job_after_attempt(job: CommentJob, failure: Option<anyhow::Error>) -> CommentJob {
     let Some(failure) = failure else {
         return CommentJob {

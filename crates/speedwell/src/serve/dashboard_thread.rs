@@ -1,5 +1,6 @@
 //! Serves the dashboard of a command that measures (`--dashboard`). The dashboard starts together
-//! with the command, and stops a minute after its last viewer has left.
+//! with the command. After the command's work, it stays up until a minute has passed without a
+//! viewer.
 
 use super::ready_server::ReadyServer;
 use crate::options::{DashboardArgs, DatabaseArgs};

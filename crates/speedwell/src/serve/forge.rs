@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf, absolute};
 
 /// Let the server comment on pull requests when their sessions are pushed
 ///
-/// Each session of a pull request is compared with a session of its base revision from the same machine. A single
-/// comment is kept up to date, and the commit status 'speedwell/CHECK' is set.
+/// Each session of a pull request is compared with a session of its base revision from the same machine. If a session
+/// has several variants, these are compared instead. A single comment is kept up to date, and the commit status
+/// 'speedwell/CHECK' is set.
 #[derive(Debug, Args)]
 pub struct ForgeArgs {
     #[command(subcommand)]

@@ -1,7 +1,8 @@
 //! Implements `speedwell serve`, which shows the dashboard and manages the settings of a server,
 //! such as tokens and projects.
 //!
-//! This file only selects the subcommand. `ready_server.rs` starts the server.
+//! This file selects the subcommand, and serves a dashboard while another command works.
+//! `ready_server.rs` starts the server.
 
 #[cfg(feature = "serve")]
 mod background;

@@ -195,7 +195,10 @@ fn a_server_that_is_not_ready_is_told_with_the_reason() {
         ),
         (
             three(&["children=2"]),
-            ["not ready within 6 s", "it has 2 children instead of 3"],
+            [
+                "not ready within 6 s",
+                "the server has 2 children instead of 3",
+            ],
         ),
     ];
     std::thread::scope(|scope| {
@@ -370,7 +373,7 @@ fn a_child_that_ends_under_load_is_noticed() {
     expect_failure(
         &run_request(&["children=2", "loses=100"]),
         "alive",
-        &["1 of its children exited", "0 new"],
+        &["1 of the server's children exited", "0 new"],
     );
 }
 

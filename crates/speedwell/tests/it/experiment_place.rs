@@ -301,7 +301,10 @@ fn a_target_that_fails_is_named_with_its_machine() {
         &["verify", target, "does not contain 'lost'"],
     );
     let dies = ("{db.port}\"]", "{db.port}\", \"dies=25\"]");
-    expect_failure(&[dies], &["load", target, "it ended during the load"]);
+    expect_failure(
+        &[dies],
+        &["load", target, "the server ended during the load"],
+    );
     let deaf = (
         "{db.port}\"]",
         "{db.port}\", \"deaf\"], stop = { grace = \"200ms\" }",

@@ -61,7 +61,7 @@ fn expect_an_end_by_cancel(project: &TempProject, machines: &[&str]) -> Vec<Stri
     };
     let (shown, said) = parts(project);
     assert_eq!(shown, rows("running"));
-    let process = format!("process {} is measuring it", child.id());
+    let process = format!("process {} is measuring the session", child.id());
     fleet(project, "status").expect_stderr(&["session @1: 0 of 1 runs are done", &process]);
     let refused = fleet(project, "clean").expect_status(2);
     refused.expect_stderr(&["session @1 is still being measured"]);

@@ -96,7 +96,11 @@ fn a_part_that_fails_on_a_machine_of_slurm_is_named_with_it() {
     let dies = ("{db.port}\"]", "{db.port}\", \"dies=25\"]");
     fails(
         &[dies],
-        &["load", "target on 'n1': ", "it ended during the load"],
+        &[
+            "load",
+            "target on 'n1': ",
+            "the server ended during the load",
+        ],
     );
     fails(
         &[("on = \"store\"", "on = \"stroe\"")],

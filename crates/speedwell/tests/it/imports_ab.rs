@@ -120,7 +120,7 @@ fn figures_that_cannot_belong_together_are_noticed() {
     let (session, _) = read(&few);
     assert_eq!(
         finding_texts(&session),
-        ["100 requests cannot keep 250 connections busy."]
+        ["100 requests cannot keep 250 in flight."]
     );
 }
 

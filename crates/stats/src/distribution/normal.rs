@@ -1,6 +1,6 @@
 //! Converts z values of the standard normal distribution to tail areas, and back.
 //!
-//! Start at [`upper_tail`]; everything else is derived from it.
+//! Start at [`upper_tail`]; [`upper_quantile`] goes in the other direction.
 
 use std::f64::consts::{PI, SQRT_2};
 

@@ -1,5 +1,5 @@
 //! Checks that both back ends accept every statement of the store, and that no statement scans all
-//! runs, samples or points.
+//! runs, samples or points, except the two that need all points.
 
 use super::{SqlStatement, sqlite::SqliteConnection};
 use std::fs;

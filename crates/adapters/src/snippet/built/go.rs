@@ -184,7 +184,7 @@ fn write_statements(file: &mut GeneratedSource, part: &SnippetPart) {
 /// Paths of Go's standard packages; a package's name is the last part of its path.
 const STANDARD_PACKAGES: &str = include_str!("languages/go-packages.txt");
 
-/// Returns the paths of packages that the code uses without importing them.
+/// Returns the paths of standard packages that the code uses without importing them.
 pub fn missing_imports(parts: &SnippetParts) -> Vec<&'static str> {
     let imports: String = parts
         .all_parts()

@@ -33,7 +33,7 @@ const COMPILER_OPTIONS: [&str; 6] = [
     ".",
 ];
 
-/// Compiles the code and returns the process that performs it. `program` is `java`; the compiler
+/// Compiles the code and returns the command that runs it. `program` is `java`; the compiler
 /// `javac` is taken from the same folder if it is there.
 pub fn build_program(
     snippet: &Snippet,
@@ -110,7 +110,7 @@ fn class_path(folders: &[PathBuf]) -> String {
     folders.join(":")
 }
 
-/// Maps lines of the generated file in compiler messages to lines of the user's code.
+/// Replaces line numbers of the generated file in compiler messages with those of the user's code.
 fn map_to_user_text(mut failure: CompileFailure, positions: &[TextPosition]) -> CompileFailure {
     let lines = failure.output.lines().map(|line| {
         let counted = line
@@ -193,8 +193,8 @@ fn statement_end(part: &SnippetPart) -> &'static str {
 }
 
 /// Writes the loop. A value that the code only reads is read anew in each iteration; otherwise the
-/// JIT compiler would move computations with it out of the loop. A state that the code changes is a
-/// local variable. The shared value is read even if the code does not use it: otherwise the JIT
+/// JIT compiler would move computations with it out of the loop. If the code assigns `state`, it is
+/// kept in a local variable. `shared` is read even if the code does not use it: otherwise the JIT
 /// compiler could merge the iterations of an empty body.
 fn write_loop(file: &mut GeneratedSource, runner: &SnippetPart) {
     let changes = runner.text.assigns("state");

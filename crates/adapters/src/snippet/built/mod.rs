@@ -1,9 +1,9 @@
 //! Compiles a snippet in a compiled language to a program that speaks the protocol.
 //!
 //! The program consists of the user's code in a generated loop, and of a harness that is compiled
-//! once per compiler and set of flags. Each language has a file here, which generates the source
-//! from the templates and lists in `languages/`. `compile.rs` runs the compilers. Start at
-//! [`build_snippet`].
+//! once per compiler and set of flags. Each language has a file here (C and C++ share one), which
+//! generates the source from the templates and lists in `languages/`. `compile.rs` runs the
+//! compilers. Start at [`build_snippet`].
 
 use crate::compile::{self, CompileFailure, variable_words};
 use crate::layout::{LinkRecord, RunLayout};
@@ -19,7 +19,7 @@ mod rust;
 mod source_file;
 mod text;
 
-/// Returns the compiler that is used if a variant names no program.
+/// Returns the compiler that is used if a variant names no program; for Java, returns `java`.
 pub fn default_compiler(language: SnippetLanguage) -> PathBuf {
     let from_variable = |name| variable_words(name, &[]).into_iter().next();
     let compiler = match language {

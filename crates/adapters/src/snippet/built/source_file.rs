@@ -26,7 +26,7 @@ pub struct TextPosition {
     pub last: usize,
 }
 
-/// A generated source file in which the user's code keeps its line numbers.
+/// A generated source file that records the line numbers of the user's code in it.
 #[derive(Debug, Clone)]
 pub struct GeneratedSource {
     pub text: String,

@@ -197,7 +197,8 @@ fn statement_end(text: &str, language: SnippetLanguage) -> usize {
     end
 }
 
-/// Start of the last statement: after the last semicolon or block outside of brackets.
+/// Start of the last statement: after the last semicolon or block outside of brackets. In Go, line
+/// ends also separate statements.
 fn statement_start(text: &str, language: SnippetLanguage) -> usize {
     let (mut depth, mut start, mut offset) = (0_usize, 0, 0);
     while offset < text.len() {

@@ -47,7 +47,7 @@ pub struct ShellSession {
 /// shell, or all lines if `force_shell` is set.
 ///
 /// # Errors
-/// Fails if the descriptors are missing.
+/// Fails if the descriptors are missing, or if an event cannot be sent.
 pub fn serve_protocol(shell: &str, force_shell: bool) -> anyhow::Result<()> {
     let [commands, events] = CHANNEL_PATHS;
     let commands = File::open(commands)?;
@@ -502,7 +502,8 @@ impl ShellSession {
         }
     }
 
-    /// Runs the workers of these jobs while listening for events. Returns their reports by job.
+    /// Runs the workers of these jobs, and listens to them and to Speedwell until all have
+    /// finished. Returns the reports of the workers by job.
     fn run_workers(
         &mut self,
         command: &ProtocolMessage,

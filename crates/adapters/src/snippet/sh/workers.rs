@@ -29,7 +29,7 @@ pub struct ExecutionTask {
     pub order: ShellCommand,
     /// Command executed untimed before each execution.
     pub prepare: Option<ShellCommand>,
-    /// Cost of the shell itself in each execution, if the command needs a shell.
+    /// Cost of the shell itself in each execution, if a shell executes the command.
     pub shell: Option<ShellCost>,
 }
 
@@ -235,7 +235,7 @@ fn execute_prepared(
     }
 }
 
-/// Slot of a worker.
+/// A worker to be started.
 pub struct WorkerSlot {
     /// Index of its job in the run.
     pub job: usize,

@@ -45,8 +45,8 @@ fn raise_loopback() -> io::Result<()> {
     }
 }
 
-/// Binds this process, the load generator, to its share of the processors and returns the target's
-/// share.
+/// Binds this thread, and so the load generator that it starts, to the load's share of the
+/// processors, and returns the target's share.
 ///
 /// Returns `None`, which allows all processors, if no shares were assigned. If the system cannot
 /// provide the assigned shares, also returns `None`, and adds a note to the report.

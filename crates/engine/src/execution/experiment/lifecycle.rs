@@ -143,7 +143,7 @@ impl<'a> ServerLifecycle<'a> {
             let actual = self.child_pids().len();
             if actual != expected as usize {
                 return Err(ReadinessFailure::NotYet(format!(
-                    "it has {actual} children instead of {expected}"
+                    "the server has {actual} children instead of {expected}"
                 )));
             }
         }
@@ -227,7 +227,10 @@ impl<'a> ServerLifecycle<'a> {
     /// Checks that the server is alive and has the same children as before the load.
     fn check_unchanged(&self, children_before: &BTreeSet<i32>) -> StageResult<()> {
         if self.service.has_ended() {
-            return Err(stage_failure(RunStage::Alive, "it ended after the load"));
+            return Err(stage_failure(
+                RunStage::Alive,
+                "the server ended after the load",
+            ));
         }
         let children = self.child_pids();
         if children == *children_before {
@@ -237,8 +240,9 @@ impl<'a> ServerLifecycle<'a> {
             children_before.difference(&children).count(),
             children.difference(children_before).count(),
         );
-        let reason =
-            format!("{lost} of its children exited during the load, and {new} new ones started");
+        let reason = format!(
+            "{lost} of the server's children exited during the load, and {new} new ones started"
+        );
         Err(stage_failure(RunStage::Alive, reason))
     }
 
@@ -268,7 +272,7 @@ impl<'a> ServerLifecycle<'a> {
             .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
         let tail = || outcome.stderr.last_lines(TAIL_LINES);
         if has_ended {
-            let reason = format!("it ended by itself: {}", outcome.ended);
+            let reason = format!("the server ended by itself: {}", outcome.ended);
             return Err(StageFailure {
                 stderr_tail: tail(),
                 ..stage_failure(RunStage::Alive, reason)
@@ -292,7 +296,7 @@ impl<'a> ServerLifecycle<'a> {
         if was_killed {
             let grace = Duration::from_millis(self.serving.stop.grace_ms).as_secs_f64();
             let reason = format!(
-                "it did not end within {grace} s of signal {} and was killed",
+                "the server did not end within {grace} s of signal {} and was killed",
                 self.serving.stop.signal
             );
             return Err(StageFailure {

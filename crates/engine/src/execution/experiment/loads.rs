@@ -282,7 +282,7 @@ impl ServerLifecycle<'_> {
             result
         });
         if result.is_err() && self.service.has_ended() {
-            return Err(stage_failure(stage, "it ended during the load"));
+            return Err(stage_failure(stage, "the server ended during the load"));
         }
         let run = result.map_err(load_error)?;
         let has_ended = if run.measured.has_lost_server() {
@@ -291,7 +291,7 @@ impl ServerLifecycle<'_> {
             self.service.has_ended()
         };
         match has_ended {
-            true => Err(stage_failure(stage, "it ended during the load")),
+            true => Err(stage_failure(stage, "the server ended during the load")),
             false if run.measured.is_interrupted => Err(stage_failure(stage, "interrupted")),
             false => Ok(run),
         }
@@ -321,7 +321,7 @@ impl ServerLifecycle<'_> {
     }
 }
 
-/// Fails if any request of the load failed, because the server then does not work correctly.
+/// Fails if any request of the load failed, because that means the server is not working correctly.
 pub(super) fn check_no_failures(load: &LoadRun) -> StageResult<()> {
     let counts = &load.measured.totals.outcomes;
     if counts.all_errors() == 0 {

@@ -5,8 +5,8 @@
 //! answers `ready`. Then it receives `go`, or `start NS` with the time on its clock at which it
 //! must start, and answers `began NS` when it has started. During the load it sends `at SNAPSHOT`
 //! periodically, and at the end `measured MEASURED`. The line `stop` ends the load early. If a
-//! worker dies, its part of the load is lost, and the results of the others are kept. Start at
-//! [`run_workers`]; [`run_worker`] is the worker's side.
+//! worker dies during the load, its part of the load is lost, and the results of the others are
+//! kept. Start at [`run_workers`]; [`run_worker`] is the worker's side.
 
 use super::{LoadJob, LoadPart, StartSignal, UNLIMITED, build, target};
 use anyhow::{Context, bail};

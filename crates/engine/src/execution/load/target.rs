@@ -219,7 +219,7 @@ impl TargetUrl {
     /// Text between double braces stays as it is, because it is a placeholder.
     ///
     /// # Errors
-    /// Fails if the text is not an HTTP URL; the message gives an example.
+    /// Fails if the text is not an HTTP URL; the message says what is expected.
     pub fn parse(text: &str) -> anyhow::Result<TargetUrl> {
         let (scheme, after_scheme) = text.split_once("://").unwrap_or(("http", text));
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
@@ -259,9 +259,9 @@ impl TargetUrl {
     /// Resolves a `Location` reference against this URL (RFC 3986, section 5.2).
     ///
     /// # Errors
-    /// Fails if it is not an HTTP URL.
+    /// Fails if the result is not an HTTP URL.
     pub fn join(&self, reference: &str) -> anyhow::Result<TargetUrl> {
-        if reference.contains("://") {
+        if has_scheme(reference) {
             return Ok(TargetUrl::parse(reference)?.inherit_credentials(self));
         }
         if let Some(without_scheme) = reference.strip_prefix("//") {
@@ -468,6 +468,19 @@ fn percent_decode(text: &str) -> String {
         remaining = if code.is_some() { &after[2..] } else { after };
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether a reference begins with a scheme and an authority. A path or a query may contain `://`.
+fn has_scheme(reference: &str) -> bool {
+    let is_scheme = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    reference
+        .split_once("://")
+        .is_some_and(|(scheme, _)| is_scheme(scheme))
 }
 
 /// Removes dot segments (RFC 3986, section 5.2.4).
@@ -710,5 +723,7 @@ mod url_tests {
         assert_eq!(to("?z"), "http://h:81/a/b?z");
         assert_eq!(to("//other/c"), "http://other/c");
         assert_eq!(to("https://other:444/"), "https://other:444/");
+        assert_eq!(to("/in?next=https://x"), "http://h:81/in?next=https://x");
+        assert_eq!(to("in/https://x"), "http://h:81/a/in/https://x");
     }
 }

@@ -20,8 +20,9 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Options that Speedwell handles itself, not the tool. Some of them concern the probe request: the
-/// built-in generator sends it and checks its response.
+/// Options that Speedwell handles itself, not the tool, and `concurrency`, which every tool
+/// supports. Some of them concern the probe request: the built-in generator sends it and checks its
+/// response.
 const OWN_OPTIONS: [&str; 10] = [
     "client",
     "serve",

@@ -30,8 +30,8 @@ pub enum RowKind {
 /// A row.
 #[derive(Debug)]
 pub struct GoogleBenchmarkRow {
-    /// Name of the benchmark with arguments and number of threads, without the suffix of
-    /// aggregates.
+    /// Name of the benchmark with arguments and number of threads. In old files, the name of an
+    /// aggregate keeps its suffix.
     pub name: String,
     /// Kind of the row.
     pub kind: RowKind,

@@ -56,7 +56,8 @@ pub fn recognizes(beginning: &[u8]) -> bool {
 /// Parses a profile; weights are microseconds.
 ///
 /// # Errors
-/// Fails if the JSON is invalid, refers to a missing node, or contains no samples.
+/// Fails if the JSON is invalid, refers to a missing node, has a cycle of nodes, or contains no
+/// samples.
 pub fn read(text: &str, names: &FrameNames) -> Result<StackProfile> {
     let file: CpuProfileFile = serde_json::from_str(text).context("it is not a V8 profile")?;
     let stacks = CallStacks::from_nodes(&file.nodes, &names.or_infer_home(own_files(&file.nodes)));

@@ -48,10 +48,11 @@ pub fn recognizes(beginning: &str) -> bool {
 }
 
 /// Parses the output. The weight of a stack is the sum that perf reports for its samples:
-/// nanoseconds for clock events, otherwise a number of events.
+/// nanoseconds for clock events, otherwise a number of events. A sample without a weight counts as
+/// 1.
 ///
 /// # Errors
-/// Fails if reading fails, or there is no sample with a stack.
+/// Fails if reading fails, or there is no sample.
 pub fn read(mut text: impl BufRead, names: &FrameNames) -> Result<PerfScript> {
     let mut reader = PerfReader::new(names);
     let mut line = Vec::new();

@@ -97,8 +97,8 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     Ok(reported)
 }
 
-/// Returns the first failed assertion of a test or, if there is none, the exception that ended the
-/// test.
+/// Returns the first failed assertion of a test or, if there is none, the first exception, fatal
+/// error or explicit failure.
 fn find_failed_assertion(test: Node<'_, '_>) -> Option<FailureCause> {
     let is_false = |node: &Node<'_, '_>| node.attribute("success") == Some("false");
     let text = |node: Node<'_, '_>, tag: &str| {

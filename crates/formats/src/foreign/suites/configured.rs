@@ -1,6 +1,7 @@
 //! Parses output whose format is described by a table in the configuration. The output is JSON or
-//! text. In JSON, the results are at a path such as `results[*]`, and each result has a name and
-//! times. In text, every line that matches a pattern is a result.
+//! text. In JSON, the results are at a path such as `results[*]`, and each result has samples and
+//! may have a name. In text, every line that matches a pattern is a sample; lines with the same
+//! name belong to one result.
 //!
 //! A path consists of keys separated by dots; `[*]` after a key selects every element of its list.
 //! Knows nothing about particular frameworks. Start at [`ResultPaths::read`] and [`read_lines`].

@@ -1,4 +1,5 @@
-//! Parses pytest-benchmark JSON (`--benchmark-json`), with the time of every round.
+//! Parses pytest-benchmark JSON (`--benchmark-json`), with the time of every round or, if the file
+//! lacks these times, their median.
 
 use super::{ReportedResult, seconds_measure};
 use crate::foreign::json::{self, JsonNode};

@@ -426,7 +426,8 @@ const MIN_RETRY_PAUSE_NS: u64 = 1_000_000;
 const MAX_RETRY_PAUSE_NS: u64 = 100_000_000;
 
 impl LoadConnection {
-    /// Handles the end of a connection attempt. Returns whether the attempt succeeded.
+    /// Handles the end of connecting the socket, and starts the TLS handshake, if any. Returns
+    /// false if connecting failed or the handshake could not be started.
     fn finish_connecting(&mut self, may_have_failed: bool, core: &mut WorkerCore) -> bool {
         let Some(channel) = &mut self.channel else {
             return false;

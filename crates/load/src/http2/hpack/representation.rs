@@ -150,7 +150,7 @@ impl<'a> BlockReader<'a> {
 const MAX_INTEGER: u64 = u32::MAX as u64;
 
 /// Reads an integer with a prefix of this many bits and advances past it. `None` if the integer is
-/// truncated, too large or needlessly long.
+/// truncated, too large, or longer than six bytes.
 #[inline]
 pub(super) fn decode_integer(bytes: &mut &[u8], prefix_bits: u32) -> Option<u32> {
     let (first, rest) = bytes.split_first()?;

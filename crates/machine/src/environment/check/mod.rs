@@ -1,4 +1,4 @@
-//! Checks the machine for sources of noise, and names the command that removes each.
+//! Checks the machine for sources of noise, and suggests remedies.
 //!
 //! A check is a function that returns a [`CheckResult`]. It reads a tree of files, or assesses
 //! values that this crate measures. Each check is in the file of its subject under `check/`, and

@@ -16,8 +16,8 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     ]
 }
 
-/// Checks the frequency governors. All but two of them change the frequency during a benchmark. The
-/// first samples are then slower, and results depend on what ran before.
+/// Checks the frequency governors. All but two of them may change the frequency during a benchmark.
+/// The first samples are then slower, and results depend on what ran before.
 fn check_governor(tree: &FileTree) -> CheckResult {
     const NAME: &str = "cpu governor";
     let governors = processors::governors(tree);

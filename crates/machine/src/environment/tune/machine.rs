@@ -150,7 +150,7 @@ impl TunableMachine {
     /// does so.
     ///
     /// # Errors
-    /// Fails with the kernel's error.
+    /// Fails with the kernel's error, or with systemctl's message if the setting is a service.
     pub(super) fn write_setting(&self, path: &str, change: SettingChange<'_>) -> io::Result<()> {
         self.test_step();
         if let Some(SimulatedResponse::Error(error)) = self.find_answer(path) {

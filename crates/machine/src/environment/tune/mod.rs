@@ -63,9 +63,9 @@ pub enum KnobOutcome {
 /// A setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnobSetting {
-    /// File of the setting.
+    /// File of the setting, or `service:NAME`.
     pub path: String,
-    /// Previous value; `None` for a control group that does not exist.
+    /// Previous value; `None` if it is a control group that does not exist yet, or a file of one.
     pub before: Option<String>,
     /// Desired value.
     pub after: String,

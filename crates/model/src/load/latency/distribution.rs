@@ -24,7 +24,8 @@ impl<K> Default for TimeDistribution<K> {
     }
 }
 
-/// Equal if both hold the same values at the resolution of the histogram.
+/// Equal if both hold the same values at the resolution of the histogram, with the same exact sums,
+/// minimum and maximum.
 impl<K> PartialEq for TimeDistribution<K> {
     fn eq(&self, other: &TimeDistribution<K>) -> bool {
         self.values == other.values
@@ -205,7 +206,8 @@ fn bin_reference() -> &'static Histogram<u64> {
     RULER.get_or_init(new_histogram)
 }
 
-/// Equal if both hold the same values at the resolution of the histogram.
+/// Equal if both hold the same values at the resolution of the histogram, with the same exact sums,
+/// minimum and maximum.
 impl PartialEq for TimeValues {
     fn eq(&self, other: &TimeValues) -> bool {
         self.moments == other.moments
@@ -422,7 +424,7 @@ impl TimeValues {
             ..
         } = self.moments;
         // In floating point, n * squares - sum^2 loses precision by cancellation. Use integers as
-        // long as they do not overflow, i.e. for up to ten million values of ten seconds.
+        // long as they do not overflow, for instance for a billion values of ten seconds.
         let exact = squares
             .checked_mul(u128::from(self.count()))
             .zip(sum.checked_mul(sum));

@@ -42,7 +42,7 @@ pub enum HistogramLogError {
     /// A histogram cannot be encoded.
     #[error("cannot write the histogram '{tag}': {why}")]
     Write {
-        /// Tag of the line.
+        /// Tag of the line, or empty.
         tag: String,
         /// Message of the encoder.
         why: String,

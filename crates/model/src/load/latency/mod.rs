@@ -119,7 +119,8 @@ impl<T: OutcomeSet> ByOutcome<T> {
             .unwrap_or_else(|| unreachable!("the set of successful responses always exists"))
     }
 
-    /// Iterates over the outcomes that occurred and their sets, in a fixed order.
+    /// Iterates over `Ok` and the other outcomes that occurred, each with its set, in a fixed
+    /// order.
     pub fn iter(&self) -> impl Iterator<Item = (RequestOutcome, &T)> {
         RequestOutcome::all_outcomes().filter_map(|outcome| Some((outcome, self.get(outcome)?)))
     }
@@ -491,7 +492,8 @@ impl OpenVerdict {
         }
     }
 
-    /// Whether the generator itself was too slow; the results are then rejected.
+    /// Whether the generator itself was too slow, so that the tail of the response time is not
+    /// reliable.
     pub fn is_generator_limited(&self) -> bool {
         self.own_lag_p99_ns > self.own_lag_limit_ns
     }

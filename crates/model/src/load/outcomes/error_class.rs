@@ -7,13 +7,13 @@
 pub enum ErrorClass {
     /// The server name could not be resolved.
     Dns,
-    /// The server refused the connection.
+    /// The server refused the connection, or connecting failed for a reason without its own class.
     ConnectRefused,
-    /// The operating system gave up connecting.
+    /// The operating system gave up connecting or, with HTTP/3, the server did not respond.
     ConnectTimeout,
     /// There is no route to the server's address.
     ConnectUnreachable,
-    /// No local port was available.
+    /// No local port or file descriptor was available.
     ConnectNoPort,
     /// The TLS handshake failed.
     TlsHandshake,
@@ -36,15 +36,16 @@ pub enum ErrorClass {
     ResetInBody,
     /// The server closed a new connection without a response.
     EofFirst,
-    /// The server closed an idle connection while the request was being sent.
+    /// The server closed a reused connection without a response, usually because the connection was
+    /// idle when the request was sent.
     EofStale,
     /// The server closed the connection within the response head.
     EofInHead,
-    /// The body was shorter than announced.
+    /// The server closed the connection within the response body.
     EofInBody,
-    /// The response does not start with an HTTP status line.
+    /// The response does not start with an HTTP status line, or switches to another protocol (101).
     ProtocolStatusLine,
-    /// The response has a malformed header.
+    /// The response has a malformed header, or its head is too large.
     ProtocolHeader,
     /// The response announces two different lengths.
     ProtocolLength,
@@ -66,7 +67,7 @@ pub enum ErrorClass {
     H2Reset,
     /// The server refused the HTTP/2 stream.
     H2Refused,
-    /// HTTP/2 flow control stalled.
+    /// The timeout expired while the request waited for an HTTP/2 flow control window.
     H2FlowStall,
     /// The server flooded the connection with header blocks or control frames.
     H2Flood,
@@ -113,7 +114,7 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::ConnectNoPort,
         "connect.no-port",
-        "no local port was free for a connection",
+        "no local port or file descriptor was free for a connection",
     ),
     (
         ErrorClass::TlsHandshake,
@@ -164,7 +165,7 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::EofStale,
         "eof.stale",
-        "the server closed an idle connection while the request was being sent",
+        "the server closed a reused connection without a response",
     ),
     (
         ErrorClass::EofInHead,
@@ -174,7 +175,7 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::EofInBody,
         "eof.in-body",
-        "the body ended before its stated length",
+        "the server closed the connection during the response body",
     ),
     (
         ErrorClass::ProtocolStatusLine,

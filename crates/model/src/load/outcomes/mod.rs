@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 /// Bytes on the wire, as counted at the client's socket calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WireBytes {
-    /// Bytes written, in heads and bodies.
+    /// Bytes written, including protocol overhead such as TLS records.
     pub sent: u64,
-    /// Bytes read, in heads and bodies.
+    /// Bytes read, including protocol overhead such as TLS records.
     pub received: u64,
     /// Bytes of response bodies, which are a part of `received`.
     pub body: u64,

@@ -1,6 +1,6 @@
 //! Uses the local machine as a fleet, for trying out distributed sessions and for testing
 //! everything except the transport. Workers are processes on this machine. The fleet may have
-//! several names for this machine, but its lock still serializes the workers.
+//! several names for this machine, but the machine's lock still serializes the workers.
 
 use super::{FleetMachine, JobId, JobState, SubmittedJob, TaskBatch};
 use crate::machines::detached::{self, SHARD_SUBCOMMAND};
@@ -22,7 +22,7 @@ pub struct LocalEngine {
 }
 
 impl LocalEngine {
-    /// Creates an engine with several names for this machine, each with its own folder.
+    /// Creates an engine with several names for this machine, each with a fleet folder.
     pub fn new(machines: Vec<FleetMachine>) -> LocalEngine {
         LocalEngine {
             machines,

@@ -47,8 +47,9 @@ pub struct SlurmEngine {
 }
 
 impl SlurmEngine {
-    /// Creates an engine for the nodes of a partition. All nodes share `folder`;
-    /// `configured_machines` adds labels and other settings to some of the nodes.
+    /// Creates an engine for the nodes of the partition in `options`, or of all partitions if it
+    /// names none. All nodes share `folder`; `configured_machines` adds labels and other settings
+    /// to some of the nodes.
     pub fn new(
         options: SlurmOptions,
         folder: PathBuf,

@@ -48,8 +48,8 @@ pub const STILL_RUNNING: i32 = 3;
 const STDERR_TAIL_BYTES: usize = 4096;
 /// How long a worker may take to exit after its lease ends.
 const WORKER_EXIT_GRACE: Duration = Duration::from_secs(2);
-/// Checks whether a worker holds the machine, without disturbing that worker. `$1` is the fleet
-/// folder on the machine.
+/// Checks whether a worker holds the machine exclusively, without disturbing that worker. `$1` is
+/// the fleet folder on the machine.
 const PROBE_SCRIPT: &str = r#"for lock in /run/lock/speedwell.lock "$1/speedwell.lock"; do
 [ ! -e "$lock" ] || flock -s -n "$lock" true || { echo busy; exit; }; done; echo free"#;
 
@@ -263,8 +263,9 @@ impl SshEngine {
         }
     }
 
-    /// Cancels the detached workers of these jobs, then closes the connections of all these jobs.
-    /// This ends the other workers, because the connection is their lease.
+    /// Cancels the detached workers that these jobs follow over a connection, then closes the
+    /// connections of all these jobs. This ends the other workers, because the connection is their
+    /// lease.
     pub(super) fn cancel_jobs(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
             let followed_worker = self

@@ -14,7 +14,7 @@ pub(super) const MAX_UNFOLDED_CASES: usize = 60;
 /// Number of cases with charts per page.
 const CASES_PER_PAGE: usize = 50;
 
-/// The location of the charts of many cases.
+/// Where the charts go if there are too many cases for one page.
 #[derive(Debug, Clone, Default)]
 pub enum ChartsLocation {
     /// On the page itself.

@@ -1,10 +1,11 @@
 //! Renders a document as a single HTML page that can be sent around: it needs no network and no
 //! other file, because all scripts and styles are inline.
 //!
-//! Everything is readable without the script, which only sorts, filters and copies. What would make
-//! the page too large is omitted, and the page says so. Start at [`render_page`]. `blocks.rs`
-//! renders blocks, `gallery.rs` the charts of all cases, and `table.rs` tables. `page_layout.rs`
-//! has the frame that a server adds, and `chart_pages.rs` the charts on separate pages.
+//! Everything is readable without the script, which only adds conveniences such as sorting,
+//! filtering and copying. What would make the page too large is omitted, and the page says so.
+//! Start at [`render_page`]. `blocks.rs` renders blocks, `gallery.rs` the charts of all cases, and
+//! `table.rs` tables. `page_layout.rs` has the frame that a server adds, and `chart_pages.rs` the
+//! charts on separate pages.
 
 // These files depend on each other in a circle, on purpose. This file calls `page_layout.rs` and
 // `blocks.rs`, and both use the helpers in `writer.rs`; `writer.rs` in turn has a field of the type

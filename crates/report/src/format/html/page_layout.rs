@@ -46,7 +46,7 @@ pub struct ServedFrame {
     pub events: Option<String>,
     /// Whether the page reloads periodically if scripts are disabled.
     pub is_reloaded: bool,
-    /// The location of the charts of many cases.
+    /// Where the charts go if there are too many cases for one page.
     pub charts: ChartsLocation,
 }
 

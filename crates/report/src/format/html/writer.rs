@@ -18,7 +18,7 @@ pub struct HtmlWriter {
     /// `Some` on a served page, where cells link to other pages. The value inside is `Some` if a
     /// table of the page has rows that can be selected.
     pub served: Option<Option<RowChoice>>,
-    /// The location of the charts of many cases.
+    /// Where the charts go if there are too many cases for one page.
     pub charts: ChartsLocation,
     /// Anchors and titles for the table of contents, in order.
     pub contents: Vec<(String, String)>,

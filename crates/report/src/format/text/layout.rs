@@ -349,8 +349,8 @@ pub fn paint_text(text: &str, emphasis: TextEmphasis, color: bool) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// Replaces control characters, other than line feed and tab, by visible escapes such as `\x1b`,
-/// and bidirectional controls by escapes such as `\u{202e}` (ECMA-48; Unicode Standard Annex 9,
+/// Replaces control characters, other than line feed and tab, with visible escapes such as `\x1b`,
+/// and bidirectional controls with escapes such as `\u{202e}` (ECMA-48; Unicode Standard Annex 9,
 /// section 2).
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
     escape_where(text, is_control)

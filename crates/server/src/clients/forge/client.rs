@@ -50,7 +50,8 @@ impl fmt::Debug for ForgeToken {
 /// Why a request to the forge failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The token lacks a permission, or the pull request is not visible to the token's user.
+    /// The forge answered with an error status that a retry would not change. Usually, the token
+    /// lacks a permission, or the pull request is not visible to the token's user.
     #[error("{pull_request}: the forge refused to {action} (status {status}{message}): {remedy}")]
     Refused {
         /// The pull request.

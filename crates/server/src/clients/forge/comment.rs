@@ -59,9 +59,9 @@ struct ForgeComment {
 pub type RevisionOrder<'a> = &'a dyn Fn(&str, &str) -> Option<Ordering>;
 
 impl ForgeClient {
-    /// Posts `text` as the only comment with its marker, and removes our other comments with that
-    /// marker. If `order` cannot tell which revision is newer, the start of the measurement
-    /// decides.
+    /// Posts `text` as our only comment with its marker, and removes our other comments with that
+    /// marker. If one of them shows a newer result, keeps that result instead. If `order` cannot
+    /// tell which revision is newer, the start of the measurement decides.
     ///
     /// # Errors
     /// Fails if the forge refuses or is unreachable.

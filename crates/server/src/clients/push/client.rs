@@ -65,7 +65,7 @@ pub enum UploadError {
     /// No retry will help.
     #[error("{reason}")]
     Rejected {
-        /// The server's message.
+        /// Why, usually the server's message.
         reason: String,
     },
 }

@@ -29,7 +29,8 @@ const MAX_RUN_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 /// counted from 0.
 ///
 /// # Errors
-/// Returns 400 or 413, naming the line.
+/// Returns 400 if the text is not valid UTF-8 or its last line is incomplete. Returns 413, naming
+/// the line, if a line is empty, exceeds a limit or contains NUL.
 pub fn check_lines(text: &[u8], first_number: u64) -> Result<(), ApiError> {
     let Ok(text) = std::str::from_utf8(text) else {
         return Err(ApiError::bad_request("the body is not valid UTF-8"));
@@ -95,8 +96,8 @@ fn scan_line(line: &[u8]) -> LineScan {
     scan
 }
 
-/// Checks that a parsed session has the announced id, and that its names and numbers are within
-/// limits.
+/// Checks that a parsed session has the announced id and is not being measured, and that its names
+/// and numbers are within limits.
 ///
 /// # Errors
 /// Returns 400 or 413.

@@ -3,8 +3,8 @@
 //!
 //! This module decides which endpoints exist and which permission each needs. The table in
 //! `routes.rs` defines the endpoints, and the OpenAPI document is generated from this table.
-//! Version 1 of the API is only ever extended. Responses are JSON, errors are [`error::ApiError`]s.
-//! Start at [`router`].
+//! Version 1 of the API is only ever extended. Responses are JSON (a session is JSON Lines), errors
+//! are [`error::ApiError`]s. Start at [`router`].
 
 mod check;
 mod data;

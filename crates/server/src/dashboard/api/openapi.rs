@@ -1,4 +1,4 @@
-//! Generates the OpenAPI document from the route table, so that the document is complete.
+//! Generates the OpenAPI document from the route table, so that the document lists every endpoint.
 
 use super::route::{ApiRoute, BodyKind};
 use crate::dashboard::access::RequiredPermission;

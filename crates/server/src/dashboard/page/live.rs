@@ -138,7 +138,7 @@ fn count_case_runs(session: &Session, verdicts: &BTreeMap<String, String>) -> Ve
     cases
 }
 
-/// Returns the verdicts of decided cases, each from the interim analysis that decided it.
+/// Returns the verdicts of decided cases; the verdict is `decided` for a case without a comparison.
 fn decided_verdicts(
     context: PageContext<'_>,
     session: &Session,

@@ -200,7 +200,7 @@ impl PageContext<'_> {
 /// Builds a page.
 ///
 /// # Errors
-/// Fails if there is no such page, or the store cannot be read.
+/// Fails if there is no such page, the query is invalid, or the store cannot be read.
 pub fn build_page(
     context: PageContext<'_>,
     page_kind: &PageKind,

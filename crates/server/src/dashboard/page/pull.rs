@@ -22,7 +22,10 @@ pub fn pull_page(context: PageContext<'_>, pull: &str) -> Result<PageContent, Pa
         return Err(PageError::not_found(format!(
             "no sessions for pull request '{pull}'"
         ))
-        .with_hint("this page lists sessions that were measured in a GitHub, GitLab or Gitea job of the pull request")
+        .with_hint(
+            "this page lists sessions that were measured in a GitHub, GitLab, Gitea or Forgejo job \
+             of the pull request",
+        )
         .with_nearest(vec![(context.page_href("sessions"), "sessions".into())]));
     }
     let mut document = Document::new("pull");

@@ -100,7 +100,7 @@ fn find_hits(context: PageContext<'_>, term: &str) -> Result<Vec<SearchHits>, Pa
     ])
 }
 
-/// Finds cases that have a trend.
+/// Finds cases that have a history, and so a trend page.
 fn find_cases(
     context: PageContext<'_>,
     is_hit: &dyn Fn(&str) -> bool,

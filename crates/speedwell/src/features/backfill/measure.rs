@@ -34,9 +34,10 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 /// Options for filling gaps in the history of a branch.
 #[derive(Debug, Clone, Default)]
 pub struct BackfillRequest {
-    /// `A..B`, both ends included.
+    /// `A..B`, both ends included; without `B`, up to `HEAD`.
     pub range: String,
-    /// Target number of revisions with points, counting the existing ones.
+    /// Target number of revisions with points. An existing point counts if its turn comes in the
+    /// order of measurement.
     pub points: usize,
     /// Total time limit, including builds.
     pub budget: Option<Duration>,
@@ -244,8 +245,8 @@ fn plan_revision(
 }
 
 /// Returns the IDs of the revisions at which a case of the plan already has a point from this
-/// machine. If the plan counts instructions, only points of instruction counts matter; otherwise,
-/// only points of other metrics.
+/// machine that change detection does not ignore. If the plan counts instructions, only points of
+/// instruction counts matter; otherwise, only points of other metrics.
 fn measured_revisions(
     plan: &SessionPlan,
     session: &SessionRequest,

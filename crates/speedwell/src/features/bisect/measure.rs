@@ -42,7 +42,7 @@ const MAX_READY: usize = 5;
 /// Options for a bisection.
 #[derive(Debug, Clone, Default)]
 pub struct BisectRequest {
-    /// `GOOD..BAD`.
+    /// `GOOD..BAD`; `BAD` is `HEAD` if it is left out.
     pub range: String,
     /// Whether the search follows all parents of a commit instead of only the first.
     pub along_all_parents: bool,
@@ -50,7 +50,8 @@ pub struct BisectRequest {
     pub program: Option<PathBuf>,
     /// The metric to follow; by default the first one reported.
     pub metric: Option<String>,
-    /// Whether to confirm a change even if the benchmark itself also changed.
+    /// Whether to accept a change in results even if its revision also changed the benchmark
+    /// itself.
     pub with_own_benchmarks: bool,
     /// What to measure. The bisection sets the variants itself.
     pub measuring: MeasureRequest,
@@ -195,7 +196,8 @@ fn check_case(plan: &SessionPlan) -> Result<()> {
 /// Runs a search from its beginning.
 ///
 /// # Errors
-/// Fails if the store cannot be written.
+/// Fails if a requested processor is not usable, if instructions cannot be counted, or if the store
+/// cannot be written.
 pub fn start_bisection(
     plans: PreparedPlan,
     request: &SessionRequest,

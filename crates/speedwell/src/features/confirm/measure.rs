@@ -118,7 +118,8 @@ pub fn are_identical(plans: &PreparedPlan) -> bool {
 /// supplies the options.
 ///
 /// # Errors
-/// Fails if a change does not exist, or if no stored session has the target of its case.
+/// Fails if a change does not exist or is a gradual drift, or if no stored session has the target
+/// of its case.
 pub fn group_changes(
     store: &Store,
     numbers: &[i64],
@@ -180,7 +181,8 @@ pub fn changes_in_plan(store: &Store, plan: &SessionPlan) -> Result<Vec<SuspectC
 /// options.
 ///
 /// # Errors
-/// Fails if the change does not exist or no stored session has the target of its case.
+/// Fails if the change does not exist or is a gradual drift, or if no stored session has the target
+/// of its case.
 pub fn prepare_change(
     store: &Store,
     number: i64,
@@ -234,7 +236,8 @@ pub fn prepare_change(
     Ok((SuspectChange::new(store, change, series)?, request))
 }
 
-/// Finds the job of a case and its variant in the newest session whose plan has them.
+/// Finds the job of a case in the newest session whose plan has the case. Also returns the variant
+/// of the series in that plan or, if the plan lacks this variant, the first variant.
 fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Variant)> {
     let key = &series.key;
     for point in store.load_points(series.number)?.iter().rev() {

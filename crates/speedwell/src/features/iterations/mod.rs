@@ -1,8 +1,8 @@
 //! `speedwell iterations`: finds how many iterations make the runs of benchmark files long and
 //! steady enough.
 //!
-//! This module handles the options and prepares the answer for the report;
-//! `measure.rs` performs the search. Start at [`run`].
+//! This module handles the options and prepares the results for the report; `measure.rs` performs
+//! the search. Start at [`run`].
 
 pub mod measure;
 
@@ -71,7 +71,7 @@ pub struct IterationsArgs {
     /// Minimum duration of a sample of every case
     #[arg(short = 't', long, value_name = "DUR", default_value = "50ms", value_parser = parse::duration, help_heading = "Search")]
     time: Duration,
-    /// Runs per case and variant with each number
+    /// Runs per case and variant, once the samples are long enough
     ///
     /// The variation is computed from these runs.
     #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Search")]

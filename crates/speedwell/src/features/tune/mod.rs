@@ -24,7 +24,8 @@ use std::time::Duration;
 /// ends. Without a command, the changes stay until 'speedwell tune reset', or for the time of --for. Knobs in the state
 /// 'on request' are only changed if they are named.
 ///
-/// Exit status 1 if nothing can be changed here; with a command, its exit status.
+/// Exit status 1 if nothing can be changed on this machine; a command is then not executed. Otherwise, the exit status
+/// is that of the command, if there is one.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -195,7 +196,7 @@ pub struct MachineTuner {
 impl MachineTuner {
     /// Prepares the default knobs. Must be called before this process adopts orphans, because the
     /// guard must not become a child of this process. Keeps the processors of `pin` free if
-    /// others are left for other work. Returns `None` if nothing can be changed.
+    /// others are left for other work. Returns `None` if there is nothing to change.
     ///
     /// # Errors
     /// Fails if this user may not change the machine, or if another process has changed it.

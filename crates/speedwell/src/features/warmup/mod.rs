@@ -61,12 +61,12 @@ pub struct WarmupArgs {
     code: Option<SnippetLanguage>,
     #[command(flatten)]
     snippet: SnippetArgs,
-    /// Processes per case and variant, 5 or more
+    /// Processes per case and variant
     #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Sampling")]
     runs: u32,
     /// Iterations per process [default: 2000 points, within 30s]
     ///
-    /// Each point lasts a millisecond or more.
+    /// Each point lasts a millisecond or more, unless N is too small for 2000 such points.
     #[arg(short = 'i', long, value_name = "N", value_parser = parse::count, conflicts_with = "time", help_heading = "Sampling")]
     iterations: Option<u32>,
     /// Approximate time to record a process, instead of --iterations

@@ -18,7 +18,8 @@ use crate::interval::Interval;
 use permutation::{is_affordable, tail_probabilities};
 
 /// Minimum number of runs per side for a conclusion from the p-value. In blocks of two runs of each
-/// side, 8 runs per side can reach p = 2/1296; fewer runs cannot reach the limit of an early look.
+/// side, 8 runs per side can reach p = 2/1296; fewer runs cannot reach the limit of an early interim
+/// analysis.
 pub const MINIMUM_PER_SIDE: usize = 8;
 
 /// Result of the stratified permutation rank test, from which ratio and intervals are computed.
