@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Returns the path of this program. Programs that embed this library give it in
+/// Returns the path of this program. Programs that embed this library specify the path in
 /// `$SPEEDWELL_PROGRAM`. Without this variable, it is the path of the running program, or just the
 /// name `speedwell` if the system does not report the path.
 pub fn own_program() -> PathBuf {

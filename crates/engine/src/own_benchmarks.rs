@@ -160,10 +160,14 @@ fn strays_warning(variants: &[Variant]) -> Option<String> {
         .iter()
         .map(|variant| format!("'{}'", variant.name))
         .collect();
-    let verb = if names.len() == 1 { "loads" } else { "load" };
+    let (verb, revisions) = match names.len() {
+        1 => ("loads", "its revision"),
+        _ => ("load", "their revisions"),
+    };
     Some(format!(
-        "{} {verb} {files} from the checkout instead of its revision, so there is no verdict: a \
-         path in the benchmark, a variable or an installed package points to the checkout.",
+        "{} {verb} {files} from the checkout instead of from {revisions}, so there is no verdict. \
+         The cause is a path in the benchmark, a variable, or an installed package that points to \
+         the checkout.",
         names.join(" and ")
     ))
 }

@@ -54,8 +54,8 @@ impl PreparedPlan {
     }
 
     /// Creates a plan that compares programs with each other. If a pattern selects which benchmarks
-    /// of each program are compared, `word` replaces the text of each benchmark name that matches
-    /// the pattern.
+    /// of each program are compared, the part of each benchmark name that matches the pattern is
+    /// replaced with `word`.
     ///
     /// # Errors
     /// Fails if a program cannot be queried, or the programs have no benchmark in common.

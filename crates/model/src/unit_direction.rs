@@ -91,7 +91,7 @@ const WORK: [&str; 52] = [
     "file",
 ];
 
-/// Prefixes of a thousand, a million and so on.
+/// Prefixes that mean a thousand, a million and so on; the empty one stands for no prefix.
 const PREFIXES: [&str; 9] = ["", "k", "m", "g", "t", "ki", "mi", "gi", "ti"];
 
 /// Rates written as one word, in lower case; each may have a prefix.

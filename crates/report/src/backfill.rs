@@ -54,9 +54,10 @@ pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     let count = |is_wanted: &dyn Fn(BackfillOutcome) -> bool| {
         lines.iter().filter(|line| is_wanted(line.outcome)).count()
     };
+    let with_data = count(&BackfillOutcome::has_point);
+    let verb = if with_data == 1 { "has" } else { "have" };
     let mut parts = vec![format!(
-        "{} of {} have data",
-        count(&BackfillOutcome::has_point),
+        "{with_data} of {} {verb} data",
         format_count(total, "revision", "revisions")
     )];
     parts.push(format!(

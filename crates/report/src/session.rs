@@ -30,8 +30,8 @@ pub struct StudyChoice {
 /// the findings what only the store knows. If the session has a name, the details show it.
 ///
 /// # Errors
-/// Fails if the session lacks a requested parameter or metric, if a chart or unit does not fit, or
-/// if loads cannot be read.
+/// Fails if the session lacks a requested parameter or metric, if a requested chart or unit does
+/// not suit the results, or if loads cannot be read.
 pub fn report_session(
     (name, session): (Option<&str>, &Session),
     study: &StudyChoice,
@@ -66,8 +66,8 @@ pub fn report_session(
 /// [`analysis::analyze_in_parts`] requires. Parameter studies are not supported.
 ///
 /// # Errors
-/// Fails if the session lacks a requested metric, if a chart or unit does not fit, or if `parts`
-/// fails.
+/// Fails if the session lacks a requested metric, if a requested chart or unit does not suit the
+/// results, or if `parts` fails.
 pub fn report_session_in_parts(
     (header, runs): (&Session, usize),
     parts: impl Fn(&mut dyn FnMut(&Session)) -> anyhow::Result<()>,
@@ -105,7 +105,7 @@ fn widen_metrics(settings: &AnalysisSettings, session: &Session) -> AnalysisSett
 /// the session and its findings.
 ///
 /// # Errors
-/// Fails if a parameter is unknown, or a chart or unit does not fit.
+/// Fails if a parameter is unknown, or a requested chart or unit does not suit the results.
 pub fn report_requested(
     session: &Session,
     findings: &AnalysisFindings,

@@ -41,7 +41,7 @@ pub fn compare_sources(
 /// Reports a comparison, with the measurement details of every session in it.
 ///
 /// # Errors
-/// Fails if a parameter, chart or unit does not fit.
+/// Fails if a requested parameter, chart or unit does not suit the results.
 pub fn report_sources(
     sources: &[LabelledSession<'_>],
     findings: &AnalysisFindings,
@@ -80,8 +80,8 @@ pub fn check_rows(
             bail!("nothing was compared: {failed}");
         }
         bail!(
-            "nothing was compared: the sources have no case with results in common\nhint: \
-             '::REGEX' after each source pairs cases of different names"
+            "nothing was compared: no case has results on both sides\nhint: '::REGEX' after each \
+             source pairs cases of different names"
         );
     }
     Ok(())

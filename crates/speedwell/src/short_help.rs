@@ -71,7 +71,7 @@ const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the short help of a command, which clap must have built already.
+/// Returns the short help of `command`. Requires that clap has already built the command.
 pub(super) fn short_help(command: &Command) -> StyledStr {
     let name = command.get_bin_name().unwrap_or("speedwell").to_owned();
     let subcommand = name.strip_prefix("speedwell ").unwrap_or_default();

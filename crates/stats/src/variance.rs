@@ -33,8 +33,8 @@ pub struct VarianceComponents {
 /// The estimates come from the analysis of variance: `(MSB - MSW) / n` and `MSW`, where MSB and MSW
 /// are the mean squares between and within groups, and n is the size of the groups, or a weighted
 /// mean of their sizes if these differ. The interval is Tukey's and Williams' (Searle, Casella and
-/// McCulloch, Variance Components, 1992, 3.6), with ends clamped to 0. `None` unless two groups of
-/// a family have values, and at least one group has two.
+/// McCulloch, Variance Components, 1992, 3.6), with ends clamped to 0. `None` unless some family
+/// has at least two groups with values, and at least one group has at least two values.
 pub fn variance_components(
     families: &[Vec<Vec<f64>>],
     confidence: f64,

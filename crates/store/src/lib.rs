@@ -187,7 +187,8 @@ impl Store {
     fn open_server(address: &str) -> anyhow::Result<Store> {
         anyhow::bail!(
             "cannot open the results database '{}': this speedwell was built without PostgreSQL\n\
-             hint: cargo install speedwell --features postgres",
+             hint: cargo install --locked --path crates/speedwell --features postgres (in a \
+             checkout)",
             redact_address(address)
         )
     }

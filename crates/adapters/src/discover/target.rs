@@ -100,8 +100,8 @@ pub fn find_sources(
             "no benchmarks found in '{target}'\n\
              hint: a benchmark is a JavaScript file that calls createBenchmark, a C++ file that \
              includes speedwell.hpp, a Python file that imports speedwell, a definition file \
-             (.toml), or a file of another suite (docs/reference/suites.md); its folder is its \
-             group"
+             (.toml), or a file of another benchmark framework (docs/reference/suites.md); the \
+             folder of a benchmark file is its group"
         );
     }
     Ok(found)
@@ -388,7 +388,7 @@ fn classify_own_kind(
         "js", "cjs", "mjs", "ts", "cts", "mts", "cpp", "cc", "cxx", "py",
     ];
     if declares_types_only(file) {
-        bail!("a file of type declarations has no benchmarks");
+        bail!("a file with only type declarations has no benchmarks");
     }
     if !languages.contains(&extension) {
         bail!("benchmarks in '.{extension}' files are not supported");
@@ -437,7 +437,7 @@ fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
 }
 
 /// Returns the sources of an experiment: the definition file itself, for its servers and commands,
-/// and the benchmark files of its other groups. The name that the experiment gives itself is read
+/// and the benchmark files that its groups list. The name that the experiment gives itself is read
 /// later, when the experiment is described.
 fn experiment_sources(
     file: &Path,

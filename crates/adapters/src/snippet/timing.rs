@@ -384,7 +384,8 @@ mod tests {
 
     #[test]
     fn the_mean_of_the_windows_is_the_rate_of_the_whole() {
-        // The worker stood still from 100 to 900: one long window, then a short one at full speed.
+        // The worker stood still from 100 to 900, so one interval between its points is long and
+        // the others are short.
         let points: CounterPoints = vec![(0, 0), (100, 100), (900, 100), (1000, 200), (1100, 300)];
         let windows = interpolate_windows(&[points], &samples(4, 100));
         let (iterations, elapsed_ns) = sums(&windows);

@@ -35,8 +35,8 @@ pub struct KeyProjection {
     has_unit: bool,
 }
 
-/// Keys that are used by projections from the command line. The projection of all remaining keys
-/// excludes these keys.
+/// Names of the settings and name parts that the projections on the command line use. The
+/// projection of everything else excludes them.
 #[derive(Debug, Clone, Default)]
 pub struct UsedKeys {
     settings: Vec<String>,
@@ -46,8 +46,8 @@ pub struct UsedKeys {
 }
 
 impl UsedKeys {
-    /// Creates a projection of these parts, and marks its keys as used. `has_unit` is true for the
-    /// projection into tables, where the unit becomes the last field.
+    /// Creates a projection of these parts, and marks what they name as used. `has_unit` is true
+    /// for the projection into tables, where the unit becomes the last field.
     pub fn add_projection(
         &mut self,
         parts: Vec<ProjectionPart>,
@@ -321,7 +321,8 @@ impl FieldOrder {
     }
 }
 
-/// Parses a number that may have a prefix and a byte suffix: `4k`, `1Mi`, `16KiB`.
+/// Parses a number that may be followed by a metric or binary prefix, and by `b` or `B`: `4k`,
+/// `1Mi`, `16KiB`.
 fn parse_number(text: &str) -> Option<f64> {
     const PREFIXES: &str = "KMGTPEZY";
     if let Ok(number) = text.parse() {

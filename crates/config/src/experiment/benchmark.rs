@@ -59,7 +59,7 @@ pub struct BenchmarkKeys {
     requests: Option<WholeNumber<1>>,
     /// Warm-up time; its requests are excluded from the results.
     warmup: Option<DurationValue>,
-    /// HTTP method. Default: "GET".
+    /// HTTP method. Default: "GET", or "POST" with a body.
     method: Option<String>,
     /// Header fields.
     headers: IndexMap<String, PlainValue>,

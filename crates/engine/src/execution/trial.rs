@@ -69,8 +69,8 @@ pub fn try_all(
     Ok(session_end)
 }
 
-/// Returns the number of variants to try. For an experiment these are all variants, because they
-/// differ in more than the program.
+/// Returns the number of variants to try. In an experiment, all variants are tried, because they
+/// differ in more than just the program; otherwise, only the first one is.
 fn count_tried_variants(plan: &SessionPlan) -> usize {
     match plan.design.experiment {
         Some(_) => plan.variants.len(),
@@ -124,7 +124,7 @@ fn run_worker(
 
 /// Performs a job with the small parameter values of a trial. If that fails, performs it again with
 /// the regular values. Speedwell chose the small values itself, so a conflict between them and
-/// another parameter is not an error of the benchmark file.
+/// another parameter is not an error in the benchmark file.
 fn try_job(job: &BenchmarkJob, context: &RunContext<'_>) -> RunOutcome {
     let harness = adapters::harness_for(job.source.kind);
     let perform = |job: &BenchmarkJob| harness.perform_job(&job.under(context.variant), context);

@@ -1,7 +1,7 @@
 //! Implements an HTTP/1.1 client without sockets. It works on byte slices (RFC 9110 and RFC 9112).
 //!
 //! [`Http1Request`] encodes a request once, to be sent any number of times. [`ResponseReader`] is
-//! fed with received data in any pieces and finds where a response ends, how large it was and
+//! fed received data in pieces of any size and finds where a response ends, how large it was and
 //! whether its connection can be reused. Neither type knows about time, sockets or the purpose of a
 //! request. Nothing is allocated per request, except when a connection receives a head in pieces
 //! for the first time. Start at [`ResponseReader`].
@@ -73,8 +73,8 @@ pub enum ResponseEnd {
 pub enum ResponseError {
     /// The data does not start with `HTTP/`: the peer speaks another protocol.
     NotHttp,
-    /// The start is HTTP, but version, status code or reason phrase are malformed, or the version
-    /// is not 1.x.
+    /// The start is HTTP, but the version, status code or reason phrase is malformed, or the
+    /// version is not 1.x.
     StatusLine,
     /// A header field is malformed (RFC 9112, section 5), or the framing fields are invalid.
     Header,

@@ -1,4 +1,4 @@
-//! Handles interrupts by the user: Ctrl-C, or a signal that asks us to end. Start at
+//! Handles interrupts by the user: Ctrl-C, or a signal that asks this process to end. Start at
 //! [`install_handlers`] and [`is_interrupt_requested`].
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -17,9 +17,10 @@ static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static INTERRUPTED_AT_NS: AtomicU64 = AtomicU64::new(0);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// Makes SIGINT, SIGTERM and SIGHUP set [`is_interrupt_requested`] instead of ending us
-/// immediately. A second signal before the interrupt is cleared ends us with status 130. Calling
-/// this function again has no effect.
+/// Makes [`is_interrupt_requested`] return true after SIGINT, SIGTERM or SIGHUP, instead of letting
+/// the signal end the process immediately. If another signal arrives before the interrupt is
+/// cleared, but more than `DEBOUNCE_TIME` after the first, the process exits with status 130.
+/// Calling this function again has no effect.
 ///
 /// # Errors
 /// Fails if the handlers could not be installed.

@@ -215,7 +215,7 @@ impl PlacedSession {
         let session = self
             .placement
             .session()
-            .context("the location of its files is unknown")?;
+            .context("the location of the session's files on its machines is unknown")?;
         clean_machines(
             &mut engine,
             session_machines.cloned(),

@@ -1,5 +1,5 @@
-//! Rewrites the paths in a role's assignment for the machine of the role, because the folder of the
-//! definition file lies elsewhere on that machine.
+//! Rewrites the paths of the programs that an experiment starts on other machines (its target and
+//! services), because the folder of the definition file lies elsewhere on those machines.
 
 use speedwell_model::assignment::{BackingService, ProofSource, RunAssignment, TargetProgram};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(super) struct FolderMapping<'a> {
 }
 
 impl FolderMapping<'_> {
-    /// Rewrites the paths of a target and its proofs.
+    /// Rewrites the paths of a target, and of the files that prove that its variant took effect.
     pub fn map_assignment(self, mut assignment: RunAssignment) -> RunAssignment {
         self.map_target(&mut assignment.target);
         for proof in &mut assignment.proofs {

@@ -1,5 +1,5 @@
-//! Describes load tests in words: the answer in a sentence, formatted times and rates, and a
-//! sentence per remark that says what the remark means for the results.
+//! Describes load tests in words: the headline, formatted times and rates, and a sentence per
+//! remark that says what the remark means for the results.
 //!
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
@@ -12,7 +12,7 @@ use speedwell_model::load::latency::OpenVerdict;
 use speedwell_model::load::outcomes::CountImbalance;
 use speedwell_model::load::outcomes::ErrorClass;
 
-/// The answer in a sentence.
+/// Returns the headline: the main result of the loads in one sentence.
 pub fn loads_headline(loads: &[LoadFindings<'_>]) -> String {
     match loads {
         [] => "nothing was measured".to_owned(),
@@ -155,7 +155,7 @@ pub fn format_reported_time(reported: ReportedTime) -> String {
 pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {
     match refusal {
         TimeRefusal::GeneratorLimited => {
-            "refused: the generator itself was late, possibly by more than half of this time"
+            "refused: the generator itself was late, possibly by more than half of the measured time"
         }
         TimeRefusal::RateMissed => {
             "refused: fewer than 98 % of the due requests were sent, and the times of the others \
@@ -189,8 +189,9 @@ pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             threads,
             busiest,
         } => format!(
-            "{bottlenecks} of {} of the generator had no time to spare ({} busy): this may be the \
-             generator's throughput, not the server's. Give it more threads, or processors of its own.",
+            "{bottlenecks} of {} of the generator had no time to spare ({} busy): the measured \
+             throughput may be the generator's limit, not the server's. Give the generator more threads, \
+             or processors of its own.",
             format_count(*threads, "thread", "threads"),
             format_share(*busiest)
         ),
@@ -298,8 +299,9 @@ fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             cancelled,
         } => unfinished_sentence(*unsent, *in_flight, *cancelled),
         LoadRemark::Accepted { count } => format!(
-            "{} with a status other than 2xx count as successful, as requested.",
-            format_responses(*count)
+            "{} with a status other than 2xx {} as successful, as requested.",
+            format_responses(*count),
+            if *count == 1 { "counts" } else { "count" }
         ),
         LoadRemark::LengthsVary { least, greatest } => format!(
             "The bodies of successful responses differ in length ({} to {} bytes): not a failure, \
@@ -314,9 +316,10 @@ fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             format_responses(*total)
         ),
         LoadRemark::DoubtfulFraming { count } => format!(
-            "{} stated their length in two ways (Transfer-Encoding and Content-Length), which proxies \
+            "{} stated {} length in two ways (Transfer-Encoding and Content-Length), which proxies \
              read differently.",
-            format_responses(*count)
+            format_responses(*count),
+            if *count == 1 { "its" } else { "their" }
         ),
         LoadRemark::StrayBytes { count: lines } => format!(
             "{} closed because unexpected bytes arrived.",
@@ -466,7 +469,7 @@ fn unsteady_sentence(halves: &LoadHalves) -> String {
     )
 }
 
-/// The name of a load among others: its label and its round.
+/// Name that tells a load apart from other loads: its label and its round.
 pub fn load_name(load: &LoadFindings<'_>) -> String {
     match load.run.round {
         0 => load.run.label.clone(),

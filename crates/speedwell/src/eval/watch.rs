@@ -1,5 +1,5 @@
-//! `eval --watch`: prints a line per second, or per `--time`, with throughput, the runtime's own
-//! gauges, and the machine's load.
+//! `eval --watch`: prints a line every second, or at the interval given by `--time`, with
+//! throughput, the runtime's own gauges, and the machine's load.
 //!
 //! Lines are data: they go to standard output as text, CSV or JSON. Start at [`run`].
 
@@ -181,7 +181,7 @@ fn open_process(
     Ok((live, gauges.unwrap_or_default(), first))
 }
 
-/// The watched process, and the values received from it since the last line was printed.
+/// The watched process, and the most recent values received from it.
 struct WatchState {
     /// `None` if the measured process runs on another machine.
     process_watch: Option<ProcessWatch>,

@@ -89,7 +89,7 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     Ok(confirm_status.combine_with_gate(gate?.exit_status()))
 }
 
-/// Measures open changes for the worse again, unless they are confirmed or are gradual drifts. Also
+/// Re-measures open changes for the worse, unless they are confirmed or are gradual drifts. Also
 /// measures the newest point of a series again if it is far from the other points, even though no
 /// search reports it as a change yet. A refuted change does not make the command fail.
 fn confirm_changes(
@@ -210,13 +210,16 @@ fn evaluate_gate(
         .sum();
     let (searched, unsearched): (Vec<&SeriesTrend>, Vec<&SeriesTrend>) =
         (history.series.iter()).partition(|series| series.trend.is_searched());
-    let description = if fail_on == FailOn::Unclear {
-        "worse or unclear change"
+    let (change, changes) = if fail_on == FailOn::Unclear {
+        (
+            "unclear change or change for the worse",
+            "unclear changes or changes for the worse",
+        )
     } else {
-        "worse change"
+        ("change for the worse", "changes for the worse")
     };
-    let failing_remark = (failing_count > 0)
-        .then(|| report::format_count(failing_count, description, &format!("{description}s")));
+    let failing_remark =
+        (failing_count > 0).then(|| report::format_count(failing_count, change, changes));
     let unsearched_remark =
         (!unsearched.is_empty()).then(|| format!("{} not searched", unsearched.len()));
     let outcome = GateOutcome {

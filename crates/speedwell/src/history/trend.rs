@@ -21,7 +21,7 @@ pub struct TrendArgs {
     /// Horizontal axis: revisions in order, or the commit time
     #[arg(long, value_name = "AXIS", default_value = "revision")]
     x_axis: XAxis,
-    /// Export the points for another program instead of a report
+    /// Instead of a report, export the points for another program
     #[arg(long, value_name = "KIND", conflicts_with_all = ["format", "json", "output"])]
     export: Option<ExportFormat>,
     #[command(flatten)]

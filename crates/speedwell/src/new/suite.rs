@@ -73,7 +73,7 @@ pub struct AdapterArgs {
     /// Name of the suite
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Benchmark program of the suite, to try the table
+    /// Benchmark program of the suite, on which to try the table
     #[arg(value_name = "TARGET")]
     pub target: Option<String>,
     /// File to write [default: NAME.toml]

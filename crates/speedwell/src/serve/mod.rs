@@ -89,11 +89,12 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     let _ = (&args.dashboard, &args.command);
     anyhow::bail!(
-        "this speedwell was built without the dashboard\nhint: cargo install speedwell --features serve"
+        "this speedwell was built without the dashboard\nhint: \
+         cargo install --locked --path crates/speedwell (in a checkout)"
     )
 }
 
-/// Runs `work` while serving a dashboard for the store at `path`, if one is requested.
+/// Runs `work`. If `path` is given, meanwhile serves a dashboard for the store at that path.
 ///
 /// # Errors
 /// Fails if the dashboard cannot be served, or `work` fails.
@@ -113,7 +114,8 @@ pub fn with_dashboard<T>(
     {
         let _ = path;
         anyhow::bail!(
-            "this speedwell was built without the dashboard\nhint: cargo install speedwell --features serve"
+            "this speedwell was built without the dashboard\nhint: \
+             cargo install --locked --path crates/speedwell (in a checkout)"
         )
     }
 }

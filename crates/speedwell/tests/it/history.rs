@@ -695,7 +695,11 @@ fn a_change_from_zero_is_found_shown_with_both_levels_and_fails_the_gate() {
     repository
         .run(&[&gate[..], &["--threshold", "50%"]].concat())
         .expect_status(1)
-        .expect_stdout(&["0 -> 1", "worse", "gate failed: 1 worse change of 1 series"]);
+        .expect_stdout(&[
+            "0 -> 1",
+            "worse",
+            "gate failed: 1 change for the worse of 1 series",
+        ]);
     let found = changes(repository.run(&list_sessions(&[])));
     let slower = repository.commit_id(&format!("HEAD~{}", COMMITS - SLOWER));
     assert_eq!(found.len(), 1, "{found:?}");

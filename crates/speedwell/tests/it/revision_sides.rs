@@ -172,7 +172,7 @@ fn code_of_the_checkout_that_both_sides_load_is_named_and_there_is_no_verdict() 
     ];
     let answer = repository.run(&words).expect_status(2);
     let answer = answer.expect_stdout(&["both sides load lib/k.js from the checkout"]);
-    answer.expect_stderr(&["load lib/k.js from the checkout instead of its revision"]);
+    answer.expect_stderr(&["load lib/k.js from the checkout instead of from their revisions"]);
 }
 
 /// Compares two revisions, of whose code nothing is measured, and has a gate judge them.

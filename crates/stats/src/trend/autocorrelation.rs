@@ -15,15 +15,16 @@ const WINDOW: usize = 256;
 const CLIP: f64 = 2.5;
 /// Maximum correlation that is corrected for: above it, steps and noise are indistinguishable.
 const MAX_CORRELATION: f64 = 0.8;
-/// Estimates are shrunk by n / (n + 20).
+/// Estimates are multiplied by n / (n + `SHRINK`), where n is the number of pairs of differences or
+/// of residuals.
 const SHRINK: f64 = 20.0;
-/// Minimum points of a machine for the estimate from differences.
+/// Minimum number of points that a machine must have for the estimate from differences.
 const MIN_POINTS: usize = 12;
-/// Minimum points of a level for the estimate from residuals.
+/// Minimum number of points that a machine must have in a level for the estimate from residuals.
 const MIN_LEVEL_POINTS: usize = 4;
-/// Minimum pairs of differences for an estimate.
+/// Minimum number of pairs of differences for an estimate.
 const MIN_PAIRS: usize = 10;
-/// Minimum residuals for an estimate.
+/// Minimum number of residuals for an estimate.
 const MIN_RESIDUALS: usize = 16;
 
 /// The factor by which dependence multiplies the variance of a level's mean: (1 + phi) / (1 - phi),

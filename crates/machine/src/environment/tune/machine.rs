@@ -49,8 +49,9 @@ enum SimulatedResponse {
 }
 
 impl TunableMachine {
-    /// Opens this machine (`/`) or a folder that simulates a machine. On a simulated machine, this
-    /// process is killed at the step `dies_at`.
+    /// Opens this machine (`/`) or a folder that simulates a machine. On a simulated machine, the
+    /// call of `test_step` with the number `dies_at`, counted from 1, kills this process; `None`
+    /// means that no call does so.
     ///
     /// # Errors
     /// Fails if the folder's `answers` cannot be parsed.
@@ -197,7 +198,7 @@ impl TunableMachine {
             .filter(|_| !self.is_rehearsal())
     }
 
-    /// Kills this process if a test requested its death at this step.
+    /// Kills this process if this is the call that a test chose with `dies_at` ([`Self::open`]).
     pub(super) fn test_step(&self) {
         let Some(steps_left) = &self.steps_left else {
             return;
@@ -264,8 +265,8 @@ fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
     })
 }
 
-/// Whether two values of a setting are equal. In processor masks, commas, leading zeros and the
-/// case of digits are ignored.
+/// Whether two values of a setting are equal. Processor masks are compared without regard to
+/// commas, leading zeros and the case of digits.
 pub(super) fn is_same(path: &str, first: &str, second: &str) -> bool {
     let digits = |mask: &str| mask.replace(',', "").trim_start_matches('0').to_lowercase();
     first == second || path.ends_with("/default_smp_affinity") && digits(first) == digits(second)

@@ -36,8 +36,8 @@ pub enum ErrorClass {
     ResetInBody,
     /// The server closed a new connection without a response.
     EofFirst,
-    /// The server closed a reused connection without a response, usually because the connection was
-    /// idle when the request was sent.
+    /// The server closed a reused connection without a response, usually because the request was
+    /// sent just as the server closed the idle connection.
     EofStale,
     /// The server closed the connection within the response head.
     EofInHead,
