@@ -141,15 +141,18 @@ pub(super) fn find_program(recipe: &BuildRecipe) -> Option<PathBuf> {
 }
 
 fn find_cached(recipe: &BuildRecipe, cache: &Path) -> Option<PathBuf> {
-    let inputs = fs::read_to_string(recipe.input_list_path(cache)).ok()?;
+    let input_list = recipe.input_list_path(cache);
+    let inputs = fs::read_to_string(&input_list).ok()?;
     let inputs: Vec<PathBuf> = inputs.lines().map(PathBuf::from).collect();
     let program = recipe.program_path(cache, &inputs);
     if inputs.is_empty() || !program.is_file() {
         return None;
     }
-    // Update the time of last use, which decides when the program is removed.
-    if let Ok(file) = fs::File::open(&program) {
-        let _ = file.set_modified(SystemTime::now());
+    // Update the time of last use, which decides when the program and its list are removed.
+    for used in [&program, &input_list] {
+        if let Ok(file) = fs::File::open(used) {
+            let _ = file.set_modified(SystemTime::now());
+        }
     }
     Some(program)
 }

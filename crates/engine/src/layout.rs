@@ -8,7 +8,7 @@ use anyhow::{bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind, build_cost};
 use speedwell_analysis::{LayoutSpread, layout_spreads};
-use speedwell_model::{LayoutVariation, Metric, RunOrder, Session, SnippetLanguage};
+use speedwell_model::{LayoutVariation, RunOrder, Session, SnippetLanguage};
 
 /// Returns the looks (interim analyses) of a comparison, as numbers of runs. If runs share builds,
 /// each look comes after a whole number of builds, and the last look comes after all builds.

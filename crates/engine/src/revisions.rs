@@ -18,7 +18,9 @@ use speedwell_machine::environment::{GitRepository, find_fork};
 use speedwell_machine::process::{
     adopt_orphans, check_interrupted, install_handlers, resolve_program,
 };
-use speedwell_model::{BuildCommand, SessionEvent, Variant, VariantWorktree, as_milliseconds};
+use speedwell_model::{
+    BuildCommand, SessionEvent, SessionReference, Variant, VariantWorktree, as_milliseconds,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -88,7 +90,10 @@ pub fn check_out_revisions(
 }
 
 /// Resolves a typed revision: a name that git knows, or the merge base with a branch.
-pub(crate) fn resolve_commit(checkout: &Checkout, typed: &str) -> Result<ResolvedCommit> {
+///
+/// # Errors
+/// Fails if there is no such revision.
+pub fn resolve_commit(checkout: &Checkout, typed: &str) -> Result<ResolvedCommit> {
     match typed.parse() {
         Ok(SessionReference::Base(branch)) => {
             let git = GitRepository::for_folder(&checkout.root, MERGE_BASE_TIMEOUT);

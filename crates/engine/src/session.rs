@@ -7,7 +7,7 @@ use super::{
     EventListener, PreparedPlan, SessionRequest, emit_warning, instructions, layout, pairs,
     rehearsal, shared_emitter,
 };
-use crate::execution::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
+use crate::execution::{SessionEnd, StoppingRule};
 use anyhow::{Context, ensure};
 use speedwell_adapters::discover::DiscoveredBenchmarks;
 use speedwell_adapters::plan::SessionPlan;
@@ -36,6 +36,24 @@ pub struct MeasuredSession {
     pub planned: usize,
     /// Advice on how a later session could give more precise results in the same time.
     pub advice: Option<String>,
+}
+
+impl MeasuredSession {
+    /// Combines a session as loaded from the store, and whether its runs were left out, with how
+    /// measuring its `planned` runs ended.
+    pub fn new(
+        (session, in_parts): (Session, bool),
+        ended: anyhow::Result<SessionEnd>,
+        planned: usize,
+    ) -> MeasuredSession {
+        MeasuredSession {
+            session,
+            in_parts,
+            ended,
+            planned,
+            advice: None,
+        }
+    }
 }
 
 /// Checks a plan before anything is sent or built, wherever it is measured, and prepares to count

@@ -143,7 +143,7 @@ fn into_recording(line: ProfileLine<'_>) -> ProfileRecording {
 /// Returns the parameters in the order in which the benchmark reported them. A number that is not
 /// finite becomes text with the same canonical form, because JSON cannot express it. The id of the
 /// case stays the same.
-pub(crate) fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
+pub fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
     let is_not_finite =
         |value: &ParameterValue| value.as_number().is_some_and(|number| !number.is_finite());
     if !case.values.iter().any(|(_, value)| is_not_finite(value)) {
@@ -198,7 +198,7 @@ struct SessionsReader {
 
 /// Reads a series of sessions line by line, without keeping their runs in memory.
 #[derive(Debug, Default)]
-pub(crate) struct StreamingReader {
+pub struct StreamingReader {
     /// The counts that the last header announced, and the line number of that header; `None` before
     /// the first header.
     announced: Option<([Option<usize>; 3], usize)>,
@@ -212,11 +212,14 @@ pub(crate) struct StreamingReader {
 
 /// Content of a line.
 #[derive(Debug, Default)]
-pub(crate) struct ParsedLine {
+pub struct ParsedLine {
     /// Header of a new session.
     pub header: Option<Box<Session>>,
+    /// A run of the current session.
     pub run: Option<Run>,
+    /// A failure of the current session.
     pub failure: Option<StepFailure>,
+    /// A profile of the current session.
     pub profile: Option<ProfileRecording>,
 }
 

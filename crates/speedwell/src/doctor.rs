@@ -7,11 +7,11 @@ use super::options::{
 };
 use super::run;
 use super::tune::{MachineTuner, TunePlace};
-use super::{CommandStatus, status};
+use super::{CommandStatus, calibration, status};
 use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args};
 use speedwell_analysis::{self as analysis, CalibrationOutcome};
-use speedwell_engine::{MeasureRequest, PreparedPlan, calibration};
+use speedwell_engine::{MeasureRequest, PreparedPlan};
 use speedwell_machine::environment::tune;
 use speedwell_machine::environment::{self, CheckResult, CheckState};
 use speedwell_model::LayoutVariation;

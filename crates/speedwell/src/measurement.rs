@@ -105,14 +105,11 @@ pub fn execute_session(
     drop(recorder);
     adapters::remove_builds();
     process::clear_interrupt();
-    let (session, in_parts) = store.load_measured(number)?;
-    store_spreads(&session, store)?;
+    let stored = store.load_measured(number)?;
+    store_spreads(&stored.0, store)?;
     Ok(MeasuredSession {
-        advice: layout::suggest_runs_per_build(&session),
-        session,
-        in_parts,
-        ended,
-        planned: plan.slots().len(),
+        advice: layout::suggest_runs_per_build(&stored.0),
+        ..MeasuredSession::new(stored, ended, plan.slots().len())
     })
 }
 

@@ -14,6 +14,10 @@ use super::status;
 use crate::reference;
 use anyhow::{Context, anyhow, bail};
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, ComparisonSide};
+use speedwell_adapters::{
+    KnownAdapters, ProgressReporter, build_single_program, builtin_adapter, explain_framework,
+    framework_without_adapter, is_elf, is_program_with_harness, is_text, is_wrapper,
+};
 use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_model::{Session, Variant, quote};
 use speedwell_store::Store;
@@ -464,9 +468,9 @@ impl ResultSource {
 pub fn program_side(
     operand: &SourceOperand,
     arguments: &[String],
-    reporter: speedwell_adapters::ProgressReporter<'_>,
+    reporter: ProgressReporter<'_>,
 ) -> anyhow::Result<Option<ComparisonSide>> {
-    let adapters = speedwell_adapters::KnownAdapters::new(&[], &std::env::current_dir()?)?;
+    let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
     let is_program = |location: &&String| {
         let is_benchmark =
             is_program(Path::new(location)) || adapters.split_operand(location).is_some();
@@ -486,10 +490,9 @@ pub fn program_side(
         Some((suite, path)) => (Some(suite), Path::new(path)),
         None => (adapters.recognize(Path::new(location)), Path::new(location)),
     };
-    let google_benchmark = || speedwell_adapters::builtin_adapter("google-benchmark");
-    let mut suite =
-        adapter.or_else(|| speedwell_adapters::is_wrapper(file).then(google_benchmark)?);
-    if suite.is_none() && !speedwell_adapters::is_program_with_harness(file) {
+    let google_benchmark = || builtin_adapter("google-benchmark");
+    let mut suite = adapter.or_else(|| is_wrapper(file).then(google_benchmark)?);
+    if suite.is_none() && !is_program_with_harness(file) {
         return Err(explain_unknown_program(file, location));
     }
     let mut file = Path::new(".").join(file);
@@ -507,12 +510,7 @@ pub fn program_side(
     };
     let mut directory = None;
     if let Some(package) = suite.as_deref().filter(|suite| suite.keys.build.is_some()) {
-        let built = speedwell_adapters::build_single_program(
-            (package, &adapters),
-            &file,
-            &variant,
-            reporter,
-        );
+        let built = build_single_program((package, &adapters), &file, &variant, reporter);
         let (program, adapter_of_build) = built.with_context(context)?;
         directory = Some(std::mem::replace(&mut file, program));
         suite = Some(adapter_of_build);
@@ -532,11 +530,8 @@ pub fn program_side(
 
 /// Explains that a program has no benchmarks of a known kind.
 fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
-    if let Some(name) = speedwell_adapters::framework_without_adapter(file) {
-        return anyhow!(
-            "'{location}': {}",
-            speedwell_adapters::explain_framework(name, location)
-        );
+    if let Some(name) = framework_without_adapter(file) {
+        return anyhow!("'{location}': {}", explain_framework(name, location));
     }
     anyhow!(
         "'{location}' is a program, but it contains no benchmarks of google/benchmark, another known suite or speedwell.hpp\n\
@@ -546,25 +541,25 @@ fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
 }
 
 /// Returns whether `location` is a folder from which a benchmark program is built.
-fn is_package(adapters: &speedwell_adapters::KnownAdapters, location: &str) -> bool {
+fn is_package(adapters: &KnownAdapters, location: &str) -> bool {
     let location = Path::new(location);
     let suite = || adapters.recognize(location);
     location.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
 }
 
 /// Returns whether `location` is a build artifact, such as a jar, that a suite's program executes.
-fn is_artifact(adapters: &speedwell_adapters::KnownAdapters, location: &str) -> bool {
+fn is_artifact(adapters: &KnownAdapters, location: &str) -> bool {
     let location = Path::new(location);
     location.is_file()
         && adapters
             .recognize(location)
             .is_some_and(|suite| suite.keys.program.is_some())
-        && !speedwell_adapters::is_text(location)
+        && !is_text(location)
 }
 
 /// Returns whether the file is an ELF program or an executable script.
 fn is_program(file: &Path) -> bool {
-    file.is_file() && (speedwell_adapters::is_elf(file) || speedwell_adapters::is_wrapper(file))
+    file.is_file() && (is_elf(file) || is_wrapper(file))
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ impl Store {
 }
 
 /// Folder of a project's results, which also marks the project's root.
-pub(super) const FOLDER: &str = ".speedwell";
+pub(crate) const FOLDER: &str = ".speedwell";
 
 /// Names of files and folders. A folder that contains one of them is the root of a project.
 const ROOT_MARKERS: [&str; 3] = [FOLDER, "speedwell.toml", ".git"];
@@ -142,7 +142,7 @@ fn data_home() -> Option<PathBuf> {
 
 /// How long to wait for another writer. Each of our transactions takes milliseconds, so a process
 /// that holds the file longer is unlikely to release it soon.
-pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// URL schemes of a database server.
 const SERVER_SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
@@ -215,7 +215,7 @@ impl Store {
         })
     }
 
-    pub(super) fn open_with_timeout(path: &Path, timeout: Duration) -> anyhow::Result<Store> {
+    pub(crate) fn open_with_timeout(path: &Path, timeout: Duration) -> anyhow::Result<Store> {
         create_parent(path)?;
         SqliteConnection::open(path, timeout)
             .map(|file| Store {

@@ -159,7 +159,9 @@ impl SessionWriter {
     /// Sorts the metrics of a session by the position at which they were first reported, after all
     /// its blocks were merged.
     pub fn order_metrics(&mut self, file: &Database) -> Result<(), Error> {
-        let sql = sql!("SELECT seq FROM metric WHERE session = $1 ORDER BY first_report, seq");
+        let sql = sql!(
+            "SELECT seq FROM metric WHERE session = $1 ORDER BY first_report IS NULL, first_report, seq"
+        );
         let ordered: Vec<i64> = file.query(sql, sql_params![self.session], |row| row.get(0))?;
         if ordered.is_sorted() {
             return Ok(());

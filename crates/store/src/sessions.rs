@@ -12,8 +12,7 @@ use speedwell_machine::process::ProcessIdentity;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::validate_tag;
 use speedwell_model::{
-    CodeOrigin, Environment, NoiseCalibration, ProfileRecording, Run, Session, SessionState,
-    Variant,
+    Environment, NoiseCalibration, ProfileRecording, Run, Session, SessionState, Variant,
 };
 
 /// Number of runs that are inserted at once. This batch is large enough to need few round trips to

@@ -254,7 +254,11 @@ mod tests {
             store.add_token(&token).unwrap();
             assert!(store.add_token(&token).is_err(), "the same id twice");
             assert_eq!(store.find_token("abc").unwrap(), Some(token.clone()));
-            assert_eq!(store.find_token("ci").unwrap(), None, "a name is no id");
+            assert_eq!(
+                store.find_token("ci").unwrap(),
+                None,
+                "a name does not identify a token"
+            );
             let presented = |id, digest: &[u8]| store.find_token_with_digest(id, digest).unwrap();
             assert_eq!(presented("abc", &[0, 255, 7]), Some(token.clone()));
             assert_eq!(presented("abc", &[0, 255, 8]), None, "another secret");

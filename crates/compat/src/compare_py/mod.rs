@@ -255,9 +255,7 @@ impl<'q> ComparePyRun<'q> {
             if sides[side].entries.is_empty() {
                 let choice = self.entry_choice(side, false);
                 return match choice.file_filter {
-                    Some(filter) => {
-                        format!("no name in '{label}' matches '{}'", filter.pattern())
-                    }
+                    Some(filter) => filter.explain_none(label),
                     None => format!("'{label}' has no benchmarks"),
                 };
             }

@@ -133,6 +133,12 @@ impl NameFilter {
         &self.text
     }
 
+    /// Explains that the filter keeps no entry of the side with this label.
+    pub fn explain_none(&self, label: &str) -> String {
+        let names = if self.is_negated { "every" } else { "no" };
+        format!("{names} name in '{label}' matches '{}'", self.text)
+    }
+
     /// Whether an entry with this name is kept.
     pub fn admits(&self, name: &str) -> bool {
         self.regex.is_match(name) != self.is_negated

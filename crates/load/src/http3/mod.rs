@@ -15,7 +15,6 @@ mod failure;
 mod request;
 
 pub use connection::H3Connection;
-pub use datagrams::SocketTraffic;
 pub use engine::H3Engine;
 pub use event::{
     EstablishedConnection, EventKind, H3Event, H3Response, KeptResponse, StreamEvent, StreamKey,

@@ -8,8 +8,8 @@
 use crate::environment::busy_processes::{self, OtherProcess};
 use crate::environment::file_tree::{FileTree, find_field};
 use crate::environment::processors;
+use crate::process::{cpu_ns_of, tree_of};
 use rustix::param::page_size;
-use speedwell_machine::process::{cpu_ns_of, tree_of};
 use speedwell_model::{ActivitySnapshot, Environment};
 use std::collections::HashMap;
 use std::path::Path;
@@ -345,7 +345,7 @@ fn rss_bytes(tree: &FileTree, pid: i32) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::environment::file_tree::fake::machine;
-    use speedwell_machine::process::{ProcessSpec, ServiceProcess};
+    use crate::process::{ProcessSpec, ServiceProcess};
 
     #[test]
     fn load_pressure_and_steal_are_read() {

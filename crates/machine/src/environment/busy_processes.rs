@@ -1,6 +1,6 @@
 //! Finds other processes that are using the processors now.
 
-use speedwell_machine::process::{cpu_ns_of_others, name_of};
+use crate::process::{cpu_ns_of_others, name_of};
 use std::time::{Duration, Instant};
 
 /// How long processes are observed.

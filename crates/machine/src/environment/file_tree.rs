@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// The files below a root folder. A file that cannot be read counts as missing, because every
 /// kernel shows different files.
 #[derive(Debug, Clone)]
-pub(super) struct FileTree {
+pub(crate) struct FileTree {
     root: PathBuf,
 }
 

@@ -3,7 +3,7 @@
 //! Git is started in such a way that it runs no hook, no file system monitor and no password
 //! prompt. Queries neither change nor lock anything in the repository. Start at [`GitRepository`].
 
-use speedwell_machine::process::{
+use crate::process::{
     ChildConversation, NextStep, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, run_child,
 };
 use speedwell_model::Revision;

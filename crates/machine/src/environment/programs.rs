@@ -3,7 +3,7 @@
 //! [`program_version`].
 
 use crate::environment::file_tree::FileTree;
-use speedwell_machine::process::{ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock, run_child};
+use crate::process::{ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock, run_child};
 use speedwell_model::MeasuredProgram;
 use std::collections::BTreeMap;
 use std::env;

@@ -480,7 +480,7 @@ impl TimelineTick {
 
     /// Merges the events of another generator, or of a later part of the interval. Of every two
     /// corresponding times, keeps the larger one.
-    pub(crate) fn merge(&mut self, other: &TimelineTick) {
+    pub fn merge(&mut self, other: &TimelineTick) {
         self.ok += other.ok;
         self.errors += other.errors;
         self.p50_ns = self.p50_ns.max(other.p50_ns);
@@ -502,7 +502,7 @@ pub struct LoadTimeline {
 
 impl LoadTimeline {
     /// Merges intervals in pairs.
-    pub(crate) fn merge_pairs(&mut self) {
+    pub fn merge_pairs(&mut self) {
         let pairs = self.ticks.chunks(2).map(|pair| {
             let mut both = pair[0].clone();
             pair[1..].iter().for_each(|second| both.merge(second));

@@ -4,9 +4,9 @@
 //! This module neither formats nor evaluates the record. Start at [`LoadRun`].
 
 use crate::Session;
+use crate::load::measurement::LoadMeasurement;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use speedwell_model::load::measurement::LoadMeasurement;
 
 /// The complete record of one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ pub struct LoadFacts {
     pub warmup_ns: u64,
     /// How long to wait for outstanding responses at the end, in nanoseconds.
     pub drain_ns: u64,
-    /// The requests, in the order of [`speedwell_model::load::measurement::RequestRecord::kind`].
+    /// The requests, in the order of [`crate::load::measurement::RequestRecord::kind`].
     pub kinds: Vec<KindFacts>,
     /// `HTTP/1.0`, `HTTP/1.1`, `HTTP/2` or `HTTP/3`.
     pub protocol: String,

@@ -4,7 +4,7 @@
 //! formats it as options of `speedwell load` for the user to paste. Its fields have the long names of these options, so
 //! that names are the same everywhere. A [`LoadSpec`] contains no defaults: `engine/execution/load/build.rs` supplies them.
 
-use super::{ParameterValue, ValueKind, parse_duration};
+use crate::{ParameterValue, ValueKind, parse_duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use std::net::IpAddr;

@@ -135,14 +135,8 @@ pub fn measure_on_fleet(
     });
     let is_complete = matches!(ended, Ok(SessionEnd::Complete));
     finish_merging(merger, listener, is_complete)?;
-    let (session, in_parts) = store.load_measured(number)?;
-    Ok(MeasuredSession {
-        session,
-        in_parts,
-        ended,
-        planned: plan.slots().len(),
-        advice: None,
-    })
+    let stored = store.load_measured(number)?;
+    Ok(MeasuredSession::new(stored, ended, plan.slots().len()))
 }
 
 /// Reports to the listener how much there is to do and how much is done.
@@ -332,12 +326,7 @@ fn current_machines(
             .iter()
             .find(|machine| machine.name == session_machine.name)
             .cloned();
-        machine.with_context(|| {
-            format!(
-                "machine '{}' is no longer in the fleet",
-                session_machine.name
-            )
-        })
+        machine.with_context(|| format!("machine '{}' has left the fleet", session_machine.name))
     };
     session.iter().map(find).collect()
 }

@@ -227,7 +227,7 @@ impl PlacedSession {
 
 fn unavailable_reason(machines: &[FleetMachine], name: &str) -> Option<String> {
     let Some(machine) = machines.iter().find(|machine| machine.name == name) else {
-        return Some("it is no longer in the fleet".to_owned());
+        return Some("it has left the fleet".to_owned());
     };
     match &machine.state {
         MachineState::Unfit(reason) => Some(reason.clone()),

@@ -125,8 +125,8 @@ fn resend_missing(
         let machine = fleet_machines
             .iter()
             .find(|machine| machine.name == placed.name);
-        let machine = machine
-            .with_context(|| format!("machine '{}' is no longer in the fleet", placed.name))?;
+        let machine =
+            machine.with_context(|| format!("machine '{}' has left the fleet", placed.name))?;
         let error_context = || format!("cannot send the files to '{}'", placed.name);
         *placed = sender
             .prepare_machine(machine)

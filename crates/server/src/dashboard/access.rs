@@ -6,12 +6,12 @@
 //! about it, not even whether it exists. Start at [`identify_caller`].
 
 use crate::dashboard::site::{SiteState, unix_ms};
+use crate::http::cookie::{LoginKey, LoginStore};
+use crate::http::login_limiter::FailureLimiter;
+use crate::http::token::{AccessToken, PresentedToken, SecretDigest, bearer_token};
+use crate::http::{ClientInfo, HttpError};
 use axum::http::{HeaderMap, StatusCode};
 use speedwell_model::stored::{StoredToken, TokenScope};
-use speedwell_server::http::cookie::{LoginKey, LoginStore};
-use speedwell_server::http::login_limiter::FailureLimiter;
-use speedwell_server::http::token::{AccessToken, PresentedToken, SecretDigest, bearer_token};
-use speedwell_server::http::{ClientInfo, HttpError};
 use std::net::IpAddr;
 use std::time::Instant;
 
@@ -219,6 +219,7 @@ impl CallerIdentity {
         let action = match (permission, project) {
             (RequiredPermission::Push, Some(project)) => format!("push to '{project}'"),
             (RequiredPermission::Triage, Some(project)) => format!("triage changes of '{project}'"),
+            (RequiredPermission::Admin, Some(project)) => format!("administer '{project}'"),
             (_, Some(project)) => format!("read '{project}'"),
             (_, None) => "do this".to_owned(),
         };

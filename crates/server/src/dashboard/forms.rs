@@ -13,13 +13,13 @@ use crate::dashboard::page::PageContent;
 use crate::dashboard::page_error::PageError;
 use crate::dashboard::query::PageQuery;
 use crate::dashboard::site::{SiteState, unix_ms};
+use crate::http::ClientInfo;
+use crate::http::token::{AccessToken, PresentedToken, bearer_token};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
 use speedwell_model::{ChangeTriage, RecordedChange, check_note};
 use speedwell_report::html::{FormField, PageForm};
 use speedwell_report::{Document, ReportBlock};
-use speedwell_server::http::ClientInfo;
-use speedwell_server::http::token::{AccessToken, PresentedToken, bearer_token};
 use speedwell_store::Store;
 use std::time::Instant;
 

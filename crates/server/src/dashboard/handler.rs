@@ -13,14 +13,14 @@ use crate::dashboard::project::HostedProject;
 use crate::dashboard::query::PageQuery;
 use crate::dashboard::site::{HEAVY_TIMEOUTS, SiteState};
 use crate::dashboard::{forms, live, operation};
+use crate::http::ClientInfo;
+use crate::http::etag::with_etag;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Extension, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use speedwell_report::html::{PageFrame, render_page as html_page};
-use speedwell_server::http::ClientInfo;
-use speedwell_server::http::etag::with_etag;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -93,7 +93,7 @@ async fn get_page_queued(
     site: &Arc<SiteState>,
     client: ClientInfo,
     parts: Parts,
-) -> Result<PageResponse, speedwell_server::http::HttpError> {
+) -> Result<PageResponse, crate::http::HttpError> {
     let client_key = {
         let (site, headers) = (site.clone(), parts.headers.clone());
         let client = client.clone();

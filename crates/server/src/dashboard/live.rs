@@ -15,11 +15,11 @@ use crate::dashboard::page_error::PageError;
 use crate::dashboard::project::HostedProject;
 use crate::dashboard::query::PageQuery;
 use crate::dashboard::site::SiteState;
+use crate::http::ServerStopper;
+use crate::http::events::{EventHub, ServerEvent};
 use axum::body::Body;
 use axum::http::{HeaderMap, Response};
 use serde_json::json;
-use speedwell_server::http::ServerStopper;
-use speedwell_server::http::events::{EventHub, ServerEvent};
 use speedwell_store::Store;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,8 +83,7 @@ pub async fn stream_updates(
         Ok(Ok(rendering)) => rendering,
         Ok(Err(error)) => {
             let status = error.status;
-            return speedwell_server::http::HttpError::new(status, error.message)
-                .to_response(headers);
+            return crate::http::HttpError::new(status, error.message).to_response(headers);
         }
         Err(error) => return error.to_response(headers),
     };

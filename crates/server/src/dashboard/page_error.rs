@@ -84,8 +84,8 @@ impl PageError {
 }
 
 /// Converts an error of the server layer.
-impl From<speedwell_server::http::HttpError> for PageError {
-    fn from(error: speedwell_server::http::HttpError) -> PageError {
+impl From<crate::http::HttpError> for PageError {
+    fn from(error: crate::http::HttpError) -> PageError {
         PageError {
             hints: error.hint.into_iter().collect(),
             ..PageError::new(error.status, error.message)

@@ -7,9 +7,9 @@
 use crate::dashboard::live::LiveViewers;
 use crate::dashboard::lookups::{CommandLookups, TrendQuery};
 use crate::dashboard::page_error::PageError;
+use crate::http::ServerStopper;
 use axum::body::Bytes;
 use speedwell_analysis::history::ProjectHistory;
-use speedwell_server::http::ServerStopper;
 use speedwell_store::Store;
 use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt;

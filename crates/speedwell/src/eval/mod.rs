@@ -13,7 +13,7 @@ use super::{CommandStatus, gate, push, run as measuring, session_report};
 use anyhow::ensure;
 use speedwell_engine::eval::{self, EvalRequest};
 use speedwell_engine::execution::SessionEnd;
-use speedwell_engine::{self as measure, warn_if_busy};
+use speedwell_engine::warn_if_busy;
 use speedwell_machine::process;
 use speedwell_report::ReportSubject;
 

@@ -28,6 +28,7 @@ use speedwell_engine::execution::load::{LoadNotice, LoadRun, ProbeFacts, TargetU
 use speedwell_machine::process;
 use speedwell_model::load::spec::LoadClient;
 use speedwell_model::{SessionState, parse_duration};
+use speedwell_remote::load::worker::perform_load;
 use speedwell_report::session::{StudyChoice, report_requested};
 use speedwell_report::{self as report, Uncertainty};
 
@@ -97,7 +98,7 @@ pub fn run_generator() -> anyhow::Result<CommandStatus> {
 pub fn perform_share() -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
     process::install_handlers()?;
-    machines::worker::perform_load().map(|()| CommandStatus::DONE)
+    perform_load().map(|()| CommandStatus::DONE)
 }
 
 /// Rejects a body that looks like a duration, unless the method is given: `-d` means the duration

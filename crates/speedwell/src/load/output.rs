@@ -1,6 +1,8 @@
 //! Writes the results of a load: stores the session, prints the report, and writes the requested
 //! files with a row per request or with histograms.
 
+use super::rounds::LoadRequest;
+use super::sending::build_session;
 use crate::gate::CommandGate;
 use crate::options::{ComparisonArgs, LoadArgs};
 use crate::{CommandStatus, status};

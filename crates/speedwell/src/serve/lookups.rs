@@ -13,6 +13,7 @@ use regex::Regex;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
+use speedwell_model::Session;
 use speedwell_report::sources::LabelledSession;
 use speedwell_server::clients::forge::CommitState;
 use speedwell_server::dashboard::{
@@ -26,6 +27,7 @@ pub const LOOKUPS: CommandLookups = CommandLookups {
     session: |store, word| Ok(reference::find_session(store, word)?.number),
     sources: read_sources,
     settings: build_settings,
+    mark_known,
     gate: evaluate_gate,
     planned: read_plan_summary,
     summarize: |path| {

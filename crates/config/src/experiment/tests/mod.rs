@@ -253,7 +253,10 @@ fn set_takes_the_place_of_params_and_of_values_of_a_group() {
         "{lost}"
     );
     let twice = read_with(TOPOLOGIES, &[("workers", "1"), ("workers", "2")], 8).unwrap_err();
-    assert!(twice.to_string().contains("one value"), "{twice}");
+    assert!(
+        twice.to_string().contains("is set to several values"),
+        "{twice}"
+    );
 }
 
 #[test]

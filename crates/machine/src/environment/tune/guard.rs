@@ -9,10 +9,10 @@
 
 use super::journal::TuneLock;
 use super::machine::TunableMachine;
+use crate::process::{self, ProcessIdentity};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
-use speedwell_machine::process::{self, ProcessIdentity};
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::process::Command;
 use std::time::{Duration, Instant};

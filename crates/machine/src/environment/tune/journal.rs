@@ -9,11 +9,11 @@
 use super::knobs::TUNE_CGROUP;
 use super::machine::{SettingChange, TunableMachine, is_same};
 use crate::environment::file_tree::FileTree;
+use crate::process::{ProcessIdentity, unix_time_ms};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde::{Deserialize, Serialize};
-use speedwell_machine::process::{ProcessIdentity, unix_time_ms};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -190,7 +190,7 @@ impl TuneJournal {
     ///
     /// # Errors
     /// Fails if the journal cannot be parsed.
-    pub(crate) fn read(tree: &FileTree) -> Result<Option<TuneJournal>> {
+    pub(in crate::environment) fn read(tree: &FileTree) -> Result<Option<TuneJournal>> {
         Ok(TuneJournal::read_stored(tree)?.filter(|journal| !journal.is_stale(tree)))
     }
 

@@ -19,6 +19,7 @@ pub use machine::TunableMachine;
 use crate::environment::check::{CheckState, check_battery, throttle_count};
 use crate::environment::file_tree::FileTree;
 use crate::environment::processors::format_cpu_list;
+use crate::process::{ProcessIdentity, unix_time_ms};
 use anyhow::{Result, bail};
 use journal::boot_id;
 use knobs::{
@@ -27,7 +28,6 @@ use knobs::{
 };
 use machine::{SERVICE_PREFIX, SettingChange, is_same};
 use rustix::process::setpriority_process;
-use speedwell_machine::process::{ProcessIdentity, unix_time_ms};
 use std::time::Duration;
 
 /// State of a knob on this machine: what the knob would change or has changed, or why it cannot

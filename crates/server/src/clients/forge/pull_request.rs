@@ -317,7 +317,11 @@ mod tests {
             Some((ForgeKind::Gitea, expected.1, expected.2))
         );
         let branch = [&actions[..3], &[("GITHUB_REF", "refs/heads/main")]].concat();
-        assert_eq!(pull_request_of_job(&branch), None, "a push is no request");
+        assert_eq!(
+            pull_request_of_job(&branch),
+            None,
+            "a push has no pull request"
+        );
         let gitlab = [
             ("GITLAB_CI", "true"),
             ("CI_API_V4_URL", "https://git.example/api/v4"),

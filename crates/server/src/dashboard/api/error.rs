@@ -93,8 +93,8 @@ impl From<PageError> for ApiError {
     }
 }
 
-impl From<speedwell_server::http::HttpError> for ApiError {
-    fn from(error: speedwell_server::http::HttpError) -> ApiError {
+impl From<crate::http::HttpError> for ApiError {
+    fn from(error: crate::http::HttpError) -> ApiError {
         ApiError {
             hint: error.hint,
             retry_after_s: error.retry_after_s,

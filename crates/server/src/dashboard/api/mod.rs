@@ -18,6 +18,9 @@ mod writers;
 
 use crate::dashboard::access;
 use crate::dashboard::site::{HEAVY_TIMEOUTS, SiteState};
+use crate::http::ClientInfo;
+use crate::http::blocking::{BlockingPool, QUEUE_LENGTH};
+use crate::http::etag::with_etag;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Request, State};
@@ -25,9 +28,6 @@ use axum::http::{Method, Response};
 use axum::routing::any;
 use error::ApiError;
 use request::ApiRequest;
-use speedwell_server::http::ClientInfo;
-use speedwell_server::http::blocking::{BlockingPool, QUEUE_LENGTH};
-use speedwell_server::http::etag::with_etag;
 use std::sync::Arc;
 use writers::WriterPool;
 
