@@ -68,7 +68,7 @@ for count in "$iterations" 100000 300000; do
     exit 0
   fi
 done
-"$compiler" "${flags[@]}" -I harness/cpp "$folder/ours.cpp" -o "$folder/ours"
+"$compiler" "${flags[@]}" -I crates/adapters/languages/cpp "$folder/ours.cpp" -o "$folder/ours"
 
 # theirs NAME: nanoseconds per iteration.
 theirs() {

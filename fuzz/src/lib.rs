@@ -13,7 +13,7 @@ mod invariants;
 /// # Panics
 /// Something does not hold, or there is no such format.
 pub fn check(format: &str, bytes: &[u8]) {
-    let format = speedwell_results::formats::FORMATS
+    let format = speedwell_formats::FORMATS
         .iter()
         .find(|known| known.name == format)
         .unwrap_or_else(|| panic!("no format is called '{format}'"));
@@ -26,7 +26,7 @@ pub fn check(format: &str, bytes: &[u8]) {
 ///
 /// # Panics
 /// Something does not hold.
-pub fn check_suite(read: anyhow::Result<Vec<speedwell_results::foreign::suites::ReportedResult>>) {
+pub fn check_suite(read: anyhow::Result<Vec<speedwell_formats::foreign::suites::ReportedResult>>) {
     let reported = match read {
         Ok(reported) => reported,
         Err(error) => {

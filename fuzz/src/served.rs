@@ -3,11 +3,11 @@
 
 use speedwell_analysis::Settings;
 use speedwell_report::html::Assets;
-use speedwell_results::formats::json_lines;
-use speedwell_results::store::{Reference, Scope, Store, StoredToken};
-use speedwell_serve::token::Token;
-use speedwell_serve::{Address, Listen, Options, Server, Stopper};
-use speedwell_web::{Lookups, Planned, Rules, Site, Source};
+use speedwell_formats::json_lines;
+use speedwell_store::{Reference, Scope, Store, StoredToken};
+use speedwell_server::http::token::Token;
+use speedwell_server::http::{Address, Listen, Options, Server, Stopper};
+use speedwell_server::dashboard::{Lookups, Planned, Rules, Site, Source};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -68,8 +68,8 @@ fn start() -> Served {
     let site = Site::new(&path, LOOKUPS, assets, rules, &stopper).expect("threads");
     let project = site.first.name.clone();
     let site = Arc::new(site);
-    let router = speedwell_web::router(site.clone());
-    let router = router.merge(speedwell_web::api(site).expect("threads"));
+    let router = speedwell_server::dashboard::router(site.clone());
+    let router = router.merge(speedwell_server::dashboard::api(site).expect("threads"));
     let options = Options {
         listen: vec![Listen::Loopback { first: 0, last: 0 }],
         stopper,

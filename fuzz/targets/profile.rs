@@ -1,7 +1,7 @@
 #![no_main]
 
 use speedwell_analysis::profile::explain;
-use speedwell_results::foreign::profile::{FrameNames, read};
+use speedwell_formats::foreign::profile::{FrameNames, read};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(Some(profile)) = read(bytes, &FrameNames::default()) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use speedwell_fuzz::served::{served, status_of};
-use speedwell_results::store::Digest;
+use speedwell_store::Digest;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let served = served();

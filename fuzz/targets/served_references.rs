@@ -2,7 +2,7 @@
 #![no_main]
 
 use speedwell_fuzz::served::{escaped, served, status_of};
-use speedwell_results::store::Reference;
+use speedwell_store::Reference;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else {

@@ -1,5 +1,5 @@
 #![no_main]
 
-use speedwell_results::foreign::suites::divan;
+use speedwell_formats::foreign::suites::divan;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check_suite(divan::read(bytes)));

@@ -1,6 +1,6 @@
 #![no_main]
 
-use speedwell_results::foreign::suites::configured::Paths;
+use speedwell_formats::foreign::suites::configured::Paths;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let paths = Paths {

@@ -1,7 +1,7 @@
 #![no_main]
 
 use regex::Regex;
-use speedwell_results::foreign::suites::configured;
+use speedwell_formats::foreign::suites::configured;
 use std::sync::LazyLock;
 
 static LINE: LazyLock<Regex> =

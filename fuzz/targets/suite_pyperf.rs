@@ -1,5 +1,5 @@
 #![no_main]
 
-use speedwell_results::formats::pyperf;
+use speedwell_formats::pyperf;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check_suite(pyperf::reported(bytes)));

@@ -1,5 +1,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    speedwell_fuzz::check_suite(speedwell_results::foreign::suites::vitest::read(bytes));
+    speedwell_fuzz::check_suite(speedwell_formats::foreign::suites::vitest::read(bytes));
 });

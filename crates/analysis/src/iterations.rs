@@ -175,7 +175,7 @@ impl IterationSearch {
         let is_best = self
             .best
             .as_ref()
-            .is_none_or(|best| level.spread.mean < best.spread.mean);
+            .is_none_or(|best| level.spread.mean < best.spread.mean || best.spread.mean.is_nan());
         if level.spread.is_steady(self.required) && self.is_long_enough(level.shortest_ns) {
             self.n = None;
             self.sufficient = Some(level.clone());

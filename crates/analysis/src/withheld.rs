@@ -192,7 +192,10 @@ mod tests {
             .remove(0);
         assert_eq!(comparison.rows[0].gate_verdicts().count(), 0);
         assert_eq!(comparison.rows_with_verdict(Verdict::Unclear).count(), 0);
-        assert_eq!(comparison.overall, None, "one case is no typical case");
+        assert_eq!(
+            comparison.overall, None,
+            "a single case has no overall change"
+        );
         assert_eq!(comparison.rows[0].more_runs, None);
     }
 

@@ -17,7 +17,7 @@ use speedwell_analysis::iterations::{
     CaseSamples, IterationLevel, IterationSearch, IterationSteps, RequiredSteadiness,
     VariationSpread,
 };
-use speedwell_measure::ScriptsRequest;
+use speedwell_engine::ScriptsRequest;
 use speedwell_model::{Case, SessionEvent, SessionObserver, Variant};
 use std::io::{self, Write};
 
@@ -148,7 +148,7 @@ impl SessionObserver for RateCollector<'_> {
 
 /// Formats the values of a case as a JavaScript object.
 fn format_configuration(case: &Case) -> String {
-    use speedwell_results::formats::node_csv::javascript;
+    use speedwell_formats::node_csv::javascript;
     let pair = |(name, value): &(String, speedwell_model::ParameterValue)| {
         let name = speedwell_model::ParameterValue::Text(name.clone());
         format!(

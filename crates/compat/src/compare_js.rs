@@ -14,11 +14,11 @@ use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
 use crate::r::collation::TextCollation;
 use anyhow::Result;
-use speedwell_measure::ScriptsRequest;
+use speedwell_engine::ScriptsRequest;
+use speedwell_formats::node_csv::javascript;
+use speedwell_formats::node_csv::rows;
+use speedwell_formats::node_csv::{CompareRates, CompareSide};
 use speedwell_model::{Run, SessionEvent, SessionObserver, Variant};
-use speedwell_results::formats::node_csv::javascript;
-use speedwell_results::formats::node_csv::rows;
-use speedwell_results::formats::node_csv::{CompareRates, CompareSide};
 use std::path::PathBuf;
 
 const COMMAND_LINE: CommandLine = CommandLine {

@@ -16,8 +16,8 @@ use crate::r::collation::TextCollation;
 use crate::r::plot::{self, ChartFile};
 use crate::r::print::{self, FrameColumn};
 use anyhow::Result;
-use speedwell_results::formats::node_csv::CompareRates;
-use speedwell_results::formats::node_csv::groups::CaseRates;
+use speedwell_formats::node_csv::CompareRates;
+use speedwell_formats::node_csv::groups::CaseRates;
 use speedwell_stats::describe::mean;
 use speedwell_stats::test::welch::{WelchError, welch};
 use std::fmt::Write as _;
@@ -316,7 +316,7 @@ pub fn welch_row(old: &[f64], new: &[f64]) -> WelchRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_results::formats::node_csv::CompareSide;
+    use speedwell_formats::node_csv::CompareSide;
 
     #[test]
     fn percentages_are_those_of_r() {

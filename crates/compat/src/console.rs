@@ -7,7 +7,7 @@
 //! about any particular tool.
 
 use rustix::termios::tcgetwinsize;
-use speedwell_measure::ScriptsRequest;
+use speedwell_engine::ScriptsRequest;
 use speedwell_model::SessionObserver;
 use speedwell_report::escape_controls;
 use std::io::{self, Read, Write};

@@ -8,9 +8,9 @@ use crate::console::DropInConsole;
 use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
 use anyhow::Result;
-use speedwell_measure::ScriptsRequest;
+use speedwell_engine::ScriptsRequest;
+use speedwell_formats::node_csv::{javascript, rows};
 use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
-use speedwell_results::formats::node_csv::{javascript, rows};
 
 const COMMAND_LINE: CommandLine = CommandLine {
     tool: "run.js",

@@ -18,10 +18,10 @@ use crate::scatter_r::{
 };
 use anyhow::Result;
 use speedwell_analysis::{AggregatedParameter, MAX_AGGREGATED_SHARE};
-use speedwell_measure::ScriptsRequest;
+use speedwell_engine::ScriptsRequest;
+use speedwell_formats::node_csv::frame;
+use speedwell_formats::node_csv::{ScatterFrame, rows};
 use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
-use speedwell_results::formats::node_csv::frame;
-use speedwell_results::formats::node_csv::{ScatterFrame, rows};
 
 const COMMAND_LINE: CommandLine = CommandLine {
     tool: "scatter.js",

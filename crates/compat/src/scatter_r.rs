@@ -17,9 +17,9 @@ use indexmap::IndexMap;
 use speedwell_analysis::{
     AggregatedParameter, finite_or_none, is_skewed, mann_whitney_p, warn_smallest_p,
 };
+use speedwell_formats::node_csv::ScatterFrame;
+use speedwell_formats::node_csv::frame;
 use speedwell_plot::{ChartAxis, ChartPoint, PointSeries};
-use speedwell_results::formats::node_csv::ScatterFrame;
-use speedwell_results::formats::node_csv::frame;
 use speedwell_stats::Interval;
 use speedwell_stats::describe::{mean, median};
 use speedwell_stats::effect::{cliffs_delta, eta_squared};

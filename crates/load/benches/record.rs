@@ -4,14 +4,14 @@
 //! event loop. Prints the median of several rounds. Without `--bench` (as under `cargo test
 //! --benches`) it runs one short round, only to verify that everything works.
 
-use speedwell_load::latency::{
-    ClosedLatency, ConnectionLag, IntendedStart, OpenLatency, RequestOutcome, RequestTimes,
-    ServiceTime, TimeDistribution,
-};
-use speedwell_load::outcomes::OutcomeCounts;
 use speedwell_load::pace::{
     ArrivalSpacing, RateSchedule, RequestRate, ScheduleStage, StopCondition,
 };
+use speedwell_model::load::latency::{
+    ClosedLatency, ConnectionLag, IntendedStart, OpenLatency, RequestOutcome, RequestTimes,
+    ServiceTime, TimeDistribution,
+};
+use speedwell_model::load::outcomes::OutcomeCounts;
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -2,16 +2,15 @@
 //! each.
 //!
 //! The crate knows nothing about benchmarks, sessions or reports. Start at [`load`], which
-//! describes a load, and [`generator::run`], which runs it and returns
-//! [`measurement::LoadMeasurement`]. Only `generator` opens connections and reads a clock. The
-//! modules that it uses work on bytes and numbers: [`pace`] decides when to send, [`http1`] and
-//! [`http2`] encode and decode, [`outcomes`] counts, [`latency`] records times.
+//! describes a load, and [`generator::run`], which runs it and returns a
+//! [`LoadMeasurement`](speedwell_model::load::measurement::LoadMeasurement). Only `generator` opens
+//! connections and reads a clock. The modules that it uses work on bytes and numbers: [`pace`]
+//! decides when to send, [`http1`] and [`http2`] encode and decode.
 
 pub mod generator;
 pub mod http1;
 pub mod http2;
-pub mod latency;
+#[cfg(feature = "http3")]
+mod http3;
 pub mod load;
-pub mod measurement;
-pub mod outcomes;
 pub mod pace;

@@ -4,7 +4,7 @@
 //! and the port of the target, so `{port}` stays a placeholder in the assignment. A definition file describes many
 //! cases and variants; an assignment describes one case under one variant. Start at [`RunAssignment`].
 
-use super::load_spec::LoadSpec;
+use super::load::spec::LoadSpec;
 use super::{MachinePlacement, Metric};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -1,20 +1,19 @@
 //! This crate defines the data types that the other crates share.
 //!
-//! It does no input or output and no statistics. Among the crates of the workspace, it depends only
-//! on `speedwell-load`, for the measurements of an HTTP load. Start with [`Case`] (a benchmark with
-//! its parameters, compared over time), then [`Run`] (one measurement, statistically independent of
-//! the others) and [`Session`] (everything one invocation measured). [`load_run`] describes the
-//! result of an HTTP load.
+//! It does no input or output and no statistics, and depends on no other crate of the workspace.
+//! Start with [`Case`] (a benchmark with its parameters, compared over time), then [`Run`] (one
+//! measurement, statistically independent of the others) and [`Session`] (everything one invocation
+//! measured). [`load`] describes HTTP loads and their results.
 
 pub mod assignment;
 mod case;
 mod change;
+pub mod clock;
 mod disturbance;
 mod environment;
 mod error_text;
 mod failure;
-pub mod load_run;
-pub mod load_spec;
+pub mod load;
 mod machine;
 mod metric;
 mod origin;
@@ -23,7 +22,9 @@ mod point;
 mod profile;
 mod run;
 mod session;
+mod session_reference;
 pub mod stage_report;
+pub mod stored;
 mod text;
 mod unit_direction;
 mod variant;
@@ -53,6 +54,7 @@ pub use session::{
     RunCount, RunOrder, SampleDivision, SampleLength, SamplingOptions, Session, SessionDesign,
     SessionPurpose, SessionState, SteadyRule, StoppingDesign, seed_of_step,
 };
+pub use session_reference::{ReferenceError, SessionReference, validate_tag};
 pub use text::{as_milliseconds, format_fixed, nearest_name, parse_duration, quote};
 pub use variant::{BuildCommand, ErlangNodes, Snippet, SnippetLanguage, Variant, VariantWorktree};
 
@@ -84,7 +86,7 @@ mod tests {
         is_read_as_written::<ResourceUsage>();
         is_read_as_written::<KernelStats>();
         is_read_as_written::<LayoutVariation>();
-        is_read_as_written::<load_spec::LoadSpec>();
+        is_read_as_written::<load::spec::LoadSpec>();
         is_read_as_written::<stage_report::StageReport>();
     }
 }

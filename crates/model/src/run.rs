@@ -48,7 +48,7 @@ pub struct Run {
     /// Caveats for the reader of the results, as whole sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// For an HTTP load: the JSON of its [`LoadRun`](super::load_run::LoadRun). Kept as text because its
+    /// For an HTTP load: the JSON of its [`LoadRun`](super::load::run::LoadRun). Kept as text because its
     /// histograms take megabytes in memory, and only a report about this run needs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Arc<str>>,

@@ -12,14 +12,14 @@
 
 use anyhow::{Context, ensure};
 use speedwell_analysis::AnalysisSettings;
+use speedwell_formats::spool::{SpoolBlock, parse_runs, serialize_runs};
 use speedwell_model::{
     Case, Environment, KernelStats, Metric, ParameterValue, ResourceUsage, Run, RunOrder, Sample,
     Session, SessionDesign, SessionMachine, SessionState, StoppingDesign, Variant,
 };
 use speedwell_report::session::report_session_in_parts;
 use speedwell_report::{OutputOptions, print_document};
-use speedwell_results::spool::{SpoolBlock, parse_runs, serialize_runs};
-use speedwell_results::store::{BlockOrigin, MergeOutcome, Store};
+use speedwell_store::{BlockOrigin, MergeOutcome, Store};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;

@@ -10,10 +10,10 @@ use crate::table::{
 };
 use serde_json::json;
 use speedwell_model::NoiseCalibration;
-use speedwell_plot::{BarCategory, BarChart, ChartBar};
-use speedwell_results::store::{
+use speedwell_model::stored::{
     SessionOverview, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
 };
+use speedwell_plot::{BarCategory, BarChart, ChartBar};
 
 /// A project in the list of projects.
 #[derive(Debug, Clone, Default)]

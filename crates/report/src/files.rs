@@ -259,7 +259,7 @@ mod tests {
         let message = planned_files(1, &["r.pdf"]).unwrap_err().to_string();
         assert_eq!(
             message,
-            "cannot write 'r.pdf': unknown kind of file: supported extensions are .txt .md .adoc .org .csv .json .html .svg .png"
+            "cannot write 'r.pdf': unknown kind of file: supported extensions are .txt .md .csv .json .html .svg .png"
         );
         assert!(planned_files(1, &["report"]).is_err());
         let message = planned_files(0, &["r.PNG"]).unwrap_err().to_string();

@@ -8,7 +8,6 @@
 mod backfill;
 mod bisect;
 mod browse;
-mod calibration;
 mod case_labels;
 mod changes;
 mod charts;
@@ -57,7 +56,6 @@ pub use browse::{
     EnvironmentChange, ProjectLine, add_first_steps, describe_machine, list_benchmarks,
     list_calibrations, list_cases, list_environment_changes, list_machines, list_projects,
 };
-pub use calibration::mark_known;
 pub use changes::{OpenChanges, report_changes};
 pub use charts::{ChartKind, TrendXAxis, UnknownChart};
 pub use confirm::{report_confirmation, report_identical};

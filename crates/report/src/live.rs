@@ -10,8 +10,8 @@ use crate::figure::{
 };
 use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn};
 use serde_json::json;
+use speedwell_model::stored::{LiveLoad, LoadProgress};
 use speedwell_plot::{BarCategory, BarChart, ChartBar};
-use speedwell_results::store::{LiveLoad, LoadProgress};
 use std::time::Duration;
 
 /// The progress of a session.

@@ -4,7 +4,7 @@ use crate::doctor::CheckLine;
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_moment;
 use crate::table::{ColumnSet, ReportCell, ReportColumn, TextEmphasis};
-use speedwell_results::store::{OutboxEntry, UploadState};
+use speedwell_model::stored::{OutboxEntry, UploadState};
 
 /// Lists the entries of the outbox.
 pub fn report_outbox(items: &[OutboxEntry]) -> Document {

@@ -64,10 +64,7 @@ impl OutputOptions {
     pub(crate) fn only_audience(&self) -> Option<ColumnAudience> {
         match self.format.unwrap_or(ReportFormat::Text) {
             _ if !self.files.is_empty() || self.sort.is_some() => None,
-            ReportFormat::Text
-            | ReportFormat::Markdown
-            | ReportFormat::AsciiDoc
-            | ReportFormat::Org => Some(ColumnAudience::People),
+            ReportFormat::Text | ReportFormat::Markdown => Some(ColumnAudience::People),
             ReportFormat::Csv | ReportFormat::Json => Some(ColumnAudience::Machines),
             ReportFormat::Html => None,
         }

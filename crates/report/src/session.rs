@@ -9,9 +9,8 @@ use anyhow::ensure;
 use speedwell_analysis::load::LoadFindings;
 use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, bisect, snippet};
+use speedwell_config::experiment::Experiment;
 use speedwell_model::{Session, SessionPurpose, StoppingDesign};
-use speedwell_results::formats;
-use speedwell_suite::experiment::Experiment;
 
 #[cfg(test)]
 mod by_cases_tests;
@@ -47,7 +46,7 @@ pub fn report_session(
     let settings = &widen_metrics(settings, session);
     let mut findings = analysis::analyze_session(session, settings);
     mark(&mut findings);
-    let loads = formats::load_session::stored_loads(session)?;
+    let loads = speedwell_model::load::run::stored_loads(session)?;
     let shows_loads = session.design.experiment.is_none() && !loads.is_empty() && !asks_for_runs;
     let mut document = if shows_loads {
         let loads: Vec<_> = loads.iter().map(analysis::load::analyze_load).collect();
@@ -255,7 +254,9 @@ mod tests {
             "--fail-on=errors>1%",
         ];
         let rows = "\"filename\",\"configuration\",\"rate\",\"time\"\n\"a/b.js\",\"n=1\",10,1\n";
-        let mut session = formats::read("x", rows.as_bytes()).unwrap().remove(0);
+        let mut session = speedwell_formats::read("x", rows.as_bytes())
+            .unwrap()
+            .remove(0);
         session.command = words.map(str::to_owned).to_vec();
         let texts = |session: &Session| -> Vec<String> {
             session_conditions(session)

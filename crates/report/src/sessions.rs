@@ -4,7 +4,7 @@ use crate::document::{Document, ReportBlock};
 use crate::figure::{format_duration, format_moment, format_number};
 use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
 use speedwell_model::SessionState;
-use speedwell_results::store::SessionOverview;
+use speedwell_model::stored::SessionOverview;
 
 /// A page of the stored sessions.
 #[derive(Debug, Clone, Copy)]

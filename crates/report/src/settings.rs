@@ -4,7 +4,7 @@
 use crate::document::{Document, ReportBlock};
 use crate::figure::{Uncertainty, format_count, format_moment, format_number, format_quantity};
 use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn};
-use speedwell_results::store::{AuditEntry, StoredToken};
+use speedwell_model::stored::{AuditEntry, StoredToken};
 
 /// A project of a server.
 #[derive(Debug, Clone)]
@@ -214,7 +214,7 @@ pub fn list_audit(lines: &[AuditEntry]) -> Document {
 mod tests {
     use super::*;
     use crate::format::{RenderDocument as _, TextFormat};
-    use speedwell_results::store::TokenScope;
+    use speedwell_model::stored::TokenScope;
 
     /// Times of use are stored as the beginning of an hour. If this is before the creation of the
     /// token, it is not shown.

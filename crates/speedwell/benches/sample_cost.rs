@@ -11,10 +11,10 @@
 // A benchmark that cannot continue has nothing to print.
 #![allow(clippy::expect_used)]
 
-use speedwell_harness::discover::{BenchmarkSelection, discover_benchmarks, find_sources};
-use speedwell_harness::{self as harness, BenchmarkJob, KnownAdapters, RunContext, RunLayout};
+use speedwell_adapters::discover::{BenchmarkSelection, discover_benchmarks, find_sources};
+use speedwell_adapters::{self as adapters, BenchmarkJob, KnownAdapters, RunContext, RunLayout};
+use speedwell_machine::process::{ProcessEnd, ProcessSpec, run_child};
 use speedwell_model::{SampleDivision, Variant, median};
-use speedwell_process::{ProcessEnd, ProcessSpec, run_child};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -219,7 +219,7 @@ fn sample(job: &BenchmarkJob) -> ProcessCost {
         experiment: None,
         kept: None,
     };
-    let attempt = harness::harness_for(job.source.kind).perform_job(job, &setting);
+    let attempt = adapters::harness_for(job.source.kind).perform_job(job, &setting);
     assert!(attempt.failure.is_none(), "{:?}", attempt.failure);
     let usage = attempt.usage.expect("the process was started");
     (seconds(attempt.wall_ns), seconds(usage.cpu_ns()))

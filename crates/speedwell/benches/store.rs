@@ -8,7 +8,7 @@ use speedwell_model::{
     Case, KernelStats, Metric, ParameterValue, ResourceUsage, Run, RunOrder, Sample, Session,
     SessionDesign, SessionEvent, SessionObserver, SessionState, StoppingDesign, Variant,
 };
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

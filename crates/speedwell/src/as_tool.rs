@@ -4,7 +4,7 @@ use super::CommandStatus;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 use speedwell_compat::{self as compat, DropInConsole};
-use speedwell_measure::execute_scripts;
+use speedwell_engine::execute_scripts;
 use std::io::{BufWriter, IsTerminal, Write};
 
 /// Emulate another tool, with its arguments and output

@@ -1,7 +1,7 @@
 //! `speedwell comment`: posts the result as a pull-request comment and as a commit status.
 //!
 //! The module decides what to post, and where. If the server rejects a post, the command prints a
-//! warning but does not fail, because the results are stored anyway. `speedwell_forge` finds the
+//! warning but does not fail, because the results are stored anyway. `speedwell_server::clients::forge` finds the
 //! existing comment. Start at [`run`].
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, env_variable};
@@ -10,16 +10,16 @@ use super::source::ResultSource;
 use super::{CommandStatus, operand, source, status};
 use anyhow::{Context, ensure};
 use clap::Args;
-use speedwell_environment::{self as environment, GitRepository};
-use speedwell_forge::{
+use speedwell_adapters::TrialMode;
+use speedwell_machine::environment::{self, GitRepository};
+use speedwell_machine::process::unix_time_ms;
+use speedwell_model::{OriginRequest, OriginSource, short_revision};
+use speedwell_report::sources::LabelledSession;
+use speedwell_server::clients::forge::{
     self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, ForgeToken,
     PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,
 };
-use speedwell_harness::TrialMode;
-use speedwell_model::{OriginRequest, OriginSource, short_revision};
-use speedwell_process::unix_time_ms;
-use speedwell_report::sources::LabelledSession;
-use speedwell_results::store::{PostedComment, Store};
+use speedwell_store::{PostedComment, Store};
 use std::cmp::Ordering;
 use std::fs;
 use std::io::Read;
@@ -196,13 +196,13 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
     let settings = args
         .comparison
         .analysis_settings(&args.selection.metric.names, None);
-    let sessions = labelled.iter().map(|(_, session, _)| *session);
+    let sessions: Vec<_> = labelled.iter().map(|(_, session, _)| *session).collect();
     pull_comment::answer_from_comparison(
         &labelled,
         &settings,
         args.comparison.fail_on,
         |findings| {
-            args.store.mark_findings(findings, sessions);
+            args.store.mark_findings(findings, &sessions);
         },
     )
 }

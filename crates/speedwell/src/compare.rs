@@ -11,13 +11,13 @@ use super::source::{self, ResultSource};
 use super::{CommandStatus, mistaken_sources, profiles};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use speedwell_adapters::TrialMode;
+use speedwell_adapters::discover::ComparisonSide;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
-use speedwell_harness::TrialMode;
-use speedwell_harness::discover::ComparisonSide;
-use speedwell_measure::PreparedPlan;
+use speedwell_config::experiment::{DefinitionForm, definition_form};
+use speedwell_engine::PreparedPlan;
 use speedwell_model::Session;
 use speedwell_report::sources::{self, LabelledSession};
-use speedwell_suite::experiment::{DefinitionForm, definition_form};
 use std::path::Path;
 
 /// Compare existing results, or measure programs and compare
@@ -90,10 +90,10 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     if args.execution.order == OrderName::Paired {
         let locations = operands.iter().flat_map(|operand| &operand.locations);
         let locations: Vec<String> = locations.cloned().collect();
-        speedwell_measure::check_paired_targets(&locations, &std::env::current_dir()?)?;
+        speedwell_engine::check_paired_targets(&locations, &std::env::current_dir()?)?;
     }
     let mut progress = ProgressDisplay::new(&args.output);
-    let emitter = speedwell_measure::shared_emitter(&mut progress);
+    let emitter = speedwell_engine::shared_emitter(&mut progress);
     let sides: Vec<Option<ComparisonSide>> = operands
         .iter()
         .map(|operand| source::program_side(operand, &args.arguments, &emitter))
@@ -188,13 +188,13 @@ fn compare_with_results(
         .collect();
     let mut findings = analysis::compare_sources(&sources, &settings);
     args.store
-        .mark_findings(&mut findings, source_sessions(&sources));
+        .mark_findings(&mut findings, &source_sessions(&sources));
     let status = print_comparison(&findings, &sources, &settings, args)?;
     Ok(ended.combine_with_gate(status))
 }
 
-fn source_sessions<'a>(sources: &'a [LabelledSession<'_>]) -> impl Iterator<Item = &'a Session> {
-    sources.iter().map(|(_, session, _)| *session)
+fn source_sessions<'a>(sources: &[LabelledSession<'a>]) -> Vec<&'a Session> {
+    sources.iter().map(|(_, session, _)| *session).collect()
 }
 
 fn compare_results(
@@ -214,7 +214,7 @@ fn compare_results(
     let sources: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
     let mut findings = sources::compare_sources(&sources, &settings)?;
     args.store
-        .mark_findings(&mut findings, source_sessions(&sources));
+        .mark_findings(&mut findings, &source_sessions(&sources));
     print_comparison(&findings, &sources, &settings, args)
 }
 

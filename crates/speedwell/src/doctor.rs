@@ -7,16 +7,16 @@ use super::options::{
 };
 use super::run;
 use super::tune::{MachineTuner, TunePlace};
-use super::{CommandStatus, status};
+use super::{CommandStatus, calibration, status};
 use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args};
 use speedwell_analysis::{self as analysis, CalibrationOutcome};
-use speedwell_environment::tune;
-use speedwell_environment::{self as environment, CheckResult, CheckState};
-use speedwell_measure::{MeasureRequest, PreparedPlan, calibration};
+use speedwell_engine::{MeasureRequest, PreparedPlan};
+use speedwell_machine::environment::tune;
+use speedwell_machine::environment::{self, CheckResult, CheckState};
 use speedwell_model::LayoutVariation;
 use speedwell_report::{self as report, CheckLine};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 
 /// Check this machine for sources of measurement noise
 ///

@@ -6,9 +6,9 @@ use super::options::OutputArgs;
 use super::{CommandStatus, status};
 use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::experiment::analyze_experiment;
+use speedwell_config::experiment::{Experiment, ReportOutput as Wanted};
 use speedwell_model::{DefinitionFile, Session};
 use speedwell_report::{self as report, OutputOptions};
-use speedwell_suite::experiment::{Experiment, ReportOutput as Wanted};
 use std::path::PathBuf;
 
 /// Reports an experiment, writes the files that it declares unless `-o` names others, and evaluates

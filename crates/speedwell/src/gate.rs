@@ -8,10 +8,10 @@ use super::CommandStatus;
 use super::options::{FailOn, MeasureTask, OutputArgs};
 use super::status;
 use anyhow::{bail, ensure};
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::gate::{self, GateAnswer, GateOutcome};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings, TestingCorrection, WithheldReason};
-use speedwell_harness::plan::SessionPlan;
-use speedwell_measure::reach_warning;
+use speedwell_engine::reach_warning;
 use speedwell_report::{self as report, Document};
 
 /// The outcome of the gate, if there is one, and the exit status that applies if the gate passes or

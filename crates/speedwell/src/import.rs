@@ -5,12 +5,12 @@ use super::results_file::{self, FileWarnings};
 use super::{CommandStatus, results_folder, status};
 use anyhow::{Context, ensure};
 use clap::Args;
+use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_analysis::validity::{self, KnownFacts, ValidityCheck};
-use speedwell_harness::discover::BenchmarkSelection;
+use speedwell_formats::MetricDirections;
 use speedwell_model::{OriginSource, ParameterValue, Run, Session, StepFailure};
 use speedwell_report::{self as report, Document, ReportBlock};
-use speedwell_results::formats::{self, MetricDirections};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
     for (label, sessions) in files {
         let mut summary = ImportSummary::default();
         for mut session in sessions {
-            formats::set_parameters(&mut session, &values);
+            speedwell_formats::set_parameters(&mut session, &values);
             session.tags.extend(args.store.tag.iter().cloned());
             args.origin.apply_to(&mut session);
             let Some(number) = summary.import_session(&mut store, &mut session)? else {
@@ -185,7 +185,7 @@ impl ImportSummary {
     ) -> anyhow::Result<Option<i64>> {
         let base_id = session.id.clone();
         for part in 0.. {
-            session.id = formats::part_id(&base_id, part);
+            session.id = speedwell_formats::part_id(&base_id, part);
             let Some(number) = store.find_by_id(&session.id)? else {
                 let number = store.insert_session(session)?;
                 self.count_session(number, session);

@@ -6,11 +6,11 @@
 
 use super::source;
 use anyhow::{Context, Result, bail, ensure};
+use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
-use speedwell_harness::discover::{BenchmarkPart, BenchmarkSelection};
 use speedwell_model::{Case, Session};
 use speedwell_report::{Document, OutputOptions, session};
-use speedwell_results::store::{LARGE_SESSION, SessionByCases, Store};
+use speedwell_store::{LARGE_SESSION, SessionByCases, Store};
 
 /// The selected part of a session: all of it by default.
 #[derive(Debug, Clone, Copy, Default)]

@@ -7,36 +7,38 @@
 
 mod arguments;
 mod as_tool;
-mod backfill;
-mod bisect;
+mod calibration;
 mod comment;
 mod compare;
 mod completions;
-mod confirm;
 mod doctor;
 mod eval;
 mod experiment;
+mod features;
 mod fleet;
 mod gate;
 mod history;
 mod import;
-mod iterations;
+mod known_facts;
 mod large_sessions;
 mod load;
 mod man;
+mod measurement;
 mod mistaken_sources;
 mod new;
 mod operand;
 mod options;
 mod output_files;
+mod profile_recording;
 mod profiles;
 mod progress;
 mod pull_comment;
-mod push;
+mod reference;
 mod rehearsal;
 mod report;
 mod results_file;
 mod results_folder;
+mod resume;
 mod run;
 mod serve;
 mod session_report;
@@ -45,16 +47,17 @@ mod source;
 mod status;
 mod status_line;
 mod trial;
-mod tune;
-mod warmup;
 mod worker;
 
+pub use history::project as project_history;
 pub use status::CommandStatus;
 
+use features::{backfill, bisect, confirm, iterations, push, tune, warmup};
+
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use speedwell_environment::tune::guard::COMMAND as GUARD_COMMAND;
-use speedwell_harness::{self as harness, snippet};
-use speedwell_process::WORKER_COMMAND;
+use speedwell_adapters::{self as adapters, snippet};
+use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
+use speedwell_machine::process::WORKER_COMMAND;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -171,13 +174,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
 /// Prints the error of a command, if any, and a warning if the cache folder is not the default one.
 /// Returns the exit status.
 fn conclude_command(result: anyhow::Result<CommandStatus>) -> CommandStatus {
-    if let Some(warning) = harness::cache_warning() {
+    if let Some(warning) = adapters::cache_warning() {
         status::print_warning(warning);
     }
     result.unwrap_or_else(|error| {
         status::print_error(&error);
-        if speedwell_process::is_interrupt_requested()
-            || error.is::<speedwell_process::InterruptedEarly>()
+        if speedwell_machine::process::is_interrupt_requested()
+            || error.is::<speedwell_machine::process::InterruptedEarly>()
         {
             CommandStatus::INTERRUPTED
         } else {

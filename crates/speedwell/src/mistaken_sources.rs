@@ -6,8 +6,8 @@
 
 use super::operand::SourceOperand;
 use anyhow::anyhow;
-use speedwell_harness::KnownAdapters;
-use speedwell_harness::discover::{find_sources, is_command};
+use speedwell_adapters::KnownAdapters;
+use speedwell_adapters::discover::{find_sources, is_command};
 use speedwell_model::quote;
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 //! locations. Start at [`parse_all`].
 
 use anyhow::{Context, ensure};
-use speedwell_harness::discover::{self, BenchmarkPart};
+use speedwell_adapters::discover::{self, BenchmarkPart};
 use std::path::Path;
 
 /// A parsed SOURCE.

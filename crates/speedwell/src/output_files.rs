@@ -11,8 +11,8 @@ use super::options::env_variable;
 use anyhow::bail;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
-use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
-use speedwell_results::store::Store;
+use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
+use speedwell_store::Store;
 use std::path::{Path, PathBuf};
 
 /// Options whose value is a file that the command writes. If a report has several charts, or if a

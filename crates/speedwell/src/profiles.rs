@@ -10,11 +10,9 @@ use super::options::{FailOn, RunArgs};
 use super::source::files_at;
 use anyhow::{Context, bail};
 use speedwell_analysis::profile;
-use speedwell_harness as harness;
+use speedwell_formats::foreign::profile::{FrameNames, read_profile};
 use speedwell_model::StackProfile;
 use speedwell_report::{self as report, ProfileSide};
-use speedwell_results::foreign::profile::{FrameNames, read_profile};
-use speedwell_results::formats;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -82,11 +80,15 @@ fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
     // Executable programs are neither results nor profiles.
     let mut opened_file = File::open(file).with_context(read_context)?;
     let mut bytes = Vec::new();
-    let mut beginning = opened_file.by_ref().take(formats::BEGINNING_BYTES);
+    let mut beginning = opened_file
+        .by_ref()
+        .take(speedwell_formats::BEGINNING_BYTES);
     beginning
         .read_to_end(&mut bytes)
         .with_context(read_context)?;
-    if formats::detect_format(&bytes).is_some() || harness::is_elf(Path::new(file)) {
+    if speedwell_formats::detect_format(&bytes).is_some()
+        || speedwell_adapters::is_elf(Path::new(file))
+    {
         return Ok(None);
     }
     opened_file

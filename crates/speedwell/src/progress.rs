@@ -4,8 +4,8 @@
 use super::options::OutputArgs;
 use super::status;
 use super::status_line::StatusLine;
+use speedwell_machine::process::current_activity;
 use speedwell_model::{SessionEvent, SessionObserver};
-use speedwell_process::current_activity;
 use speedwell_report::{Uncertainty, escape_controls, format_about, format_quantity};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -10,12 +10,12 @@ use super::options::{FailOn, OutputArgs};
 use anyhow::bail;
 use speedwell_analysis::gate::GateAnswer;
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
-use speedwell_forge::{CommitState, ResultStamp};
+use speedwell_machine::process::unix_time_ms;
 use speedwell_model::ErrorText;
-use speedwell_process::unix_time_ms;
 use speedwell_report::sources::{self, LabelledSession};
 use speedwell_report::{Document, OutputOptions, ReportBlock, ReportFormat};
-use speedwell_results::store::credible_start;
+use speedwell_server::clients::forge::{CommitState, ResultStamp};
+use speedwell_store::credible_start;
 
 /// The content of a comment and commit status.
 #[derive(Debug)]

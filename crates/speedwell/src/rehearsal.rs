@@ -3,14 +3,14 @@
 //!
 //! The module decides which values to invent. A nonexistent sort column, x-axis parameter or chart
 //! makes the report of these values fail, so it is rejected before anything is measured. The module
-//! cannot check the names of metrics, because only a run reveals them (see `measure::rehearsal`).
+//! cannot check the names of metrics, because only a run reveals them (see `engine::rehearsal`).
 //! Start at [`check_report`].
 
 use super::options::MeasureTask;
 use anyhow::bail;
+use speedwell_adapters::plan::{PlanSlot, SessionPlan};
+use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_analysis::{self as analysis, AnalysisSettings};
-use speedwell_harness::plan::{PlanSlot, SessionPlan};
-use speedwell_harness::{BenchmarkJob, SourceKind};
 use speedwell_model::{
     Case, Environment, Metric, MetricDirection, Run, Sample, Session, SessionState, StoppingDesign,
 };

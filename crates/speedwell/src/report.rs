@@ -9,16 +9,16 @@ use super::options::{
 use super::session_report::own_gate;
 use super::source::ResultSource;
 use super::{CommandStatus, operand, source, status};
+use crate::reference;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
+use speedwell_adapters::TrialMode;
+use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_analysis::{self as analysis, AnalysisFindings};
-use speedwell_harness::TrialMode;
-use speedwell_harness::discover::BenchmarkSelection;
-use speedwell_measure::reference;
+use speedwell_formats::node_csv::CsvLayout;
 use speedwell_model::Session;
 use speedwell_report::{Document, session};
-use speedwell_results::formats::{self, node_csv::CsvLayout};
-use speedwell_results::store::SessionByCases;
+use speedwell_store::SessionByCases;
 use std::io::Write;
 
 /// Show stored or exported results: summary, comparison, parameter study, charts, data
@@ -105,7 +105,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         let has_experiment_gate = experiment_gate.is_some();
         let mut gate = experiment_gate.unwrap_or_default();
         let mark = |findings: &mut AnalysisFindings| {
-            args.store.mark_findings(findings, [session]);
+            args.store.mark_findings(findings, &[session]);
             if !has_experiment_gate {
                 gate = report_gate(findings, args.comparison.fail_on, || {
                     every_metric(&settings)
@@ -182,7 +182,7 @@ fn large_session(
                 .comparison
                 .analysis_settings(&args.selection.metric.names, baseline);
             let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
-                args.store.mark_findings(findings, [header]);
+                args.store.mark_findings(findings, &[header]);
                 gate = report_gate(findings, args.comparison.fail_on, || None);
             };
             let output = args.output.report_settings();
@@ -207,7 +207,7 @@ fn large_session(
 fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<CommandStatus> {
     let mut all_loads = Vec::new();
     for source in sources {
-        let loads = formats::load_session::stored_loads(&source.session)?;
+        let loads = speedwell_model::load::run::stored_loads(&source.session)?;
         ensure!(
             !loads.is_empty(),
             "'{}' contains no load\nhint: speedwell load -o part.json writes one",
@@ -215,9 +215,9 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
         );
         all_loads.extend(loads);
     }
-    let load = formats::load_session::merge_load_parts(all_loads)?;
+    let load = speedwell_formats::load_session::merge_load_parts(all_loads)?;
     let findings = [analysis::load::analyze_load(&load)];
-    let merged_session = formats::load_session::load_session(
+    let merged_session = speedwell_formats::load_session::load_session(
         "merged",
         std::slice::from_ref(&load),
         &mut Vec::new(),
@@ -234,9 +234,9 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
 fn export_session(session: &Session, kind: ReportExport) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match kind {
-        ReportExport::Jsonl => formats::json_lines::write(session, &mut out)?,
+        ReportExport::Jsonl => speedwell_formats::json_lines::write(session, &mut out)?,
         ReportExport::NodeCsv => {
-            formats::node_csv::sessions::write(session, &csv_layout(session), &mut out)?
+            speedwell_formats::node_csv::sessions::write(session, &csv_layout(session), &mut out)?
         }
     }
     out.flush()?;
@@ -250,7 +250,7 @@ fn export_by_runs(stored: &SessionByCases<'_>, kind: ReportExport) -> anyhow::Re
         ReportExport::Jsonl => stored.write_lines(&mut out)?,
         ReportExport::NodeCsv => {
             let layout = csv_layout(stored.header());
-            let mut rows = formats::node_csv::sessions::RowWriter::new(&layout, &mut out);
+            let mut rows = speedwell_formats::node_csv::sessions::RowWriter::new(&layout, &mut out);
             stored.for_each_run(&mut |run| rows.add_run(run))?;
             rows.finish()?;
         }

@@ -5,9 +5,9 @@
 
 use super::status;
 use anyhow::{Context, Result, ensure};
-use speedwell_harness::discover::similar_file;
+use speedwell_adapters::discover::similar_file;
+use speedwell_formats::{FileFormat, InputFile, MetricDirections};
 use speedwell_model::Session;
-use speedwell_results::formats::{self, FileFormat, InputFile, MetricDirections};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -92,7 +92,7 @@ pub fn read_with(
         bytes: &bytes,
         better,
     };
-    let sessions = formats::read_as_format(format, &input, &mut warnings)?;
+    let sessions = speedwell_formats::read_as_format(format, &input, &mut warnings)?;
     warnings
         .iter()
         .for_each(|warning| file_warnings.add_warning(&label, warning));
@@ -119,9 +119,9 @@ fn read_content(mut reader: impl Read) -> Result<(Vec<u8>, Option<&'static FileF
     let mut bytes = Vec::new();
     reader
         .by_ref()
-        .take(formats::BEGINNING_BYTES)
+        .take(speedwell_formats::BEGINNING_BYTES)
         .read_to_end(&mut bytes)?;
-    let format = formats::detect_format(&bytes);
+    let format = speedwell_formats::detect_format(&bytes);
     if format.is_some() {
         let remaining_bytes = MAX_FILE_BYTES - bytes.len() as u64;
         reader.take(remaining_bytes).read_to_end(&mut bytes)?;
@@ -163,9 +163,12 @@ mod tests {
 
     #[test]
     fn only_the_beginning_of_an_unknown_file_is_read() {
-        let (bytes, _) = read_content(EndlessZeros(4 * formats::BEGINNING_BYTES)).unwrap();
-        assert_eq!(bytes.len() as u64, formats::BEGINNING_BYTES);
-        let message = formats::read("zero", &bytes).unwrap_err().to_string();
+        let (bytes, _) =
+            read_content(EndlessZeros(4 * speedwell_formats::BEGINNING_BYTES)).unwrap();
+        assert_eq!(bytes.len() as u64, speedwell_formats::BEGINNING_BYTES);
+        let message = speedwell_formats::read("zero", &bytes)
+            .unwrap_err()
+            .to_string();
         assert!(message.starts_with("'zero' is a binary file"), "{message}");
     }
 
@@ -175,8 +178,8 @@ mod tests {
                    Stdev     Max   +/- Stdev\n    Latency   100.00us   10.00us   1.00ms   90.00%\n    Req/Sec    \
                    10.00k     1.00k   11.00k    90.00%\n  10000 requests in 1.00s, 1.00MB read\nRequests/sec:  \
                    10000.00\nTransfer/sec:      1.00MB\n";
-        let plain = formats::read("a", wrk.as_bytes()).unwrap();
-        let marked = formats::read("a", format!("\u{feff}{wrk}").as_bytes()).unwrap();
+        let plain = speedwell_formats::read("a", wrk.as_bytes()).unwrap();
+        let marked = speedwell_formats::read("a", format!("\u{feff}{wrk}").as_bytes()).unwrap();
         assert_eq!(plain[0].runs, marked[0].runs);
     }
 

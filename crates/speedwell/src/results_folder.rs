@@ -2,15 +2,15 @@
 //! files of any format.
 //!
 //! The module decides which files belong together, and which may be skipped. A file that asv itself
-//! would skip causes a warning; any other unreadable file is an error. `speedwell_results::formats`
+//! would skip causes a warning; any other unreadable file is an error. `speedwell_formats`
 //! reads the files.
 
 use super::results_file::{self, FileWarnings};
 use super::source;
 use anyhow::{Context, Result, ensure};
+use speedwell_formats::asv::{self, AsvMetadata};
+use speedwell_formats::{InputFile, MetricDirections};
 use speedwell_model::Session;
-use speedwell_results::formats::asv::{self, AsvMetadata};
-use speedwell_results::formats::{InputFile, MetricDirections};
 use std::path::{Path, PathBuf};
 
 /// Reads all results in `folder`. Adds warnings about skipped content to `file_warnings`.

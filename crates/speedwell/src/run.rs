@@ -3,17 +3,19 @@
 use super::large_sessions::{self, SessionSelection};
 use super::options::{ClockName, FleetArgs, MeasureTask, OrderName, RunArgs};
 use super::session_report::{report_session, report_stored};
-use super::{CommandStatus, fleet, gate, push, rehearsal, serve, status, trial};
-use anyhow::ensure;
-use speedwell_harness::plan::SessionPlan;
-use speedwell_harness::{BenchmarkJob, SourceKind};
-use speedwell_measure::{
-    self as measure, MeasuredSession, PreparedPlan, SeriesLength, SessionRequest,
+use super::{
+    CommandStatus, fleet, gate, measurement, push, rehearsal, resume, serve, status, trial,
 };
+use crate::features::warmup::measure::{SeriesLength, plan_series};
+use crate::profile_recording::record_profiles;
+use anyhow::ensure;
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{BenchmarkJob, SourceKind};
+use speedwell_engine::{MeasuredSession, PreparedPlan};
+use speedwell_machine::process::InterruptedEarly;
 use speedwell_model::{Session, StoppingDesign};
-use speedwell_process::InterruptedEarly;
 use speedwell_report::{ChartKind, ReportSubject};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::path::{Path, PathBuf};
 
 /// Measures, analyzes, reports, and evaluates the gate.
@@ -28,7 +30,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
     let task = args.measure_task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => measure::load_interrupted_plan(
+        Some(session) => resume::load_interrupted_plan(
             &store,
             session,
             args.execution.budget,
@@ -77,7 +79,7 @@ pub fn execute_plans(
         return trial::test_cases(&plans, task);
     }
     let plans = match &task.steady {
-        Some(rule) if plans.resumed.is_none() => measure::plan_series(
+        Some(rule) if plans.resumed.is_none() => plan_series(
             plans,
             SeriesLength::Usual,
             *rule,
@@ -119,7 +121,7 @@ fn record_and_report(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let (settings, is_requested) = (&task.settings, task.profile);
-    let ended = measure::experiment::record_profiles(
+    let ended = record_profiles(
         plan,
         session,
         settings,
@@ -164,11 +166,13 @@ fn measure_in_parts(
         }
         _ => task.fleet.fleet_request()?,
     };
-    let request = SessionRequest {
-        fleet,
-        ..task.session_request()
-    };
-    let measured = measure::measure_session(plans, &request, store, &mut task.progress_display())?;
+    let measured = measurement::measure_session(
+        plans,
+        &task.session_request(),
+        fleet.as_ref(),
+        store,
+        &mut task.progress_display(),
+    )?;
     let status = match &measured.ended {
         Ok(ended) => CommandStatus::from_session_end(*ended),
         Err(error) => {

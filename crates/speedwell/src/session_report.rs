@@ -8,11 +8,11 @@ use super::{CommandStatus, experiment, status};
 use anyhow::Context;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
 use speedwell_compat::erlperf::style;
+use speedwell_config::experiment::Experiment;
 use speedwell_model::{Session, SteadyRule};
 use speedwell_report as report;
 use speedwell_report::session::report_requested;
-use speedwell_results::store::Store;
-use speedwell_suite::experiment::Experiment;
+use speedwell_store::Store;
 
 /// Analyzes a session that is in memory, reports it, and evaluates the gate (the check that
 /// `--fail-on` requests).
@@ -39,7 +39,7 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
         analysis::check_metrics(settings, metric_names).context("in --metric")?;
     }
     let mut findings = analysis::analyze_session(session, settings);
-    task.store.mark_findings(&mut findings, [session]);
+    task.store.mark_findings(&mut findings, &[session]);
     let gate = CommandGate::new(&findings, task.fail_on, || {
         every_metric(settings).map(|all| analysis::analyze_session(session, &all))
     });
@@ -142,7 +142,7 @@ pub fn report_stored(
     let (selection, output) = (SessionSelection::default(), task.output.report_settings());
     let mut gate = CommandGate::default();
     let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
-        task.store.mark_findings(findings, [header]);
+        task.store.mark_findings(findings, &[header]);
         gate = CommandGate::new(findings, task.fail_on, || None);
     };
     let document = match task.study.x_axis {

@@ -11,14 +11,16 @@ use super::operand::{self, SourceOperand};
 use super::options::OutputArgs;
 use super::results_file::{self, FileWarnings};
 use super::status;
+use crate::reference;
 use anyhow::{Context, anyhow, bail};
+use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, ComparisonSide};
+use speedwell_adapters::{
+    KnownAdapters, ProgressReporter, build_single_program, builtin_adapter, explain_framework,
+    framework_without_adapter, is_elf, is_program_with_harness, is_text, is_wrapper,
+};
 use speedwell_analysis::{self as analysis, AnalysisSettings};
-use speedwell_harness as harness;
-use speedwell_harness::discover::{BenchmarkPart, BenchmarkSelection, ComparisonSide};
-use speedwell_measure::reference;
 use speedwell_model::{Session, Variant, quote};
-use speedwell_results::formats;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -215,7 +217,10 @@ fn assemble_sources(
         let parts = sessions
             .into_iter()
             .map(|session| (session, variant.clone()));
-        sessions = vec![formats::merge_sessions(&operand.label, parts.collect())?];
+        sessions = vec![speedwell_formats::merge_sessions(
+            &operand.label,
+            parts.collect(),
+        )?];
         variant = None;
     }
     let source = |(index, session): (usize, Session)| -> anyhow::Result<ResultSource> {
@@ -463,9 +468,9 @@ impl ResultSource {
 pub fn program_side(
     operand: &SourceOperand,
     arguments: &[String],
-    reporter: harness::ProgressReporter<'_>,
+    reporter: ProgressReporter<'_>,
 ) -> anyhow::Result<Option<ComparisonSide>> {
-    let adapters = harness::KnownAdapters::new(&[], &std::env::current_dir()?)?;
+    let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
     let is_program = |location: &&String| {
         let is_benchmark =
             is_program(Path::new(location)) || adapters.split_operand(location).is_some();
@@ -485,9 +490,9 @@ pub fn program_side(
         Some((suite, path)) => (Some(suite), Path::new(path)),
         None => (adapters.recognize(Path::new(location)), Path::new(location)),
     };
-    let google_benchmark = || harness::builtin_adapter("google-benchmark");
-    let mut suite = adapter.or_else(|| harness::is_wrapper(file).then(google_benchmark)?);
-    if suite.is_none() && !harness::is_program_with_harness(file) {
+    let google_benchmark = || builtin_adapter("google-benchmark");
+    let mut suite = adapter.or_else(|| is_wrapper(file).then(google_benchmark)?);
+    if suite.is_none() && !is_program_with_harness(file) {
         return Err(explain_unknown_program(file, location));
     }
     let mut file = Path::new(".").join(file);
@@ -496,7 +501,7 @@ pub fn program_side(
         .filter(|suite| suite.keys.build.is_none())
         .and_then(|suite| suite.keys.program.clone());
     if !file.is_dir() && suite_program.is_none() {
-        file = speedwell_process::resolve_program(&file).with_context(context)?;
+        file = speedwell_machine::process::resolve_program(&file).with_context(context)?;
     }
     file = file.canonicalize().with_context(context)?;
     let mut variant = Variant {
@@ -505,7 +510,7 @@ pub fn program_side(
     };
     let mut directory = None;
     if let Some(package) = suite.as_deref().filter(|suite| suite.keys.build.is_some()) {
-        let built = harness::build_single_program((package, &adapters), &file, &variant, reporter);
+        let built = build_single_program((package, &adapters), &file, &variant, reporter);
         let (program, adapter_of_build) = built.with_context(context)?;
         directory = Some(std::mem::replace(&mut file, program));
         suite = Some(adapter_of_build);
@@ -525,11 +530,8 @@ pub fn program_side(
 
 /// Explains that a program has no benchmarks of a known kind.
 fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
-    if let Some(name) = harness::framework_without_adapter(file) {
-        return anyhow!(
-            "'{location}': {}",
-            harness::explain_framework(name, location)
-        );
+    if let Some(name) = framework_without_adapter(file) {
+        return anyhow!("'{location}': {}", explain_framework(name, location));
     }
     anyhow!(
         "'{location}' is a program, but it contains no benchmarks of google/benchmark, another known suite or speedwell.hpp\n\
@@ -539,25 +541,25 @@ fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
 }
 
 /// Returns whether `location` is a folder from which a benchmark program is built.
-fn is_package(adapters: &harness::KnownAdapters, location: &str) -> bool {
+fn is_package(adapters: &KnownAdapters, location: &str) -> bool {
     let location = Path::new(location);
     let suite = || adapters.recognize(location);
     location.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
 }
 
 /// Returns whether `location` is a build artifact, such as a jar, that a suite's program executes.
-fn is_artifact(adapters: &harness::KnownAdapters, location: &str) -> bool {
+fn is_artifact(adapters: &KnownAdapters, location: &str) -> bool {
     let location = Path::new(location);
     location.is_file()
         && adapters
             .recognize(location)
             .is_some_and(|suite| suite.keys.program.is_some())
-        && !harness::is_text(location)
+        && !is_text(location)
 }
 
 /// Returns whether the file is an ELF program or an executable script.
 fn is_program(file: &Path) -> bool {
-    file.is_file() && (harness::is_elf(file) || harness::is_wrapper(file))
+    file.is_file() && (is_elf(file) || is_wrapper(file))
 }
 
 #[cfg(test)]

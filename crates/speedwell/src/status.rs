@@ -2,9 +2,9 @@
 
 use super::status_line::clear_line;
 use anyhow::Context as _;
+use speedwell_engine::execution::SessionEnd;
 use speedwell_model::{ErrorText, StepFailure};
 use speedwell_report::escape_controls;
-use speedwell_runner::SessionEnd;
 use std::io::Write as _;
 
 /// Exit status of the command.

@@ -3,15 +3,15 @@
 
 use super::options::MeasureTask;
 use super::{CommandStatus, status};
-use speedwell_harness::BenchmarkJob;
-use speedwell_harness::plan::SessionPlan;
-use speedwell_measure::experiment::{
+use speedwell_adapters::BenchmarkJob;
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_engine::execution::SessionEnd;
+use speedwell_engine::experiment::{
     ExperimentEstimate, estimate_from_trial, estimate_loads, measuring_time,
 };
-use speedwell_measure::{PreparedPlan, describe_failure, reach_warning, try_cases};
+use speedwell_engine::{PreparedPlan, describe_failure, reach_warning, try_cases};
 use speedwell_model::{Case, ParameterValue};
 use speedwell_report::{self as report, CaseLine, TrialOutcome, format_duration};
-use speedwell_runner::SessionEnd;
 
 /// Prints every case.
 ///

@@ -12,7 +12,7 @@ const { once } = require('node:events');
 const { spawn } = require('node:child_process');
 const { setTimeout: wait } = require('node:timers/promises');
 const { ROOT } = require('./loaded.js');
-const { freePort } = require('../../../harness/node/test/running/port.js');
+const { freePort } = require('../../../crates/adapters/languages/node/test/running/port.js');
 
 const FOLDER = path.join(ROOT, 'servers');
 const HELLO = '{"hello":"world"}';

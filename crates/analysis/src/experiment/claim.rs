@@ -12,15 +12,15 @@
 //! part fails, so for the answer no, each of k parts gets 1/k of the error rate (Bonferroni).
 
 use crate::experiment::group::GroupFindings;
-use speedwell_model::load_run::LoadRun;
-use speedwell_model::{Case, IntervalEstimate, Run, Session, median};
-use speedwell_stats::interval::mean_t;
-use speedwell_suite::experiment::{
+use speedwell_config::experiment::{
     Experiment, ReportClaim, SelectedCase, is_in_milliseconds, is_repetition,
 };
-use speedwell_suite::expression::{
+use speedwell_config::expression::{
     BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm,
 };
+use speedwell_model::load::run::LoadRun;
+use speedwell_model::{Case, IntervalEstimate, Run, Session, median};
+use speedwell_stats::interval::mean_t;
 
 /// Minimum number of runs for a decision. Sequential designs do not analyze fewer runs either.
 const MIN_CLAIM_RUNS: usize = 8;

@@ -4,8 +4,8 @@
 use crate::experiment::latency_curve::{LatencyCurve, latency_curves};
 use crate::grid::distinct_items;
 use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison};
+use speedwell_config::experiment::{BenchmarkGroup, Experiment, repetition_of};
 use speedwell_model::{Case, IntervalEstimate, Metric, Session};
-use speedwell_suite::experiment::{BenchmarkGroup, Experiment, repetition_of};
 use std::collections::HashMap;
 
 /// Findings of one group.

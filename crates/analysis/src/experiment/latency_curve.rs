@@ -4,8 +4,8 @@
 //! Runs count as independent, requests do not: a curve is the median over its runs, and the band
 //! around it spans their minimum and maximum.
 
-use speedwell_load::latency::{AB_PERCENTS, percent_rows};
-use speedwell_model::load_run::LoadRun;
+use speedwell_model::load::latency::{AB_PERCENTS, percent_rows};
+use speedwell_model::load::run::LoadRun;
 use speedwell_model::{Case, ParameterValue, Run, Session, median};
 use std::sync::Arc;
 

@@ -19,11 +19,11 @@ use crate::validity::{self, KnownFacts, ValidityFinding};
 use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, warnings};
 use claim::filter_matches;
 use group::analyze_group;
-use speedwell_model::assignment::{ServerWork, TargetWork};
-use speedwell_model::{Case, Session, StepFailure, Verdict, median};
-use speedwell_suite::experiment::{
+use speedwell_config::experiment::{
     BenchmarkGroup, Experiment, GroupKind, ProfileCondition, ProfilePlan, is_repetition,
 };
+use speedwell_model::assignment::{ServerWork, TargetWork};
+use speedwell_model::{Case, Session, StepFailure, Verdict, median};
 
 /// Findings of an experiment.
 #[derive(Debug, Clone, Default)]

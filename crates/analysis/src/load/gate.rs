@@ -8,7 +8,7 @@
 
 use crate::gate::GateOutcome;
 use crate::load::{LoadFindings, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity};
-use speedwell_load::latency::TimeQuantile;
+use speedwell_model::load::latency::TimeQuantile;
 use speedwell_model::{ParameterValue, ValueKind, parse_duration};
 use std::fmt;
 use std::str::FromStr;

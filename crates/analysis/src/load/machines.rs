@@ -5,8 +5,8 @@
 //! requests. Start at [`machine_remarks`].
 
 use super::{LoadRemark, MachineLimit};
-use speedwell_load::latency::OpenVerdict;
-use speedwell_model::load_run::{LoadPart, LoadRun};
+use speedwell_model::load::latency::OpenVerdict;
+use speedwell_model::load::run::{LoadPart, LoadRun};
 
 /// A network device that used a larger fraction of its speed may have limited the load.
 const LINK_FULL: f64 = 0.9;

@@ -25,10 +25,10 @@ pub use times::{
 };
 
 use notes::compare_halves;
-use speedwell_load::latency::{HistogramBin, OpenVerdict, is_concurrency_short};
-use speedwell_load::measurement::ThreadReport;
-use speedwell_load::outcomes::{CountImbalance, ErrorClass};
-use speedwell_model::load_run::{LoadRun, PaceFacts};
+use speedwell_model::load::latency::{HistogramBin, OpenVerdict, is_concurrency_short};
+use speedwell_model::load::measurement::ThreadReport;
+use speedwell_model::load::outcomes::{CountImbalance, ErrorClass};
+use speedwell_model::load::run::{LoadRun, PaceFacts};
 use times::GeneratorTrust;
 
 /// Findings of one load.

@@ -5,9 +5,9 @@
 //! A difference between the halves is only a hint, not a test result, because the intervals of one
 //! load are not independent.
 
-use speedwell_load::latency::OpenVerdict;
-use speedwell_load::measurement::{LoadMeasurement, TimelineTick};
-use speedwell_load::outcomes::{CountImbalance, ErrorClass};
+use speedwell_model::load::latency::OpenVerdict;
+use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
+use speedwell_model::load::outcomes::{CountImbalance, ErrorClass};
 
 /// Severity of a remark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,9 +10,9 @@ use crate::load::gate::{self, LoadCondition, UnknownReason};
 use crate::load::notes::{LoadRemark, complete_ticks};
 use crate::load::times::{ReportedTime, RequestGroup, TimeRefusal, TimedQuantity};
 use crate::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings};
-use speedwell_load::latency::MIN_ACHIEVED_SHARE;
-use speedwell_load::measurement::LoadMeasurement;
-use speedwell_model::load_run::{LoadRun, PaceFacts};
+use speedwell_model::load::latency::MIN_ACHIEVED_SHARE;
+use speedwell_model::load::measurement::LoadMeasurement;
+use speedwell_model::load::run::{LoadRun, PaceFacts};
 use speedwell_stats::rate_search::{self, RateTrial};
 
 /// If the generator was late in this many attempts at one rate, the cause was not a passing

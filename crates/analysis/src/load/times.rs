@@ -7,12 +7,12 @@
 //! the range is too wide, the time is refused, which means not reported. Start at
 //! [`load_percentiles`] and [`GeneratorTrust`].
 
-use speedwell_load::latency::{
+use speedwell_model::load::latency::{
     AB_PERCENTS, ByOutcome, HistogramBin, OpenTimes, OpenVerdict, OutcomeSet, RequestOutcome,
     ServiceTimes, TimeQuantile, TimeValues, bounds_agree, is_range_too_wide,
 };
-use speedwell_load::measurement::LoadLatency;
-use speedwell_model::load_run::LoadRun;
+use speedwell_model::load::measurement::LoadLatency;
+use speedwell_model::load::run::LoadRun;
 
 /// Reported percentiles in millionths: the percentiles of ab, and in addition 99.9 % and 99.99 %.
 pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [

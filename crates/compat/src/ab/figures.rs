@@ -4,9 +4,9 @@
 //! [`AbFigures::from_measured`]; the methods below it hold the formulas of rates.
 
 use crate::ab::arguments::AbRequest;
-use speedwell_load::latency::{MIN_CONCURRENCY_SHARE, RequestOutcome};
-use speedwell_load::measurement::{LoadMeasurement, RequestRecord};
-use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
+use speedwell_model::load::latency::{MIN_CONCURRENCY_SHARE, RequestOutcome};
+use speedwell_model::load::measurement::{LoadMeasurement, RequestRecord};
+use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 
 /// Tests shorter than this are not checked for idle clients. Starting a thread and opening
 /// connections takes some milliseconds, which is a large part of such a test.
@@ -237,7 +237,7 @@ pub fn always_aborts_test(class: ErrorClass) -> bool {
 }
 
 /// Percentages that ab prints.
-pub const PERCENTS: [u32; 9] = speedwell_load::latency::AB_PERCENTS;
+pub const PERCENTS: [u32; 9] = speedwell_model::load::latency::AB_PERCENTS;
 
 /// Times of one request with a complete response, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -379,7 +379,7 @@ fn has_full_response(row: &RequestRecord) -> bool {
 mod tests {
     use super::*;
     use crate::ab::tests::{LoadBuilder, answered_row};
-    use speedwell_load::outcomes::ErrorClass;
+    use speedwell_model::load::outcomes::ErrorClass;
 
     #[test]
     fn the_identity_has_one_place_for_every_request() {

@@ -12,8 +12,8 @@ use crate::ab::run::{AbOutcome, AbTest};
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use crate::local_time::local_time;
 use anyhow::{Context, Result};
-use speedwell_load::outcomes::ErrorClass;
-use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same};
+use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same};
+use speedwell_model::load::outcomes::ErrorClass;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
         let sentence = "'-b' has no effect: the operating system chooses the buffer sizes.";
         console.warn(TOOL, sentence)?;
     }
-    speedwell_process::install_handlers()?;
+    speedwell_machine::process::install_handlers()?;
     let test = AbTest::new(request, &url, load);
     let tested = test.run_test(console)?;
     let report = tested.build_report(request, &url);

@@ -1,9 +1,11 @@
 //! Fabricated loads for the tests of neighboring modules, and tests of the output of `-e` and `-g`.
 
 use super::*;
-use speedwell_load::latency::RequestOutcome;
-use speedwell_load::measurement::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
-use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::load::latency::RequestOutcome;
+use speedwell_model::load::measurement::{
+    LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals,
+};
+use speedwell_model::load::outcomes::ErrorClass;
 
 /// Returns an answered request on a reused connection that took `total_ns`.
 pub fn answered_row(total_ns: u64) -> RequestRecord {

@@ -20,8 +20,8 @@ use self::records::{BenchmarkRecord, BenchmarkRecords};
 use self::tables::{BenchstatTables, TableRules};
 use crate::console::{DropInConsole, EXIT_REJECTED};
 use anyhow::{Context, Result, anyhow};
+use speedwell_formats::foreign::diagnosis::{self, UnreadableFile};
 use speedwell_report::escape_controls;
-use speedwell_results::foreign::diagnosis::{self, UnreadableFile};
 use std::collections::HashMap;
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! Reads results in Go's benchmark format, each with the configuration that applies to it.
 //!
-//! Our benchstat does not use the importer of such files (`results/formats/go_bench`), which builds
+//! Our benchstat does not use the importer of such files (`formats/go_bench`), which builds
 //! sessions. Our benchstat needs the lines as written and every configuration key, and must make
 //! the same complaints as Go's benchstat. Start at [`BenchmarkRecords::read_file`].
 

@@ -21,8 +21,8 @@ use self::sources::{ComparedSources, FILTER_FLAG};
 use self::table::ComparisonTable;
 use crate::console::{DropInConsole, EXIT_FAILED};
 use anyhow::{Context, Result};
+use speedwell_formats::foreign::google_benchmark::FileEntries;
 use speedwell_report::{escape_controls, escape_line};
-use speedwell_results::foreign::google_benchmark::FileEntries;
 use std::fs::File;
 use std::io::BufWriter;
 
@@ -255,9 +255,7 @@ impl<'q> ComparePyRun<'q> {
             if sides[side].entries.is_empty() {
                 let choice = self.entry_choice(side, false);
                 return match choice.file_filter {
-                    Some(filter) => {
-                        format!("no name in '{label}' matches '{}'", filter.pattern())
-                    }
+                    Some(filter) => filter.explain_none(label),
                     None => format!("'{label}' has no benchmarks"),
                 };
             }

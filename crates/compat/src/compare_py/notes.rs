@@ -8,8 +8,8 @@ use super::side::ComparedSide;
 use crate::compare_py::figures::UTestTable;
 use indexmap::IndexMap;
 use serde_json::Value;
+use speedwell_formats::foreign::google_benchmark::GoogleBenchmarkEntry;
 use speedwell_report::escape_line;
-use speedwell_results::foreign::google_benchmark::GoogleBenchmarkEntry;
 use std::borrow::Cow;
 
 /// Maximum number of names listed in a sentence; further names are only counted.

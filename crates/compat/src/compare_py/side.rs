@@ -6,7 +6,7 @@
 
 use anyhow::{Result, anyhow};
 use regex::Regex;
-use speedwell_results::foreign::google_benchmark::GoogleBenchmarkEntry;
+use speedwell_formats::foreign::google_benchmark::GoogleBenchmarkEntry;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -131,6 +131,12 @@ impl NameFilter {
     /// Returns the pattern. The `-` of an inverted filter is not a part of it, and `all` is empty.
     pub fn pattern(&self) -> &str {
         &self.text
+    }
+
+    /// Explains that the filter keeps no entry of the side with this label.
+    pub fn explain_none(&self, label: &str) -> String {
+        let names = if self.is_negated { "every" } else { "no" };
+        format!("{names} name in '{label}' matches '{}'", self.text)
     }
 
     /// Whether an entry with this name is kept.

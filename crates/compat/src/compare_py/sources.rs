@@ -11,11 +11,11 @@
 use crate::compare_py::arguments::{ComparePyRequest, TOOL};
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use anyhow::{Context, Result, bail, ensure};
-use speedwell_process as process;
-use speedwell_process::{ProcessEnd, ScratchFolder};
-use speedwell_results::foreign::diagnosis::{self, UnreadableFile};
-use speedwell_results::foreign::google_benchmark::ResultFile;
-use speedwell_results::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
+use speedwell_formats::foreign::diagnosis::{self, UnreadableFile};
+use speedwell_formats::foreign::google_benchmark::ResultFile;
+use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
+use speedwell_machine::process;
+use speedwell_machine::process::{ProcessEnd, ScratchFolder};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;

@@ -24,8 +24,8 @@ use self::table::{
 use self::vms::ErlangMachines;
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use anyhow::{Context, Result, ensure};
-use speedwell_environment as environment;
-use speedwell_process as process;
+use speedwell_machine::environment;
+use speedwell_machine::process;
 use speedwell_report::snippet::hindrance_note;
 use speedwell_report::{OutputOptions, ReportFormat, Verbosity, print_document};
 use std::io::Write;

@@ -7,7 +7,7 @@
 
 use crate::erlperf::table::{format_number, format_size};
 use crate::local_time::iso_time;
-use speedwell_harness::ProtocolMessage;
+use speedwell_adapters::ProtocolMessage;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant, SystemTime};

@@ -11,8 +11,8 @@ use crate::erlperf::vms::ErlangMachines;
 use speedwell_analysis::scaling::{
     self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings,
 };
+use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::{SampleDivision, SampleLength, SnippetTiming, TimingWindow};
-use speedwell_process::is_interrupt_requested;
 use std::io::{self, Write};
 use std::time::Instant;
 

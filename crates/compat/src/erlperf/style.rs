@@ -7,8 +7,8 @@
 use crate::console::terminal_columns;
 pub use crate::erlperf::table::ReportDetail as Style;
 use crate::erlperf::table::{LineFigures, SampleUnit, SnippetLine, SnippetTable};
+use speedwell_adapters::ProtocolMessage;
 use speedwell_analysis::snippet::snippet_windows;
-use speedwell_harness::ProtocolMessage;
 use speedwell_model::Session;
 use std::io::{self, IsTerminal, Write};
 

@@ -6,10 +6,10 @@ use super::arguments::{ErlperfRequest, SampleDefinition};
 use super::sampling::{SampledSnippets, SnippetSamples};
 use super::table::{SnippetLine, SnippetTable, format_duration};
 use super::vms::SnippetJob;
+use speedwell_adapters::snippet::folded_warning;
 use speedwell_analysis::snippet::{MAX_DISTURBANCE, p_of_difference};
-use speedwell_harness::snippet::folded_warning;
+use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::median;
-use speedwell_process::is_interrupt_requested;
 use speedwell_report::snippet::ERLANG_LOCKS;
 
 /// Differences are significant only if their p value is below this.

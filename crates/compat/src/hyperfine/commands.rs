@@ -1,7 +1,7 @@
 //! Expands command lines with parameters to one command for each combination of values, in
 //! hyperfine's order. Start at [`expand_commands`].
 
-use speedwell_measure::eval::parameters::{parse_list, parse_range};
+use speedwell_engine::eval::parameters::{parse_list, parse_range};
 use speedwell_model::{Case, ParameterValue, format_fixed};
 
 /// A command with its parameters.

@@ -8,9 +8,9 @@ use crate::arguments::ParsedArguments;
 use crate::console::{DropInConsole, EXIT_INTERRUPTED};
 use crate::node::progress::{NodeProgress, ProgressLine};
 use anyhow::Result;
-use speedwell_measure::ScriptsRequest;
+use speedwell_engine::ScriptsRequest;
+use speedwell_formats::node_csv::rows::MeasuredRate;
 use speedwell_model::{FailureCause, Metric, Run, SessionEvent, SessionStep, StepFailure};
-use speedwell_results::formats::node_csv::rows::MeasuredRate;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 

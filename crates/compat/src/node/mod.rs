@@ -11,7 +11,7 @@ pub mod progress;
 use crate::arguments::{self, ArgumentError, ParsedArguments};
 use crate::console::{self, DropInConsole};
 use anyhow::Result;
-use speedwell_measure::{BenchmarkScript, ScriptsRequest};
+use speedwell_engine::{BenchmarkScript, ScriptsRequest};
 use speedwell_model::Variant;
 use std::io;
 use std::path::{Path, PathBuf};

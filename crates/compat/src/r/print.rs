@@ -9,8 +9,8 @@
 //! not know what a table means. Start at [`format_data_frame`].
 
 use crate::r::collation::TextCollation;
+use speedwell_formats::node_csv::javascript;
 use speedwell_report::escape_controls;
-use speedwell_results::formats::node_csv::javascript;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Write;

@@ -7,8 +7,8 @@
 
 use super::clock::LoadClock;
 use crate::load::BatchingMode;
-use crate::measurement::ThreadReport;
 use rustix::time::{ClockId, clock_gettime};
+use speedwell_model::load::measurement::ThreadReport;
 use std::time::Duration;
 
 /// There are no pauses if this many requests or fewer are in flight.

@@ -4,7 +4,6 @@
 //! once.
 
 use crate::load::{LastRefusal, ServerAddress};
-use crate::outcomes::ErrorClass;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
@@ -13,6 +12,7 @@ use rustix::net::{
 };
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, ClientConfig, ClientConnection};
+use speedwell_model::load::outcomes::ErrorClass;
 use std::io::{BufRead, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

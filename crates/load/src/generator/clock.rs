@@ -23,14 +23,14 @@ const NS_PER_S: u64 = 1_000_000_000;
 /// Counts nanoseconds since the start of the load. All threads have the same start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoadClock {
-    time: speedwell_clock::WaitClock,
+    time: speedwell_model::clock::WaitClock,
     start: Instant,
     /// The start time on the operating system's monotonic clock.
     system_start_ns: u64,
 }
 
 impl LoadClock {
-    pub fn start(time: speedwell_clock::WaitClock) -> LoadClock {
+    pub fn start(time: speedwell_model::clock::WaitClock) -> LoadClock {
         LoadClock {
             time,
             start: time.now(),

@@ -57,7 +57,7 @@ impl ConnectionFacts {
     #[cfg(feature = "http3")]
     pub fn record_quic_connect(
         &mut self,
-        established: &speedwell_load_h3::EstablishedConnection,
+        established: &crate::http3::EstablishedConnection,
         connect_ns: u64,
     ) {
         self.connect_ns = connect_ns;

@@ -13,9 +13,9 @@ use super::request_source::RequestSource;
 use super::started_request::StartedRequest;
 use crate::http1::ResponseWatch;
 use crate::load::{BodyRule, HttpVersion, LoadConfig, LoadShare, ServerAddress};
-use crate::outcomes::ErrorClass;
 use crate::pace::thread_part;
 use rustls::ClientConnection;
+use speedwell_model::load::outcomes::ErrorClass;
 
 /// Maximum number of bytes per read.
 const BUFFER_BYTES: usize = 64 * 1024;

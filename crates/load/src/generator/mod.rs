@@ -31,7 +31,6 @@ pub use progress::ProgressReport;
 
 use crate::http2::UrlScheme;
 use crate::load::{HttpVersion, KindsError, LoadConfig, LoadShare, ServerAddress, TlsError};
-use crate::measurement::LoadMeasurement;
 use channel::TlsParameters;
 use clock::{LoadClock, NEVER, TICK_NS};
 use core::WorkerCore;
@@ -40,6 +39,7 @@ use progress::{ProgressTracker, SteadyWatch, TotalsMailbox};
 use recorder::RequestRecorder;
 use request_source::RequestSource;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use speedwell_model::load::measurement::LoadMeasurement;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -87,7 +87,7 @@ pub fn run(
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&ProgressReport),
 ) -> Result<LoadMeasurement, LoadStartError> {
-    run_with_clock(speedwell_clock::WaitClock::REAL, load, stop, watch)
+    run_with_clock(speedwell_model::clock::WaitClock::REAL, load, stop, watch)
 }
 
 /// Same as [`run`], with a clock that a test can move. The clock determines when requests are due,
@@ -96,7 +96,7 @@ pub fn run(
 /// # Errors
 /// See [`run`].
 pub fn run_with_clock(
-    time: speedwell_clock::WaitClock,
+    time: speedwell_model::clock::WaitClock,
     load: &LoadConfig,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&ProgressReport),

@@ -13,7 +13,7 @@ use crate::http2::{
     Http2Settings, Http2StreamError,
 };
 use crate::load::RequestTimeouts;
-use crate::outcomes::ErrorClass;
+use speedwell_model::load::outcomes::ErrorClass;
 
 /// The streams of one connection.
 pub(super) struct Http2Requests {

@@ -8,7 +8,7 @@ use super::clock::NEVER;
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
 use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
 use crate::http1::{ResponseEnd, ResponseError, ResponseReader, ResponseSummary, ResponseWatch};
-use crate::outcomes::ErrorClass;
+use speedwell_model::load::outcomes::ErrorClass;
 use std::collections::VecDeque;
 
 /// The requests of one connection.

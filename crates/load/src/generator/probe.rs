@@ -10,11 +10,11 @@ use super::progress::TotalsMailbox;
 use super::recorder::RequestRecorder;
 use super::worker::LoadWorker;
 use crate::generator;
-use crate::latency::RequestOutcome;
 use crate::load::{CertificateRefusal, LoadConfig, LoadShare, ServerAddress};
-use crate::measurement::RequestRecord;
-use crate::outcomes::ErrorClass;
 use crate::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
+use speedwell_model::load::latency::RequestOutcome;
+use speedwell_model::load::measurement::RequestRecord;
+use speedwell_model::load::outcomes::ErrorClass;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// A complete response.
@@ -84,7 +84,7 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
         &source,
         tls,
         recorder,
-        LoadClock::start(speedwell_clock::WaitClock::REAL),
+        LoadClock::start(speedwell_model::clock::WaitClock::REAL),
         LoadShare::ONLY,
     )
     .map_err(LoadStartError::from_wait_error)?;

@@ -2,9 +2,9 @@
 //! early once it is steady.
 
 use super::clock::TICK_NS;
-use crate::latency::{ServiceTime, TimeDistribution};
 use crate::load::{LoadConfig, SteadinessRule};
-use crate::measurement::{LoadTimeline, RequestTotals, TimelineTick};
+use speedwell_model::load::latency::{ServiceTime, TimeDistribution};
+use speedwell_model::load::measurement::{LoadTimeline, RequestTotals, TimelineTick};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 

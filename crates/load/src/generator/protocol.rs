@@ -11,8 +11,8 @@ use super::recorder::RequestRecorder;
 use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
 use crate::http1::ResponseWatch;
 use crate::load::{HttpVersion, RequestTimeouts};
-use crate::outcomes::ErrorClass;
 use rustix::io::Errno;
+use speedwell_model::load::outcomes::ErrorClass;
 
 /// The requests of a connection, by protocol.
 #[allow(

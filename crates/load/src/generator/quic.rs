@@ -1,4 +1,4 @@
-//! Maps the HTTP/3 connections and streams of [`speedwell_load_h3`] to the requests of the load
+//! Maps the HTTP/3 connections and streams of [`crate::http3`] to the requests of the load
 //! generator.
 //!
 //! This module determines the outcome of the request on each stream from the class of its failure.
@@ -14,19 +14,19 @@ use crate::http1::{
     validate_parts,
 };
 use crate::http2::is_omitted;
-use crate::load::{BodyRule, RequestTimeouts};
-use crate::outcomes::ErrorClass;
-use speedwell_load_h3::{
+use crate::http3::{
     ConnectionEnd, H3ConnectError, H3Connection, H3Event, H3Response, KeptResponse, RequestFailure,
     RequestHandle, RequestHead, StreamEvent, StreamKey,
 };
+use crate::load::{BodyRule, RequestTimeouts};
+use speedwell_model::load::outcomes::ErrorClass;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
 /// Drives a thread's connections until a given time on the load clock.
 pub(super) struct TimedQuicEngine {
-    inner: speedwell_load_h3::H3Engine,
+    inner: crate::http3::H3Engine,
     timer: LoadTimer,
     /// Time for which the timer was last set, or [`NEVER`].
     fires_at_ns: u64,
@@ -44,7 +44,7 @@ impl TimedQuicEngine {
         let alarm = timer.as_fd().try_clone_to_owned()?;
         let name = tls.name.to_str().into_owned();
         Ok(TimedQuicEngine {
-            inner: speedwell_load_h3::H3Engine::new(tls.config.clone(), name, alarm)?,
+            inner: crate::http3::H3Engine::new(tls.config.clone(), name, alarm)?,
             timer,
             fires_at_ns: NEVER,
             clock,
@@ -81,7 +81,7 @@ impl TimedQuicEngine {
 }
 
 pub(super) struct PreparedRequest {
-    inner: speedwell_load_h3::H3Request,
+    inner: crate::http3::H3Request,
     method: MethodKind,
 }
 
@@ -115,16 +115,14 @@ impl PreparedRequest {
             .filter(|(name, value)| !is_omitted(name, value));
         let body = parts.body.unwrap_or_default();
         let inner =
-            speedwell_load_h3::H3Request::new(&head, fields, body).map_err(
-                |error| match error {
-                    speedwell_load_h3::H3RequestError::Method => {
-                        InvalidRequest::Method(parts.method.to_owned())
-                    }
-                    speedwell_load_h3::H3RequestError::Target => target(),
-                    speedwell_load_h3::H3RequestError::Name(name) => InvalidRequest::Name(name),
-                    speedwell_load_h3::H3RequestError::Value(name) => InvalidRequest::Value(name),
-                },
-            )?;
+            crate::http3::H3Request::new(&head, fields, body).map_err(|error| match error {
+                crate::http3::H3RequestError::Method => {
+                    InvalidRequest::Method(parts.method.to_owned())
+                }
+                crate::http3::H3RequestError::Target => target(),
+                crate::http3::H3RequestError::Name(name) => InvalidRequest::Name(name),
+                crate::http3::H3RequestError::Value(name) => InvalidRequest::Value(name),
+            })?;
         Ok(PreparedRequest { inner, method })
     }
 }
@@ -208,7 +206,7 @@ impl QuicRequests {
     }
 
     /// Takes over an established connection.
-    pub fn set_established(&mut self, established: speedwell_load_h3::EstablishedConnection) {
+    pub fn set_established(&mut self, established: crate::http3::EstablishedConnection) {
         if let Some(connection) = &mut self.connection {
             connection.establish(established);
         }

@@ -5,10 +5,10 @@
 
 use super::started_request::StartedRequest;
 use crate::http1::{ResponseSummary, ResponseWatch};
-use crate::latency::RequestOutcome;
 use crate::load::{BodyRule, LoadConfig};
-use crate::measurement::{RequestRecord, RequestTotals};
-use crate::outcomes::{ErrorClass, OutcomeCounts};
+use speedwell_model::load::latency::RequestOutcome;
+use speedwell_model::load::measurement::{RequestRecord, RequestTotals};
+use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 
 /// Counts and times of a thread.
 pub(super) struct RequestRecorder<'a> {
@@ -183,7 +183,8 @@ impl<'a> RequestRecorder<'a> {
         let totals = self.totals_mut(sent.is_warmup);
         totals.outcomes.count_attempt();
         totals.outcomes.count_unsent();
-        if let crate::measurement::LoadLatency::Open(latency) = &mut totals.latency {
+        if let speedwell_model::load::measurement::LoadLatency::Open(latency) = &mut totals.latency
+        {
             latency.record_unsent(sent.intended_start(), end_ns);
         }
     }

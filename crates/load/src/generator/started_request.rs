@@ -2,9 +2,9 @@
 
 use super::clock::NEVER;
 use crate::http1::{MethodKind, ResponsePhase};
-use crate::latency::{IntendedStart, RequestTimes};
 use crate::load::RequestTimeouts;
-use crate::outcomes::ErrorClass;
+use speedwell_model::load::latency::{IntendedStart, RequestTimes};
+use speedwell_model::load::outcomes::ErrorClass;
 
 /// A request that was started and has not ended.
 #[derive(Debug, Clone, Copy)]

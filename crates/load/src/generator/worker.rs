@@ -14,7 +14,7 @@ use super::poll::{MAX_EVENTS, SocketEvent};
 use super::progress::TotalsMailbox;
 use crate::http1::ResponseSummary;
 use crate::load::HttpVersion;
-use crate::measurement::{RequestRecord, RequestTotals, ThreadReport};
+use speedwell_model::load::measurement::{RequestRecord, RequestTotals, ThreadReport};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
@@ -54,7 +54,7 @@ pub(super) struct LoadWorker<'a> {
     reached_max_connections: bool,
     /// Reused buffer for events of QUIC connections.
     #[cfg(feature = "http3")]
-    quic_events: Vec<speedwell_load_h3::H3Event>,
+    quic_events: Vec<crate::http3::H3Event>,
 }
 
 impl<'a> LoadWorker<'a> {

@@ -13,8 +13,8 @@ pub use kinds::{DataTable, KindsError, RequestKind, RequestKinds};
 pub use tls::{ClientIdentity, TlsError, TlsOptions, TrustSource};
 pub use trust::{CertificateRefusal, LastRefusal};
 
-use crate::measurement::TimelineTick;
 use crate::pace::{PacingModel, StopCondition};
+use speedwell_model::load::measurement::TimelineTick;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 

@@ -2,13 +2,13 @@
 //! responses, and times that agree with the server's log.
 
 use super::server::{Server, Then, carry_out, carry_out_by, good, rows};
-use speedwell_clock::WaitClock;
 use speedwell_load::generator;
-use speedwell_load::latency::TimeDistribution;
 use speedwell_load::load::{
     BodyRule, DataTable, LoadConfig, RequestKind, RequestKinds, RequestTimeouts, ServerAddress,
     SuccessRule,
 };
+use speedwell_model::clock::WaitClock;
+use speedwell_model::load::latency::TimeDistribution;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -139,7 +139,7 @@ fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
     let measured = carry_out(&load);
     let outcomes = &measured.totals.outcomes;
     assert_eq!(outcomes.attempts(), 100);
-    let stale = outcomes.errors(speedwell_load::outcomes::ErrorClass::EofStale);
+    let stale = outcomes.errors(speedwell_model::load::outcomes::ErrorClass::EofStale);
     assert_eq!(outcomes.succeeded() + stale, 100, "{:?}", rows(&measured));
     assert_eq!(server.seen(), outcomes.succeeded());
     assert!(stale > 0);

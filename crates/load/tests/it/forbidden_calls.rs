@@ -3,8 +3,8 @@
 use super::server::{Server, good, rows};
 use speedwell_load::generator;
 use speedwell_load::load::LoadConfig;
-use speedwell_load::measurement::LoadMeasurement;
 use speedwell_load::pace::{ArrivalSpacing, PacingModel, RateSchedule, RequestRate, ScheduleStage};
+use speedwell_model::load::measurement::LoadMeasurement;
 use std::sync::atomic::AtomicBool;
 
 /// Makes a system call fail in the calling thread and threads it starts. Returns false if not

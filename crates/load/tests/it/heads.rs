@@ -3,7 +3,7 @@
 
 use super::pieces::{LIMITS, check};
 use super::streams::Draw;
-use speedwell_load::http1::MethodKind;
+use speedwell_load::http1::{HeadLimits, MethodKind};
 
 const NAMES: [&str; 6] = [
     "Server",
@@ -109,4 +109,16 @@ fn heads_are_read_as_httparse_reads_them() {
         complete > 1500 && malformed > 600 && damaged_complete > 300,
         "{complete} complete, {malformed} malformed, {damaged_complete} damaged and complete"
     );
+}
+
+#[test]
+fn the_description_of_too_large_a_head_names_the_limits() {
+    let limits = HeadLimits::default();
+    let named = format!(
+        "{} KiB or {} fields",
+        limits.head_bytes >> 10,
+        limits.fields
+    );
+    let class = speedwell_model::load::outcomes::ErrorClass::ProtocolHeader;
+    assert!(class.description().ends_with(&named));
 }

@@ -18,11 +18,9 @@ mod heads;
 mod http2;
 #[cfg(feature = "http3")]
 mod http3;
-mod latency;
 mod misbehaving;
 mod nginx;
 mod open_loads;
-mod outcomes;
 mod pace;
 mod pieces;
 mod server;

@@ -2,8 +2,8 @@
 
 use super::server::{carry_out, load_to};
 use speedwell_load::load::{HttpVersion, LoadConfig, RequestKind, RequestKinds};
-use speedwell_load::outcomes::OutcomeCounts;
 use speedwell_load::pace::{ArrivalSpacing, PacingModel, RateSchedule, RequestRate, ScheduleStage};
+use speedwell_model::load::outcomes::OutcomeCounts;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;

@@ -2,11 +2,11 @@
 
 use super::busy::{ensure_holds, retry_busy, wait_until};
 use super::server::{Server, carry_out, carry_out_beside, for_ms, good, rows};
-use speedwell_clock::WaitClock;
-use speedwell_load::latency::{AchievedCounts, OpenVerdict};
 use speedwell_load::load::LoadConfig;
-use speedwell_load::measurement::{LoadLatency, LoadMeasurement};
 use speedwell_load::pace::{ArrivalSpacing, PacingModel, RateSchedule, RequestRate, ScheduleStage};
+use speedwell_model::clock::WaitClock;
+use speedwell_model::load::latency::{AchievedCounts, OpenVerdict};
+use speedwell_model::load::measurement::{LoadLatency, LoadMeasurement};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};

@@ -1,14 +1,14 @@
 //! A server on real sockets whose every response is decided by the test, and loads for it.
 
 use rustix::net::sockopt::set_socket_linger;
-use speedwell_clock::WaitClock;
 use speedwell_load::generator;
 use speedwell_load::load::{
     BatchingMode, ConnectionRules, HttpVersion, LoadConfig, LoadShare, LoadTarget, RequestKind,
     RequestKinds, RequestTimeouts, ServerAddress, SuccessRule,
 };
-use speedwell_load::measurement::LoadMeasurement;
 use speedwell_load::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
+use speedwell_model::clock::WaitClock;
+use speedwell_model::load::measurement::LoadMeasurement;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -4,12 +4,12 @@
 
 use super::busy::wait_until;
 use super::server::{Asked, Server, Then, carry_out, carry_out_by, load_to, rows};
-use speedwell_clock::WaitClock;
 use speedwell_load::generator;
 use speedwell_load::load::{LoadConfig, RequestKind, RequestKinds, RequestTimeouts};
-use speedwell_load::measurement::{LoadMeasurement, TimelineTick};
-use speedwell_load::outcomes::ErrorClass;
 use speedwell_load::pace::{ClosedPace, PacingModel, ThinkTime};
+use speedwell_model::clock::WaitClock;
+use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
+use speedwell_model::load::outcomes::ErrorClass;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

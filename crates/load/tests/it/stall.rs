@@ -3,14 +3,14 @@
 //! The server is a simulated queue: it serves one request after another and starts none during the
 //! stall. The expected values are computed from the schedule alone, without the code under test.
 
-use speedwell_load::latency::{
-    AchievedCounts, ClosedLatency, ConnectionLag, IntendedStart, OpenLatency, OpenVerdict,
-    RequestOutcome, RequestTimes,
-};
-use speedwell_load::latency::{effective_concurrency, is_concurrency_short};
 use speedwell_load::pace::{
     ArrivalSpacing, RateSchedule, RequestRate, ScheduleStage, StopCondition,
 };
+use speedwell_model::load::latency::{
+    AchievedCounts, ClosedLatency, ConnectionLag, IntendedStart, OpenLatency, OpenVerdict,
+    RequestOutcome, RequestTimes,
+};
+use speedwell_model::load::latency::{effective_concurrency, is_concurrency_short};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -4,8 +4,8 @@
 use super::busy::wait_until;
 use super::server::{carry_out, carry_out_beside, rows};
 use super::server_of_streams::{Stream, body, deaf, frame, goaway, head, reset, start};
-use speedwell_clock::WaitClock;
 use speedwell_load::load::{HttpVersion, LoadConfig, RequestTimeouts};
+use speedwell_model::clock::WaitClock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ fn a_server_that_goes_away_is_connected_to_again_and_unanswered_streams_are_coun
     });
     let measured = carry_out(&server.load(5, 5, REQUESTS));
     let outcomes = &measured.totals.outcomes;
-    let gone = outcomes.errors(speedwell_load::outcomes::ErrorClass::H2GoAway);
+    let gone = outcomes.errors(speedwell_model::load::outcomes::ErrorClass::H2GoAway);
     assert_eq!(
         outcomes.succeeded() + gone,
         REQUESTS,

@@ -68,7 +68,7 @@ fn simulate_session(machine: SimulatedMachine, blocks: u32, seed: u64) -> Sessio
 fn parse_figure(text: &str) -> f64 {
     let text = text.trim().replace([',', '+'], "").replace('∞', "inf");
     text.parse()
-        .unwrap_or_else(|_| panic!("'{text}' is no figure"))
+        .unwrap_or_else(|_| panic!("'{text}' cannot be parsed"))
 }
 
 /// One unit of the last printed place.

@@ -521,7 +521,7 @@ mod tests {
 
     #[test]
     fn a_side_that_became_much_smaller_shows_its_own_digits() {
-        let session = speedwell_results::formats::read(
+        let session = speedwell_formats::read(
             "f.csv",
             b"\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n\
               \"old\",\"g/a.js\",\"\",1000,1\n\"old\",\"g/a.js\",\"\",1600,1\n\

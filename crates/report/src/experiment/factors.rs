@@ -12,9 +12,9 @@ use crate::table::{
 use crate::unit::FigureScale;
 use speedwell_analysis::CandidateComparison;
 use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
+use speedwell_config::experiment::Experiment;
 use speedwell_model::{IntervalEstimate, Metric, StepFailure};
 use speedwell_plot as plot;
-use speedwell_suite::experiment::Experiment;
 use std::sync::Arc;
 
 /// The results of every combination of two factors in one case, in the main metric of its group.

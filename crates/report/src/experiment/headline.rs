@@ -8,8 +8,8 @@ use crate::figure::{
 };
 use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
 use speedwell_analysis::{CandidateComparison, CaseComparison};
+use speedwell_config::experiment::{Experiment, is_repetition};
 use speedwell_model::{IntervalEstimate, Verdict};
-use speedwell_suite::experiment::{Experiment, is_repetition};
 
 /// Minimum change that is given as a factor: "by a factor of 3.5" is easier to grasp than "+250 %".
 const MIN_CHANGE_AS_FACTOR: f64 = 1.0;

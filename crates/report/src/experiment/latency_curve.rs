@@ -7,9 +7,9 @@ use crate::figure::{Uncertainty, decimal_place, format_number};
 use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, json_number};
 use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{GroupFindings, LatencyCurve, PERCENTS};
+use speedwell_config::experiment::{ChartSeries, Experiment, is_repetition, repeated_variant};
 use speedwell_model::Case;
 use speedwell_plot as plot;
-use speedwell_suite::experiment::{ChartSeries, Experiment, is_repetition, repeated_variant};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 

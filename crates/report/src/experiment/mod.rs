@@ -20,7 +20,7 @@ use crate::{ChartKind, charts, gallery, profile_sections, summary};
 use serde_json::Value;
 use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
-use speedwell_suite::experiment::{ChartSeries, Experiment, ReportOutput as Wanted};
+use speedwell_config::experiment::{ChartSeries, Experiment, ReportOutput as Wanted};
 
 /// The tables and charts of a report if the file selects none.
 const DEFAULT_OUTPUTS: [&str; 6] = [

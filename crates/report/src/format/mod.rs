@@ -5,7 +5,6 @@ mod csv;
 pub mod html;
 mod json;
 mod markdown;
-mod markup;
 mod text;
 
 pub use csv::Csv;
@@ -13,7 +12,6 @@ pub(crate) use csv::quote_field;
 pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;
-pub use markup::{AsciiDoc, Org};
 pub(crate) use text::is_bidi_control;
 pub use text::{TextFormat, escape_controls, escape_line};
 
@@ -37,10 +35,6 @@ pub enum ReportFormat {
     Text,
     /// For pull requests.
     Markdown,
-    /// For manuals.
-    AsciiDoc,
-    /// For notes in Emacs.
-    Org,
     /// For spreadsheets: the main table.
     Csv,
     /// For programs: everything.
@@ -55,8 +49,6 @@ impl ReportFormat {
     pub const NAMES: &'static [(ReportFormat, &'static [&'static str])] = &[
         (ReportFormat::Text, &["txt", "text"]),
         (ReportFormat::Markdown, &["md", "markdown"]),
-        (ReportFormat::AsciiDoc, &["adoc", "asciidoc"]),
-        (ReportFormat::Org, &["org"]),
         (ReportFormat::Csv, &["csv"]),
         (ReportFormat::Json, &["json"]),
         (ReportFormat::Html, &["html", "htm"]),
@@ -68,8 +60,6 @@ impl ReportFormat {
         match self {
             ReportFormat::Text => Box::new(TextFormat::default()),
             ReportFormat::Markdown => Box::new(Markdown { pictures }),
-            ReportFormat::AsciiDoc => Box::new(AsciiDoc),
-            ReportFormat::Org => Box::new(Org),
             ReportFormat::Csv => Box::new(Csv),
             ReportFormat::Json => Box::new(Json),
             ReportFormat::Html => Box::new(Html),
@@ -79,7 +69,7 @@ impl ReportFormat {
 
 /// An unknown format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format '{0}': supported formats are text, md, adoc, org, csv, json and html")]
+#[error("unknown format '{0}': supported formats are text, md, csv, json and html")]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for ReportFormat {

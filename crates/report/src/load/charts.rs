@@ -5,7 +5,7 @@ use crate::charts::point_series;
 use crate::document::ReportChart;
 use crate::load::text::load_name;
 use speedwell_analysis::load::{LoadFindings, QuantityPercentiles, RequestGroup, TimedQuantity};
-use speedwell_load::measurement::{LoadTimeline, TimelineTick};
+use speedwell_model::load::measurement::{LoadTimeline, TimelineTick};
 use speedwell_plot as plot;
 
 const NS_PER_MS: f64 = 1e6;

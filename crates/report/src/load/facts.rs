@@ -6,7 +6,7 @@ use crate::figure::{
 };
 use crate::load::text::{format_ns, format_rate, format_requests};
 use speedwell_analysis::load::LoadFindings;
-use speedwell_model::load_run::{LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts};
+use speedwell_model::load::run::{LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
 /// Lists the facts of one load.
 pub fn load_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
@@ -120,7 +120,7 @@ fn sent_text(run: &LoadRun) -> String {
     let kinds = match &requested.kinds[..] {
         [kind] => format!("{} {}", kind.method, run.url),
         kinds => {
-            let kind_text = |kind: &speedwell_model::load_run::KindFacts| {
+            let kind_text = |kind: &speedwell_model::load::run::KindFacts| {
                 format!("{} {} {}", kind.weight, kind.method, kind.path)
             };
             let kinds: Vec<String> = kinds.iter().map(kind_text).collect();

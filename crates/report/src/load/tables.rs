@@ -18,8 +18,8 @@ use speedwell_analysis::load::{
     LoadFindings, PERCENTILES_PPM, QuantityPercentiles, QuantitySpread, ReportedTime, RequestGroup,
     TimedQuantity,
 };
-use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
-use speedwell_model::load_run::PaceFacts;
+use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
+use speedwell_model::load::run::PaceFacts;
 
 /// The columns of percentiles: key, heading, and the percentile in parts per million.
 const PERCENTILE_COLUMNS: [(&str, &str, u32); 4] = [

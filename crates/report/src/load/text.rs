@@ -8,9 +8,9 @@ use speedwell_analysis::load::{
     DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime, TimeRefusal,
     TimedQuantity,
 };
-use speedwell_load::latency::OpenVerdict;
-use speedwell_load::outcomes::CountImbalance;
-use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::load::latency::OpenVerdict;
+use speedwell_model::load::outcomes::CountImbalance;
+use speedwell_model::load::outcomes::ErrorClass;
 
 /// Returns the headline: the main result of the loads in one sentence.
 pub fn loads_headline(loads: &[LoadFindings<'_>]) -> String {

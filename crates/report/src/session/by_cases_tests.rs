@@ -7,7 +7,7 @@ use crate::{Document, MAX_DRAWN_RUNS};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_fixtures::FakeSession;
 use speedwell_model::{Case, Metric, MetricDirection, Sample, Session, SessionState};
-use speedwell_results::store::{LARGE_SESSION, Store};
+use speedwell_store::{LARGE_SESSION, Store};
 use std::sync::Arc;
 
 /// Cases of different sizes, so that no two parts are alike: one with one run per side, a quick

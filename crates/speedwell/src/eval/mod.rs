@@ -1,20 +1,21 @@
 //! `speedwell eval`: measures snippets.
 //!
 //! The command has three modes: it measures snippets like benchmark files, in planned runs; it
-//! searches for the best concurrency (`measure/eval/search.rs`); or it watches a snippet
+//! searches for the best concurrency (`search.rs`); or it watches a snippet
 //! (`watch.rs`). Start at [`run`].
 
+mod search;
 pub mod snippets;
 mod watch;
 
 use super::options::{Concurrency, EvalArgs, SearchArgs};
 use super::{CommandStatus, gate, push, run as measuring, session_report};
 use anyhow::ensure;
-use speedwell_measure::eval::{self, EvalRequest};
-use speedwell_measure::{self as measure, warn_if_busy};
-use speedwell_process as process;
+use speedwell_engine::eval::{self, EvalRequest};
+use speedwell_engine::execution::SessionEnd;
+use speedwell_engine::warn_if_busy;
+use speedwell_machine::process;
 use speedwell_report::ReportSubject;
-use speedwell_runner::SessionEnd;
 
 /// Measures snippets in the requested mode.
 ///
@@ -26,8 +27,12 @@ pub fn run(args: EvalArgs) -> anyhow::Result<CommandStatus> {
     if let Some(session) = &args.execution.resume {
         let mut store = args.store.open_store()?;
         let (task, budget) = (args.eval_task(), args.execution.budget);
-        let plans =
-            measure::load_interrupted_plan(&store, session, budget, &mut task.progress_display())?;
+        let plans = crate::resume::load_interrupted_plan(
+            &store,
+            session,
+            budget,
+            &mut task.progress_display(),
+        )?;
         return measuring::execute_plans(plans, &mut store, &task);
     }
     let parameters = args.parameters.snippet_parameters()?;
@@ -54,7 +59,7 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
     );
     let task = args.eval_task();
     let mut progress = task.progress_display();
-    let plans = eval::plan_search(request, &mut progress)?;
+    let plans = search::plan_search(request, &mut progress)?;
     gate::reject_single_variant(plans.plan.variants.len(), task.fail_on)?;
     warn_if_busy(&mut progress)?;
     let mut store = task.open_store()?;
@@ -62,7 +67,7 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
         .search
         .search_request(args.sampling.runs)
         .search_rules(1, SearchArgs::MAX_WORKERS);
-    let (session, end) = eval::search_snippets(
+    let (session, end) = search::search_snippets(
         plans,
         rules,
         &task.session_request(),

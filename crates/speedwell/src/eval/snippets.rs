@@ -2,8 +2,8 @@
 
 use crate::options::SnippetArgs;
 use anyhow::{Context, bail, ensure};
-use speedwell_harness::snippet;
-use speedwell_measure::eval::NamedSnippet;
+use speedwell_adapters::snippet;
+use speedwell_engine::eval::NamedSnippet;
 use speedwell_model::{Case, ErlangNodes, ParameterValue, Snippet, SnippetLanguage};
 use std::path::{Path, PathBuf};
 

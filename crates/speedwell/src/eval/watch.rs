@@ -7,13 +7,13 @@ use super::snippets::join_lines;
 use crate::options::EvalArgs;
 use crate::{CommandStatus, status};
 use anyhow::{Context, bail, ensure};
-use speedwell_environment::ProcessWatch;
-use speedwell_harness::snippet::{self, CommandAnswer, HarnessFailure, LiveHarness};
-use speedwell_harness::{self as harness, BenchmarkJob, ProtocolMessage};
-use speedwell_measure::PreparedPlan;
-use speedwell_measure::eval::{EvalRequest, plan_snippets};
+use speedwell_adapters::snippet::{self, CommandAnswer, HarnessFailure, LiveHarness};
+use speedwell_adapters::{self as adapters, BenchmarkJob, ProtocolMessage};
+use speedwell_engine::PreparedPlan;
+use speedwell_engine::eval::{EvalRequest, plan_snippets};
+use speedwell_machine::environment::ProcessWatch;
+use speedwell_machine::process;
 use speedwell_model::{SampleDivision, SampleLength, Variant};
-use speedwell_process as process;
 use speedwell_report::{ReportFormat, WatchLine, WatchLines};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -160,7 +160,7 @@ fn open_process(
     job: &BenchmarkJob,
     interval: Duration,
 ) -> Result<(LiveHarness, Vec<String>, CommandAnswer), HarnessFailure> {
-    let program = harness::harness_for(job.source.kind).default_program(&job.source);
+    let program = adapters::harness_for(job.source.kind).default_program(&job.source);
     let plain = Variant::plain("watched");
     let mut spec = snippet::build_process(&snippets[0].1, &program, &plain)?;
     spec.directory = Some(job.source.directory.clone());

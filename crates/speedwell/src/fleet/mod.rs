@@ -9,11 +9,11 @@ use super::options::{OutputArgs, fleet_file};
 use super::{CommandStatus, status};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use speedwell_fleet::check::{self, MachineReport};
-use speedwell_fleet::clock::ClockOffset;
-use speedwell_fleet::{FleetEngine, FleetMachine, MachineState, program};
+use speedwell_config::labels::MachineSelector;
+use speedwell_remote::machines::check::{self, MachineReport};
+use speedwell_remote::machines::clock::ClockOffset;
+use speedwell_remote::machines::{FleetEngine, FleetMachine, MachineState, program};
 use speedwell_report::{self as report, FleetFacts, FleetLine};
-use speedwell_suite::labels::MachineSelector;
 
 /// Clock offsets above this limit are mentioned in the notes of a machine. No result depends on the
 /// offset.

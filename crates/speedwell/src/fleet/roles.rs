@@ -6,9 +6,9 @@ use crate::options::{MeasureTask, OutputArgs};
 use crate::session_report::report_stored;
 use crate::{CommandStatus, status};
 use anyhow::Result;
-use speedwell_measure::roles::{MeasuringProcess, PlacedSession};
+use speedwell_remote::roles::{MeasuringProcess, PlacedSession};
 use speedwell_report::{self as report, RoleRow};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 
 /// Shows the machine of each role, and which process measures the session.
 pub fn show_roles(

@@ -4,17 +4,17 @@
 use super::roles;
 use crate::options::{ComparisonArgs, MeasureTask, OutputArgs, StoreArgs, fleet_file};
 use crate::progress::ProgressDisplay;
+use crate::reference;
 use crate::session_report::report_stored;
 use crate::{CommandStatus, status};
 use anyhow::Result;
 use clap::Args;
 use speedwell_analysis::AnalysisSettings;
-use speedwell_measure::fleet::{DetachedAction, ShardStatus, clean_up, reattach_session};
-use speedwell_measure::reference;
-use speedwell_measure::roles::PlacedSession;
 use speedwell_model::Session;
+use speedwell_remote::fleet::{DetachedAction, ShardStatus, clean_up, reattach_session};
+use speedwell_remote::roles::PlacedSession;
 use speedwell_report::{self as report, ShardRow};
-use speedwell_results::store::{ShardState, Store};
+use speedwell_store::{ShardState, Store};
 
 /// Session to show.
 #[derive(Debug, Args)]

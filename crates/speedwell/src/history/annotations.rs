@@ -1,15 +1,15 @@
 //! Stores annotations of the history: `history triage`, `history rename` and `history note`.
 
 use crate::CommandStatus;
+use crate::history::project::summarize_sessions;
 use crate::options::StoreArgs;
 use crate::status;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use regex::Regex;
-use speedwell_environment::GitRepository;
-use speedwell_measure::history::summarize_sessions;
+use speedwell_machine::environment::GitRepository;
+use speedwell_machine::process::unix_time_ms;
 use speedwell_model::{ChangeTriage, RecordedChange, check_note};
-use speedwell_process::unix_time_ms;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;

@@ -3,19 +3,19 @@
 
 use crate::confirm;
 use crate::gate::CommandGate;
+use crate::history::project;
 use crate::options::{BuildArgs, FailOn, MeasureTask, OutputArgs, SeriesArgs, StoreArgs, parse};
+use crate::reference::line_position;
 use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::Args;
 use speedwell_analysis::gate::GateOutcome;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::TrendSearch;
-use speedwell_measure::MeasureRequest;
-use speedwell_measure::history;
-use speedwell_measure::reference::line_position;
+use speedwell_engine::MeasureRequest;
 use speedwell_model::{ChangeState, MetricDirection, RecordedChange, Verdict};
 use speedwell_report::{self as report, ReportSubject};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::collections::BTreeSet;
 
 /// List changes in the history of a branch, when they began, and how certain they are
@@ -60,8 +60,8 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     args.output.check_report(ReportSubject::Changes)?;
     let mut store = args.store.open_to_derive()?;
     let request = args.series.history_request()?;
-    history::check_metrics(&mut store, &request)?;
-    let mut history = history::load_history(&mut store, &request)?;
+    project::check_metrics(&mut store, &request)?;
+    let mut history = project::load_history(&mut store, &request)?;
     let since_position = match &args.since {
         Some(revision) => Some(line_position(&store, &history.line, revision)?),
         None => None,
@@ -78,7 +78,7 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     let mut confirm_status = CommandStatus::DONE;
     if args.confirm {
         confirm_status = confirm_changes(&args, &mut store, &history, &is_shown)?;
-        history = history::load_history(&mut store, &request)?;
+        history = project::load_history(&mut store, &request)?;
     }
     let mut document = report::report_changes(&history, &is_shown, &args.output.report_settings());
     let gate = evaluate_gate(&history, &is_shown, &args);

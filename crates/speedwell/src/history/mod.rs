@@ -2,15 +2,17 @@
 
 mod annotations;
 mod changes;
+pub mod project;
+mod session_list;
 mod trend;
 
 use super::CommandStatus;
 use super::options::{OutputArgs, StoreArgs};
 use clap::{Args, Subcommand};
 use regex::Regex;
-use speedwell_measure::session_list::{self, ListRequest};
+use session_list::ListRequest;
 use speedwell_report::{self as report, ReportFormat, SessionsPage};
-use speedwell_results::store::SessionFilter;
+use speedwell_store::SessionFilter;
 
 /// List stored sessions, newest last, or show results over time
 #[derive(Debug, Args)]

@@ -1,11 +1,11 @@
 //! `speedwell history trend`: shows or exports the results of cases in the history of a branch.
 
+use crate::history::project::{HistoryRequest, check_metrics, load_history};
 use crate::options::{OutputArgs, SeriesArgs, StoreArgs};
 use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::history::ProjectHistory;
-use speedwell_measure::history::{HistoryRequest, check_metrics, load_history};
 use speedwell_report::{self as report, ExportedHistory, ReportSubject, TrendXAxis};
 
 /// Show the trend of cases, revision by revision, with their changes

@@ -9,11 +9,11 @@ use crate::options::LoadArgs;
 use crate::status::{self, CommandStatus};
 use anyhow::{Context, bail};
 use serde_json::{Map, Value as Json, json};
-use speedwell_model::load_spec::LoadSpec;
+use speedwell_engine::execution::load::run_load;
+use speedwell_formats::load_session;
+use speedwell_machine::process;
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::{Run, Session};
-use speedwell_process as process;
-use speedwell_results::formats::load_session;
-use speedwell_runner::load::run_load;
 
 /// Sends the load and prints the line.
 ///

@@ -3,9 +3,9 @@
 
 use crate::progress::format_clock;
 use crate::status_line::{clear_line, draw_line};
+use speedwell_engine::execution::load::LoadSnapshot;
 use speedwell_load::pace::StopCondition;
 use speedwell_report::{Uncertainty, format_quantity};
-use speedwell_runner::load::LoadSnapshot;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -153,7 +153,7 @@ fn draw_sparkline(values: &VecDeque<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_load::measurement::TimelineTick;
+    use speedwell_model::load::measurement::TimelineTick;
 
     #[test]
     fn the_line_tells_throughput_latency_errors_and_how_far_it_is() {

@@ -1,10 +1,11 @@
 //! Publishes the progress of a load for browsers: a thread writes it to the store once a second,
 //! and the load never waits for that thread. Start at [`LivePublisher::start_publishing`].
 
+use speedwell_engine::execution::load::LoadSnapshot;
 use speedwell_load::pace::StopCondition;
-use speedwell_process::unix_time_ms;
-use speedwell_results::store::{LoadProgress, Store};
-use speedwell_runner::load::LoadSnapshot;
+use speedwell_machine::process::unix_time_ms;
+use speedwell_model::stored::LoadProgress;
+use speedwell_store::Store;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;

@@ -1,14 +1,17 @@
 //! `speedwell load`: turns options into loads, shows their progress on the terminal, and reports
 //! the results.
 //!
-//! The module prints intermediate results while a load runs. Start at [`run`]. `measure/load/`
-//! decides which loads run in which order, and `runner/load/build.rs` fills in defaults.
+//! The module prints intermediate results while a load runs. Start at [`run`]. `sending.rs`
+//! sends the loads, and `engine/execution/load/build.rs` fills in defaults.
 
 mod benchmarker;
 mod live;
 mod live_publisher;
 mod output;
+pub mod rounds;
 mod search;
+mod sending;
+mod visits;
 
 use super::options::{ComparisonArgs, LoadArgs};
 use super::{CommandStatus, serve, status};
@@ -16,18 +19,18 @@ use anyhow::{Context, bail, ensure};
 use live::LiveView;
 use live_publisher::LivePublisher;
 use output::report_loads;
+use rounds::{LoadEvent, LoadMode, LoadRequest};
+use sending::{load_with_tools, run_loads};
 use speedwell_analysis::{self as analysis};
-use speedwell_measure::draw_seed;
-use speedwell_measure::load::{
-    LoadEvent, LoadMode, LoadRequest, load_with_tools, machines, run_loads,
-};
-use speedwell_model::load_spec::LoadClient;
+use speedwell_engine::draw_seed;
+use speedwell_engine::execution as runner;
+use speedwell_engine::execution::load::{LoadNotice, LoadRun, ProbeFacts, TargetUrl};
+use speedwell_machine::process;
+use speedwell_model::load::spec::LoadClient;
 use speedwell_model::{SessionState, parse_duration};
-use speedwell_process as process;
+use speedwell_remote::load::worker::perform_load;
 use speedwell_report::session::{StudyChoice, report_requested};
 use speedwell_report::{self as report, Uncertainty};
-use speedwell_runner as runner;
-use speedwell_runner::load::{LoadNotice, LoadRun, ProbeFacts, TargetUrl};
 
 /// Runs the loads and reports the results.
 ///
@@ -95,7 +98,7 @@ pub fn run_generator() -> anyhow::Result<CommandStatus> {
 pub fn perform_share() -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
     process::install_handlers()?;
-    machines::worker::perform_load().map(|()| CommandStatus::DONE)
+    perform_load().map(|()| CommandStatus::DONE)
 }
 
 /// Rejects a body that looks like a duration, unless the method is given: `-d` means the duration

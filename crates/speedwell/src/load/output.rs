@@ -1,18 +1,19 @@
 //! Writes the results of a load: stores the session, prints the report, and writes the requested
 //! files with a row per request or with histograms.
 
+use super::rounds::LoadRequest;
+use super::sending::build_session;
 use crate::gate::CommandGate;
 use crate::options::{ComparisonArgs, LoadArgs};
 use crate::{CommandStatus, status};
 use anyhow::Context;
 use speedwell_analysis::load::{LoadFindings, gate};
 use speedwell_analysis::{self as analysis, AnalysisFindings};
-use speedwell_load::latency::{HistogramLogRow, write_log};
-use speedwell_load::measurement::{LoadLatency, RequestRecord};
-use speedwell_measure::load::{LoadRequest, build_session};
+use speedwell_engine::execution::load::LoadRun;
 use speedwell_model::Session;
+use speedwell_model::load::latency::{HistogramLogRow, write_log};
+use speedwell_model::load::measurement::{LoadLatency, RequestRecord};
 use speedwell_report as report;
-use speedwell_runner::load::LoadRun;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -200,7 +201,7 @@ pub fn compared_metrics(session: &Session) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_load::latency::RequestOutcome;
+    use speedwell_model::load::latency::RequestOutcome;
 
     #[test]
     fn later_files_have_numbers() {

@@ -5,15 +5,15 @@
 //! limits of `--fail-on` apply.
 
 use super::output::report_loads;
+use super::rounds::{LoadMode, LoadRequest};
 use crate::CommandStatus;
 use crate::options::{Concurrency, LoadArgs, load_mode};
 use anyhow::{bail, ensure};
 use speedwell_analysis as analysis;
 use speedwell_analysis::load::LoadFindings;
-use speedwell_measure::load::{LoadMode, LoadRequest};
-use speedwell_model::load_spec::LoadClient;
+use speedwell_engine::execution::load::LoadRun;
+use speedwell_model::load::spec::LoadClient;
 use speedwell_report::ReportSubject;
-use speedwell_runner::load::LoadRun;
 
 pub fn report_subject(args: &LoadArgs) -> ReportSubject {
     match load_mode(args) {

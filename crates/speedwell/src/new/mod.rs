@@ -45,7 +45,7 @@ enum StarterKind {
 /// Fails if a file exists already or cannot be written.
 pub fn run(args: NewArgs) -> anyhow::Result<Option<StarterFiles>> {
     let Some(what) = args.what.filter(|_| !args.schema) else {
-        status::write_stdout(speedwell_suite::experiment::definition_schema())?;
+        status::write_stdout(speedwell_config::experiment::definition_schema())?;
         return Ok(None);
     };
     let (starter_files, force, takes_first_look) = match &what {

@@ -7,7 +7,7 @@ use super::templates::{
 };
 use anyhow::{Result, bail};
 use clap::Args;
-use speedwell_suite::escape_text;
+use speedwell_config::escape_text;
 use std::path::{Path, PathBuf};
 
 const TEMPLATE: &str = include_str!("templates/overhead.toml");

@@ -7,7 +7,7 @@ use super::templates::{
 };
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use speedwell_suite::escape_text;
+use speedwell_config::escape_text;
 
 const TEMPLATE: &str = include_str!("templates/servers.toml");
 

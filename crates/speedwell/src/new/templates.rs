@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use speedwell_suite::escape_text;
+use speedwell_config::escape_text;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

@@ -1,13 +1,13 @@
 //! Defines the options that control how runs are planned, executed, and divided into samples.
 
 use clap::{Args, ValueEnum};
-use speedwell_harness::TrialMode;
-use speedwell_measure::{PlanRequest, SamplingRequest};
+use speedwell_adapters::TrialMode;
+use speedwell_engine::{PlanRequest, SamplingRequest};
+use speedwell_machine::process::CpuSet;
 use speedwell_model::{
     ComparedClock, InstructionCounting, LayoutVariation, Metric, RejectRules, RunOrder,
     SampleLength, SessionPurpose, SteadyRule,
 };
-use speedwell_process::CpuSet;
 use std::time::Duration;
 
 use super::{ComparisonArgs, parse};

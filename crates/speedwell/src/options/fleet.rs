@@ -2,9 +2,14 @@
 
 use anyhow::Context;
 use clap::Args;
-use speedwell_measure::fleet::FleetRequest;
-use speedwell_suite::fleet::{FLEET_FILE_NAME, FleetFile};
-use speedwell_suite::labels::MachineSelector;
+use speedwell_config::experiment::RolePlacement;
+use speedwell_config::fleet::{FLEET_FILE_NAME, FleetFile};
+use speedwell_config::labels::MachineSelector;
+use speedwell_engine::{EventListener, HeldMachines};
+use speedwell_model::MachinePlacement;
+use speedwell_remote::fleet::FleetRequest;
+use speedwell_remote::roles::prepare_machines;
+use std::path::Path;
 use std::path::PathBuf;
 
 /// Fleet options.
@@ -101,6 +106,17 @@ impl FleetGeneratorArgs {
             detach: false,
         }))
     }
+}
+
+/// Acquires machines of the fleet for the roles of an experiment; see
+/// [`PlaceRoles`](speedwell_engine::PlaceRoles).
+pub fn place_roles(
+    roles: &RolePlacement,
+    root: &Path,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<(MachinePlacement, HeldMachines)> {
+    let (placement, lease) = prepare_machines(roles, root, &find_fleet_file()?, listener)?;
+    Ok((placement, Box::new(lease)))
 }
 
 /// Finds the fleet file of the project, or else of the user.

@@ -1,10 +1,10 @@
 //! Defines the options that select series of the history.
 
 use super::{MetricArgs, parse};
+use crate::history::project::HistoryRequest;
 use clap::Args;
 use regex::Regex;
-use speedwell_measure::history::HistoryRequest;
-use speedwell_suite::project::ProjectFile;
+use speedwell_config::project::ProjectFile;
 
 /// Series selection.
 #[derive(Debug, Args)]

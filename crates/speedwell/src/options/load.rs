@@ -4,12 +4,12 @@ use super::{
     Concurrency, FleetGeneratorArgs, OriginArgs, OutputArgs, RateChoice, SearchArgs, StoreArgs,
     parse,
 };
+use crate::load::rounds::{LoadMode, LoadRequest};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use speedwell_analysis::load::gate::LoadCondition;
-use speedwell_measure::load::{LoadMode, LoadRequest};
-use speedwell_model::load_spec::{LoadClient, LoadSpec, RateStage, ThinkPause, parse_statuses};
-use speedwell_process::CpuSet;
+use speedwell_machine::process::CpuSet;
+use speedwell_model::load::spec::{LoadClient, LoadSpec, RateStage, ThinkPause, parse_statuses};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -509,6 +509,7 @@ pub fn load_mode(args: &LoadArgs) -> LoadMode {
 mod tests {
     use super::*;
     use clap::Parser;
+    use speedwell_engine::execution::load::build_job;
     use speedwell_load::load::{
         BatchingMode, BodyRule, ConnectionRules, HttpVersion, LoadConfig, LoadShare,
         RequestTimeouts, ServerAddress, SteadinessRule,
@@ -517,7 +518,6 @@ mod tests {
         ArrivalSpacing, ClosedPace, PacingModel, RateSchedule, RequestRate, ScheduleStage,
         StopCondition, ThinkTime,
     };
-    use speedwell_runner::load::build_job;
     use std::net::SocketAddr;
 
     #[derive(Parser)]

@@ -4,7 +4,7 @@ use super::LoadArgs;
 use clap::Parser;
 use rand::{Rng, SeedableRng, seq::IndexedRandom};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_model::load_spec::{LoadClient, LoadSpec, RateStage, ThinkPause};
+use speedwell_model::load::spec::{LoadClient, LoadSpec, RateStage, ThinkPause};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 pub struct OutputArgs {
     /// Also write to this file: report.html, chart.svg (repeatable)
     ///
-    /// The extension determines the format: html, txt, md, adoc, org, csv, json, svg or png.
+    /// The extension determines the format: html, txt, md, csv, json, svg or png.
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
-    /// Format on stdout: text, md, adoc, org, csv, json or html
+    /// Format on stdout: text, md, csv, json or html
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<ReportFormat>,
     /// Same as --format json

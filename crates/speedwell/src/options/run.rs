@@ -9,9 +9,9 @@ use anyhow::Context;
 use clap::Args;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_compat::erlperf::style::Style;
-use speedwell_measure::{MeasureRequest, PlanRequest, SessionRequest};
+use speedwell_engine::{MeasureRequest, PlanRequest, SessionRequest};
 use speedwell_model::SteadyRule;
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 
 /// Measure benchmark files, groups or whole benchmark folders
 ///

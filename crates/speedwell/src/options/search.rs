@@ -4,8 +4,8 @@
 use super::parse;
 use clap::Args;
 use speedwell_analysis::scaling::SaturationRules;
-use speedwell_measure::SearchRequest;
-use speedwell_model::load_spec::parse_rate;
+use speedwell_engine::SearchRequest;
+use speedwell_model::load::spec::parse_rate;
 use std::str::FromStr;
 
 /// Search options.

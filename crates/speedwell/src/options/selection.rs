@@ -4,9 +4,9 @@ use super::{ExecutionArgs, VariantArgs};
 use anyhow::Context;
 use clap::Args;
 use regex::Regex;
-use speedwell_harness::TrialMode;
-use speedwell_harness::discover::BenchmarkSelection;
-use speedwell_measure::{MeasureRequest, PlanRequest};
+use speedwell_adapters::TrialMode;
+use speedwell_adapters::discover::BenchmarkSelection;
+use speedwell_engine::{MeasureRequest, PlanRequest};
 use speedwell_report::session::StudyChoice;
 use std::path::Path;
 
@@ -68,7 +68,7 @@ impl SelectionArgs {
             variants: variants.variant_request(arguments)?,
             plan,
             only_lists: execution.list,
-            fleet: Some(super::fleet::find_fleet_file),
+            place_roles: Some(super::fleet::place_roles),
         })
     }
 

@@ -1,13 +1,13 @@
 //! Defines the options for where sessions are stored, and for the origin of the measured code.
 
+use crate::known_facts::mark_known;
 use clap::Args;
 use speedwell_analysis::AnalysisFindings;
-use speedwell_environment as environment;
-use speedwell_measure::SessionRequest;
+use speedwell_engine::SessionRequest;
+use speedwell_machine::environment;
 use speedwell_model::{CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, quote};
-use speedwell_push::UploadTarget;
-use speedwell_report::mark_known;
-use speedwell_results::store::Store;
+use speedwell_server::clients::push::UploadTarget;
+use speedwell_store::Store;
 use std::path::PathBuf;
 
 /// Reads an environment variable. An empty variable counts as unset, because scripts set variables
@@ -209,11 +209,7 @@ impl StoreArgs {
     /// verdicts on sessions that are still running.
     ///
     /// Comparing files needs no store, so a store that cannot be read is ignored.
-    pub fn mark_findings<'s>(
-        &self,
-        findings: &mut AnalysisFindings,
-        sessions: impl IntoIterator<Item = &'s Session>,
-    ) {
+    pub fn mark_findings(&self, findings: &mut AnalysisFindings, sessions: &[&Session]) {
         if findings.comparisons.is_empty() {
             return;
         }

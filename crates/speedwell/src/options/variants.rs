@@ -3,9 +3,9 @@
 use super::parse;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use speedwell_measure::{BuildRequest, RevisionRequest, VariantRequest};
+use speedwell_engine::{BuildRequest, RevisionRequest, VariantRequest};
+use speedwell_machine::process::resolve_program;
 use speedwell_model::Variant;
-use speedwell_process::resolve_program;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! Summarizes sessions on a background thread of the server: computes their missing points of the
 //! project's history, so that no page has to wait for them.
 
-use speedwell_measure::history::summarize_sessions;
-use speedwell_results::store::Store;
-use speedwell_serve::ServerStopper;
-use speedwell_serve::blocking::lower_priority;
-use speedwell_web::SiteState;
+use crate::history::project::summarize_sessions;
+use speedwell_server::dashboard::SiteState;
+use speedwell_server::http::ServerStopper;
+use speedwell_server::http::blocking::lower_priority;
+use speedwell_store::Store;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

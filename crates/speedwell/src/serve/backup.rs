@@ -1,14 +1,14 @@
 //! Implements `speedwell serve backup`, which writes all projects of a server to one file, and
 //! `speedwell serve restore`, which reads such a file back into a database file or into PostgreSQL.
 
+use crate::history::project;
 use crate::options::DatabaseArgs;
 use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::Args;
-use speedwell_measure::history;
-use speedwell_process::{ScratchFolder, unix_time_ms};
+use speedwell_machine::process::{ScratchFolder, unix_time_ms};
 use speedwell_report::format_count;
-use speedwell_results::store::{
+use speedwell_store::{
     BackupLines, RestoreSummary, Store, StoredProject, end_backup, write_backup_header,
 };
 use std::fs::File;
@@ -187,7 +187,7 @@ fn restore_project(
 ) -> anyhow::Result<RestoreSummary> {
     let summary = store.restore_project(lines)?;
     for number in store.find_sessions_without_points()? {
-        history::store_points(store, number)?;
+        project::store_points(store, number)?;
     }
     Ok(summary)
 }

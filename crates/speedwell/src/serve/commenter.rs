@@ -11,17 +11,17 @@ use crate::pull_comment::{self, PullAnswer};
 use crate::status;
 use anyhow::{Context, bail};
 use speedwell_analysis as analysis;
-use speedwell_forge::{
+use speedwell_machine::process::unix_time_ms;
+use speedwell_model::{CodeOrigin, Session, short_revision};
+use speedwell_server::clients::forge::{
     CommentOutcome, CommentText, CommitState, CommitStatus, Error, ForgeClient, PullUpdate,
     ResultStamp,
 };
-use speedwell_model::{CodeOrigin, Session, short_revision};
-use speedwell_process::unix_time_ms;
-use speedwell_results::store::{
+use speedwell_server::dashboard::{ComparisonSource, SiteState};
+use speedwell_server::http::ServerStopper;
+use speedwell_store::{
     CommentJob, CommentState, ForgeSetting, PostedComment, SessionFilter, Store,
 };
-use speedwell_serve::ServerStopper;
-use speedwell_web::{ComparisonSource, SiteState};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::Path;

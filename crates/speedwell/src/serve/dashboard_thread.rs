@@ -5,8 +5,8 @@
 use super::ready_server::ReadyServer;
 use crate::options::{DashboardArgs, DatabaseArgs};
 use crate::status;
-use speedwell_process as process;
-use speedwell_web::SiteState;
+use speedwell_machine::process;
+use speedwell_server::dashboard::SiteState;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A dashboard served by its own thread.
 pub struct DashboardThread {
     site: Arc<SiteState>,
-    stopper: speedwell_serve::ServerStopper,
+    stopper: speedwell_server::http::ServerStopper,
     thread: Option<JoinHandle<()>>,
 }
 

@@ -1,22 +1,25 @@
 //! Lets pages of the dashboard call functions of the command line, so that references to sessions
 //! and default options have the same meaning on both sides.
 
+use crate::history::project::{HistoryRequest, load_history, summarize_sessions};
+use crate::known_facts::mark_known;
 use crate::options::{ComparisonArgs, default_threshold};
 use crate::pull_comment::{self, PullAnswer};
+use crate::reference;
 use crate::{CommandStatus, operand, source};
 use anyhow::anyhow;
 use clap::{Args, FromArgMatches};
 use regex::Regex;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
-use speedwell_forge::CommitState;
-use speedwell_harness::plan::SessionPlan;
-use speedwell_measure::history::{HistoryRequest, load_history, summarize_sessions};
-use speedwell_measure::reference;
-use speedwell_report::mark_known;
+use speedwell_model::Session;
 use speedwell_report::sources::LabelledSession;
-use speedwell_results::store::{Store, StoreErrorKind};
-use speedwell_web::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
+use speedwell_server::clients::forge::CommitState;
+use speedwell_server::dashboard::{
+    CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery,
+};
+use speedwell_store::{Store, StoreErrorKind};
 use std::path::Path;
 
 /// Functions that pages call.
@@ -24,6 +27,7 @@ pub const LOOKUPS: CommandLookups = CommandLookups {
     session: |store, word| Ok(reference::find_session(store, word)?.number),
     sources: read_sources,
     settings: build_settings,
+    mark_known,
     gate: evaluate_gate,
     planned: read_plan_summary,
     summarize: |path| {
@@ -86,10 +90,10 @@ pub(super) fn compare_sources(
             )
         })
         .collect();
-    let sessions = sources.iter().map(|source| &source.session);
+    let sessions: Vec<&Session> = sources.iter().map(|source| &source.session).collect();
     let settings = comparison.analysis_settings(&[], None);
     pull_comment::answer_from_comparison(&labelled, &settings, comparison.fail_on, |findings| {
-        mark_known(findings, sessions, store);
+        mark_known(findings, &sessions, store);
     })
 }
 

@@ -4,10 +4,11 @@ use crate::options::{DatabaseArgs, OutputArgs};
 use crate::{CommandStatus, status};
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use speedwell_process::unix_time_ms;
+use speedwell_machine::process::unix_time_ms;
+use speedwell_model::stored::AuditEntry;
 use speedwell_report::{ServedProject, list_served_projects};
-use speedwell_results::store::{AuditEntry, SessionFilter, Store, StoredProject};
-use speedwell_web::project_name;
+use speedwell_server::dashboard::project_name;
+use speedwell_store::{SessionFilter, Store, StoredProject};
 use std::path::Path;
 
 /// Create projects on a server, and control who may read them

@@ -6,9 +6,10 @@ use crate::options::{DatabaseArgs, OutputArgs, parse};
 use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::Args;
-use speedwell_process::unix_time_ms;
+use speedwell_machine::process::unix_time_ms;
+use speedwell_model::stored::SessionOverview;
 use speedwell_report::{self as report, format_count};
-use speedwell_results::store::{RetentionRules, SessionOverview};
+use speedwell_store::RetentionRules;
 use std::time::Duration;
 
 /// How long a deletion can be undone.

@@ -8,15 +8,15 @@ use super::{background, commenter};
 use crate::options::{DashboardArgs, LogFormat};
 use crate::{CommandStatus, status};
 use anyhow::{Context, anyhow, bail, ensure};
-use speedwell_process as process;
+use speedwell_machine::process;
 use speedwell_report::html::AssetPaths as AssetAddresses;
-use speedwell_results::store::Store;
-use speedwell_serve::assets::AssetTable;
-use speedwell_serve::{
+use speedwell_server::dashboard::{AccessRules, SiteState, api, asset_files, router};
+use speedwell_server::http::assets::AssetTable;
+use speedwell_server::http::{
     AllowedHosts, BoundAddress, HttpServer, ListenAddress, RequestLog, ServerLimits, ServerOptions,
     ServerStopper, TlsIdentity, TrustedProxy,
 };
-use speedwell_web::{AccessRules, SiteState, api, asset_files, router};
+use speedwell_store::Store;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -148,8 +148,8 @@ fn add_token_hint(path: &Path) -> String {
     format!("hint: speedwell serve token add NAME --scope admin --db {db}")
 }
 
-fn to_user_error(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
-    use speedwell_serve::Error;
+fn to_user_error(error: &speedwell_server::http::Error, path: &Path) -> anyhow::Error {
+    use speedwell_server::http::Error;
     match error {
         Error::PortsInUse(..) => anyhow!("{error}\nhint: choose another port with --port PORT"),
         Error::Exposed(_) => anyhow!(

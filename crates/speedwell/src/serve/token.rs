@@ -5,10 +5,11 @@ use crate::options::{DatabaseArgs, OutputArgs, parse};
 use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::{Args, Subcommand, ValueEnum};
-use speedwell_process::unix_time_ms;
+use speedwell_machine::process::unix_time_ms;
+use speedwell_model::stored::{StoredToken, TokenScope};
 use speedwell_report as report;
-use speedwell_results::store::{Store, StoredToken, TokenScope};
-use speedwell_serve::token::AccessToken;
+use speedwell_server::http::token::AccessToken;
+use speedwell_store::Store;
 use std::time::Duration;
 
 /// Create, list and revoke tokens of a server

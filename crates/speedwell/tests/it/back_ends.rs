@@ -1,7 +1,7 @@
 //! Where a test keeps its store: in a file, or on a server. [`on_both`] runs each test with both.
 
 use speedwell_fixtures::postgres::{StoppableServer, TestSchema};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::path::{Path, PathBuf};
 
 /// A place for a store, without one yet.

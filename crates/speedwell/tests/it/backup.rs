@@ -10,7 +10,7 @@ use super::project::TempProject;
 use speedwell_model::{
     ChangeTriage, CodeOrigin, NoiseCalibration, Revision, Session, SessionState,
 };
-use speedwell_results::store::{SessionFilter, Store};
+use speedwell_store::{SessionFilter, Store};
 use std::path::Path;
 
 on_both! {
@@ -23,7 +23,7 @@ on_both! {
 fn session(id: &str, days: i64, branch: Option<&str>) -> Session {
     Session {
         state: SessionState::Complete,
-        started_unix_ms: speedwell_process::unix_time_ms() - days * 86_400_000,
+        started_unix_ms: speedwell_machine::process::unix_time_ms() - days * 86_400_000,
         runs: (0..4)
             .map(|slot| run_of(slot, "throughput", 100.0 + f64::from(slot)))
             .collect(),

@@ -5,8 +5,8 @@ use super::project::repository;
 use super::{arbitrary, invariants};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use speedwell_formats::{FORMATS, FileFormat, JsonContent, json_lines};
 use speedwell_model::Session;
-use speedwell_results::formats::{self, FORMATS, FileFormat, JsonContent, json_lines};
 use std::collections::HashMap;
 
 /// Recorded files of every format, small ones first.
@@ -224,7 +224,7 @@ fn a_file_cut_short_anywhere_is_refused_or_loses_nothing_in_silence() {
             let part = &bytes[..cut];
             let place = format!("{} cut at byte {cut} of {length}", format.name);
             let mut warnings = Vec::new();
-            let read = match formats::read_with_warnings("f", part, &mut warnings) {
+            let read = match speedwell_formats::read_with_warnings("f", part, &mut warnings) {
                 Ok(read) => read,
                 Err(error) => {
                     let message = format!("{error:#}");
@@ -292,7 +292,7 @@ fn a_file_without_results_is_named_as_what_it_is() {
         ),
     ];
     for (bytes, beginning) in cases {
-        let message = format!("{:#}", formats::read("f", bytes).unwrap_err());
+        let message = format!("{:#}", speedwell_formats::read("f", bytes).unwrap_err());
         assert!(message.starts_with(beginning), "{message}");
     }
 }

@@ -8,7 +8,7 @@ use super::project::repository;
 use super::repository::TestRepository;
 use serde_json::Value as Json;
 use serde_yaml_ng::Value;
-use speedwell_forge::ForgeKind;
+use speedwell_server::clients::forge::ForgeKind;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -876,7 +876,7 @@ fn the_benchmark_job_of_node_core_prints_the_table() {
         std::os::unix::fs::symlink(&node, at(side)).unwrap();
     }
     fs::create_dir_all(at("benchmark/answers")).unwrap();
-    let library = repository().join("harness/node/common.js");
+    let library = repository().join("crates/adapters/languages/node/common.js");
     let library = format!(
         "module.exports = require({:?});\n",
         library.display().to_string()

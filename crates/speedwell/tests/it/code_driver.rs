@@ -7,7 +7,7 @@ use super::harness_driver::{
     HarnessEnd, HarnessEvent, HarnessTalk, encode_value, find_tool, javascript,
 };
 use super::project::repository;
-use speedwell_harness::snippet::{CompileFailure, build_process, default_program};
+use speedwell_adapters::snippet::{CompileFailure, build_process, default_program};
 use speedwell_model::{self as model, FailureCause, SnippetLanguage, Variant};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -55,7 +55,7 @@ impl CodeHarness {
             "node" | "bun" | "deno" => CodeDelivery::ReportedTime(javascript(language)?),
             "python" => CodeDelivery::ReportedTime(vec![
                 find_tool(&["python3"])?,
-                program("harness/python/harness.py"),
+                program("crates/adapters/languages/python/harness.py"),
             ]),
             "erlang" | "elixir" => {
                 CodeDelivery::ReportedTime(super::erlang_harness::words(language)?)

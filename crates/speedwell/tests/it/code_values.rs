@@ -2,7 +2,7 @@
 //! language: the generated code must fit all of them.
 
 use super::harness_driver::find_tool;
-use speedwell_harness::snippet::{CompileFailure, build_process, default_program};
+use speedwell_adapters::snippet::{CompileFailure, build_process, default_program};
 use speedwell_model::{Snippet, SnippetLanguage, Variant};
 
 /// A language with its possible compilers, and snippets: init, init-worker, runner.

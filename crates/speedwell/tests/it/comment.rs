@@ -2,7 +2,7 @@
 
 use super::fake_forge::FakeForge;
 use super::project::{CommandResult, TempProject};
-use speedwell_forge::ForgeKind;
+use speedwell_server::clients::forge::ForgeKind;
 
 /// Results in the format of compare.js, whose second program is a fifth slower.
 fn results() -> String {

@@ -5,7 +5,7 @@
 use crate::drop_in::{DropIn, DropInOutcome, golden};
 use speedwell_compat::compare_r::{WelchOutcome, welch_row};
 use speedwell_compat::scatter_r::scatter_table;
-use speedwell_results::formats::node_csv::{CompareRates, ScatterFrame};
+use speedwell_formats::node_csv::{CompareRates, ScatterFrame};
 use std::collections::HashMap;
 
 fn compare(csv: impl Into<Vec<u8>>) -> DropInOutcome {

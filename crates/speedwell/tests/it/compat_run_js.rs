@@ -5,8 +5,8 @@ use crate::drop_in::{
     DropIn, DropInStep, SCRIPTS, benchmark_folder, case, failure, golden, play_session, recorded,
     result,
 };
+use speedwell_formats::node_csv::javascript;
 use speedwell_model::{Case, FailureCause, Run};
-use speedwell_results::formats::node_csv::javascript;
 
 /// The results in recorded output of the simple format.
 fn recorded_simple(name: &str) -> Vec<DropInStep> {

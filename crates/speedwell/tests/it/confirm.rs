@@ -5,7 +5,7 @@ use super::project::CommandResult;
 use super::repository::{BENCH, TestRepository};
 use serde_json::Value;
 use speedwell_model::{ChangeState, ChangeTriage, IntervalEstimate, RecordedChange};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 
 /// Two revisions whose program takes 100 µs in the first and `after` in the second, with `line` at
 /// its end.

@@ -230,7 +230,7 @@ fn several_files_of_one_program_may_include_the_header() {
         "-I",
     ]);
     let status = command
-        .arg(repository().join("harness/cpp"))
+        .arg(repository().join("crates/adapters/languages/cpp"))
         .current_dir(project.path("."))
         .status()
         .unwrap();
@@ -321,7 +321,7 @@ void keep_all() {
             command
                 .args(more)
                 .args(["-o", "/dev/null", "-I"])
-                .arg(repository().join("harness/cpp"));
+                .arg(repository().join("crates/adapters/languages/cpp"));
             let output = command.current_dir(project.path(".")).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{compiler} {more:?}: {said}");

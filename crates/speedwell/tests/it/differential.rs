@@ -5,9 +5,9 @@ use crate::back_ends::StorePlace;
 use crate::dashboard::TestDashboard;
 use crate::project::TempProject;
 use speedwell_analysis as analysis;
+use speedwell_formats::json_lines;
 use speedwell_model::*;
-use speedwell_results::formats::json_lines;
-use speedwell_results::store::{PlacedRevision, SessionFilter, Store, StoredPoint};
+use speedwell_store::{PlacedRevision, SessionFilter, Store, StoredPoint};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of sessions; override with `SPEEDWELL_DIFFERENTIAL=2000`.
@@ -185,7 +185,7 @@ fn pages_of(sessions: u32, step: usize) {
     });
     // A server would summarize them in the background, some at a time.
     query_both_parallel(&mut stores, "points", |store| {
-        speedwell_measure::history::summarize_sessions(store, usize::MAX).unwrap()
+        speedwell::project_history::summarize_sessions(store, usize::MAX).unwrap()
     });
     let served = places.each_ref().map(|place| {
         let project = TempProject::new().storing_in(place);

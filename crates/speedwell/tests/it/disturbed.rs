@@ -142,7 +142,7 @@ fn rules_that_make_no_sense_are_refused_with_the_reason() {
         (&["--reject", "stael>1%"], "did you mean 'steal'?"),
         (
             &["--reject", RULE, "--order", "alternate"],
-            "needs '--order blocks'",
+            "requires '--order blocks'",
         ),
     ] {
         let refused = measure(&project, words);

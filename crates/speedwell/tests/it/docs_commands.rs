@@ -12,7 +12,7 @@ use super::project::{TempProject, node, repository};
 use super::web_server::free_port;
 use speedwell_fixtures::FakeRepo;
 use speedwell_fixtures::clusters::SshdServer;
-use speedwell_forge::ForgeKind;
+use speedwell_server::clients::forge::ForgeKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 

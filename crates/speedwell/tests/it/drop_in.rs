@@ -2,12 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use speedwell_compat::{self as compat, DropInConsole};
-use speedwell_measure::ScriptsRequest;
+use speedwell_engine::ScriptsRequest;
 use speedwell_model::{
     Case, FailureCause, Metric, Run, Sample, SessionEvent, SessionObserver,
     SessionStep as FailedStep, StepFailure,
 };
-use speedwell_results::formats;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -250,7 +249,7 @@ pub fn call(tool: &'static str, arguments: &str) -> DropInOutcome {
 
 /// The results in a recorded file, as steps of a session.
 pub fn recorded(name: &str) -> Vec<DropInStep> {
-    let sessions = formats::read(name, golden(name).as_bytes()).unwrap();
+    let sessions = speedwell_formats::read(name, golden(name).as_bytes()).unwrap();
     sessions[0]
         .runs
         .iter()

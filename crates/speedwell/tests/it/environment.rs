@@ -1,6 +1,6 @@
 //! What a session and the doctor detect about this machine.
 
-use speedwell_environment::{
+use speedwell_machine::environment::{
     CheckState, capture_environment, check_free_disk, program_version, run_all_checks,
 };
 use std::path::{Path, PathBuf};

@@ -31,7 +31,7 @@ fn compiled_folder(compiler: &str) -> &'static Path {
         // A static is never dropped, so the folder is in Cargo's directory for temporary files.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("erlang");
         std::fs::create_dir_all(&folder).unwrap();
-        let sources = repository().join("harness/erlang/src");
+        let sources = repository().join("crates/adapters/languages/erlang/src");
         let stamp = folder.join("compiled");
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/erlang_harness.rs");
         if is_current(&stamp, &[sources.clone(), own]) {

@@ -88,7 +88,7 @@ fn variants_that_fail_do_not_keep_others_from_being_measured() {
     assert!(replay.ends_with("server.py 3000 exits=3"), "{replay}");
     let shown = project.run(&["report", "-v"]).expect_status(0);
     shown.expect_stdout(&[
-        "failing/web (crashing): failed at 'load': the server ended during the load: was killed by signal 11",
+        "failing/web (crashing): failed at 'load': the server ended during the load: was killed by signal",
         "the sky is falling",
         "failing/web (hasty): failed at 'ready'",
         "failing/web (unproven): failed at 'proof of the variant'",

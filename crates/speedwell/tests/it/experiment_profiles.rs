@@ -3,9 +3,9 @@
 
 use super::project::{CommandResult, TempProject, node};
 use serde_json::Value;
+use speedwell_engine::execution::profile::ProfileRecorder;
+use speedwell_formats::json_lines;
 use speedwell_model::{ProfileOutcome, ProfileTool, Session, StackProfile};
-use speedwell_results::formats::json_lines;
-use speedwell_runner::profile::ProfileRecorder;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use super::experiment_place_slurm::{expect_waiting, other_job};
 use super::project::{CommandResult, TempProject};
 use speedwell_fixtures::clusters::{SlurmCluster, SshdServer};
 use speedwell_model::{Session, SessionState};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

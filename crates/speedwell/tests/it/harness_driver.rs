@@ -63,7 +63,7 @@ impl TestHarness {
             "python" => (
                 vec![
                     find_tool(&["python3"])?,
-                    program("harness/python/harness.py"),
+                    program("crates/adapters/languages/python/harness.py"),
                 ],
                 Ok("zoo.py"),
             ),
@@ -343,7 +343,7 @@ fn decode_value(text: &str) -> String {
 /// The command line that starts the JavaScript harness with `node`, `bun` or `deno`; `None` without
 /// that program.
 pub fn javascript(runtime: &str) -> Option<Vec<String>> {
-    let script = repository().join("harness/node/harness.cjs");
+    let script = repository().join("crates/adapters/languages/node/harness.cjs");
     let own: &[&str] = match runtime {
         "deno" => &["run", "-A"],
         _ => &[],
@@ -382,7 +382,7 @@ pub fn compiled(file: &Path) -> Option<String> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("zoo");
         std::fs::create_dir_all(&folder).unwrap();
         let program = folder.join("zoo");
-        let header = repository().join("harness/cpp");
+        let header = repository().join("crates/adapters/languages/cpp");
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/harness_driver.rs");
         if is_current(&program, &[file.to_owned(), header.clone(), own]) {
             return program;

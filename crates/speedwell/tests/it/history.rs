@@ -643,7 +643,7 @@ fn too_few_points_are_never_green() {
     let listed = repository.run(&["history", "changes"]);
     listed
         .expect_status(0)
-        .expect_stdout(&["no series is long enough", "lacks 8 points"]);
+        .expect_stdout(&["no series is long enough", "needs another 8 points"]);
     let gate = repository.run(&["history", "changes", "--fail-on", "worse"]);
     gate.expect_status(2)
         .expect_stderr(&["nothing could be compared"]);

@@ -4,7 +4,6 @@
 
 use super::project::{TempProject, repository};
 use speedwell_model::{Metric, RunOrder, Session};
-use speedwell_results::formats;
 use std::path::PathBuf;
 
 fn golden(path: &str) -> PathBuf {
@@ -23,7 +22,7 @@ fn project(files: &[(&str, &str)]) -> TempProject {
 
 fn read(path: &str) -> Session {
     let bytes = std::fs::read(golden(path)).unwrap();
-    formats::read(path, &bytes).unwrap().remove(0)
+    speedwell_formats::read(path, &bytes).unwrap().remove(0)
 }
 
 /// The values of each case's runs.

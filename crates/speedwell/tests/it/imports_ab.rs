@@ -3,7 +3,6 @@
 use super::project::repository;
 use speedwell_analysis::validity::{self, KnownFacts};
 use speedwell_model::Session;
-use speedwell_results::formats;
 
 fn text(name: &str) -> String {
     let folder = repository().join("crates/speedwell/tests/golden/ab");
@@ -12,7 +11,8 @@ fn text(name: &str) -> String {
 
 fn read(text: &str) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
-    let mut sessions = formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
+    let mut sessions =
+        speedwell_formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
     (sessions.remove(0), warnings)
 }
 

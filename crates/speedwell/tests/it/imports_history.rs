@@ -2,9 +2,9 @@
 //! Otava. Each revision becomes one session.
 
 use super::project::{CommandResult, TempProject, repository};
+use speedwell_formats::{InputFile, MetricDirections, asv, read, read_input};
 use speedwell_model::{MetricDirection, OriginSource, Session};
-use speedwell_results::formats::{InputFile, MetricDirections, asv, read, read_input};
-use speedwell_results::store::{SessionFilter, Store};
+use speedwell_store::{SessionFilter, Store};
 use std::path::{Path, PathBuf};
 
 fn golden(path: &str) -> PathBuf {

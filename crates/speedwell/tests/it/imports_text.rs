@@ -7,7 +7,6 @@
 use super::project::{TempProject, repository};
 use speedwell_analysis::validity::{self, KnownFacts};
 use speedwell_model::{MetricDirection, Session, median};
-use speedwell_results::formats;
 
 fn text(path: &str) -> String {
     let folder = repository().join("crates/speedwell/tests/golden");
@@ -20,7 +19,8 @@ fn read(path: &str) -> (Session, Vec<String>) {
 
 fn read_text(text: &str) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
-    let mut sessions = formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
+    let mut sessions =
+        speedwell_formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
     assert_eq!(sessions.len(), 1);
     (sessions.remove(0), warnings)
 }

@@ -1,9 +1,7 @@
 //! Invariants of every file that is read, valid or broken. The fuzz targets use this file, too.
 
+use speedwell_formats::{FileFormat, InputFile, JsonContent, MetricDirections, json_lines};
 use speedwell_model::{MetricDirection, Session};
-use speedwell_results::formats::{
-    FileFormat, InputFile, JsonContent, MetricDirections, json_lines,
-};
 
 /// Reads bytes as `format` and checks the result: sessions with warnings, or else the message.
 ///

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::arbitrary;
+use speedwell_formats::json_lines;
 use speedwell_model::*;
-use speedwell_results::formats::json_lines;
-use speedwell_results::store::{SessionFilter, Store};
+use speedwell_store::{SessionFilter, Store};
 use std::sync::Arc;
 
 fn write_lines(sessions: &[Session]) -> String {

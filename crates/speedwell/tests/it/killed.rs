@@ -3,8 +3,9 @@
 
 use crate::back_ends::{StorePlace, on_both};
 use crate::by_hand::{blank_session, run, slots};
+use speedwell_model::SessionReference;
 use speedwell_model::{SessionEvent, SessionObserver, SessionState};
-use speedwell_results::store::{SessionReference, Store};
+use speedwell_store::Store;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

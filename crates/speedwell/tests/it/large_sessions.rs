@@ -8,7 +8,7 @@ use super::team_server::TeamServer;
 use serde_json::Value;
 use speedwell_fixtures::FakeSession;
 use speedwell_model::Session;
-use speedwell_results::store::{LARGE_SESSION, Store};
+use speedwell_store::{LARGE_SESSION, Store};
 
 /// A session of one run more than is loaded together: three cases of two variants, one of them
 /// small.

@@ -3,14 +3,14 @@
 use super::load_report::golden::{clean_load, troubled_load};
 use super::load_report::sample_loads::{MS, MadeLoad, S, US};
 use super::project::TempProject;
-use speedwell_load::latency::{HistogramLogRow, RequestOutcome, write_log};
-use speedwell_load::measurement::LoadLatency;
-use speedwell_model::load_run::{LoadRun, PaceFacts};
+use speedwell_formats::{JsonContent, load_session};
+use speedwell_model::load::latency::{HistogramLogRow, RequestOutcome, write_log};
+use speedwell_model::load::measurement::LoadLatency;
+use speedwell_model::load::run::{LoadRun, PaceFacts};
 use speedwell_model::{Case, Session, SessionState};
 use speedwell_report::load::report_loads;
 use speedwell_report::{Json, OutputOptions, RenderDocument};
-use speedwell_results::formats::{self, JsonContent, load_session};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 use std::fmt::Write;
 
 fn session(loads: &[LoadRun]) -> (Session, Vec<String>) {
@@ -99,7 +99,7 @@ fn what_is_refused_in_a_report_is_no_metric() {
 #[test]
 fn a_load_without_a_good_answer_is_a_failure_and_no_run() {
     let made = MadeLoad::closed(1).with_outcomes(
-        RequestOutcome::Failed(speedwell_load::outcomes::ErrorClass::ConnectRefused),
+        RequestOutcome::Failed(speedwell_model::load::outcomes::ErrorClass::ConnectRefused),
         5,
         US,
     );
@@ -163,19 +163,27 @@ fn the_json_of_a_report_is_read_back_without_loss() {
     let bytes = json(&loads);
     assert!(load_session::recognizes(&JsonContent::new(&bytes)));
     assert_eq!(load_session::read_loads(&bytes).unwrap(), loads);
-    let sessions = formats::read("x.json", &bytes).unwrap();
+    let sessions = speedwell_formats::read("x.json", &bytes).unwrap();
     assert_eq!(sessions[0].state, SessionState::Imported);
-    assert_eq!(load_session::stored_loads(&sessions[0]).unwrap(), loads);
+    assert_eq!(
+        speedwell_model::load::run::stored_loads(&sessions[0]).unwrap(),
+        loads
+    );
     // On one line, as other programs write JSON, it is not a JSON line of ours.
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let line = serde_json::to_vec(&value).unwrap();
-    assert_eq!(formats::read("x.json", &line).unwrap()[0].runs.len(), 2);
+    assert_eq!(
+        speedwell_formats::read("x.json", &line).unwrap()[0]
+            .runs
+            .len(),
+        2
+    );
 }
 
 #[test]
 fn json_of_a_report_cut_short_or_without_its_loads_is_refused_with_a_hint() {
     let bytes = json(&[clean_load().run]);
-    let cut = formats::read("x.json", &bytes[..bytes.len() - 40]).unwrap_err();
+    let cut = speedwell_formats::read("x.json", &bytes[..bytes.len() - 40]).unwrap_err();
     let words = format!("{cut:#}");
     assert!(
         words.contains("cannot read 'x.json' as speedwell load JSON"),
@@ -183,7 +191,7 @@ fn json_of_a_report_cut_short_or_without_its_loads_is_refused_with_a_hint() {
     );
     let mut value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     value["loads"] = serde_json::json!([]);
-    let empty = formats::read("x.json", value.to_string().as_bytes()).unwrap_err();
+    let empty = speedwell_formats::read("x.json", value.to_string().as_bytes()).unwrap_err();
     assert!(
         format!("{empty:#}").contains("it contains no loads"),
         "{empty:#}"
@@ -198,11 +206,14 @@ fn the_store_and_json_lines_keep_all_that_is_known_of_a_load() {
     let number = store.insert_session(&session).unwrap();
     let stored = store.load_session(number).unwrap();
     assert_eq!(stored.runs, session.runs);
-    assert_eq!(load_session::stored_loads(&stored).unwrap(), loads);
+    assert_eq!(
+        speedwell_model::load::run::stored_loads(&stored).unwrap(),
+        loads
+    );
 
     let mut lines = Vec::new();
-    formats::json_lines::write(&stored, &mut lines).unwrap();
-    let again = formats::read("x.jsonl", &lines).unwrap();
+    speedwell_formats::json_lines::write(&stored, &mut lines).unwrap();
+    let again = speedwell_formats::read("x.jsonl", &lines).unwrap();
     assert_eq!(again[0].runs, session.runs);
 }
 
@@ -211,7 +222,7 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
     let mut run = clean_load().run;
     run.measured
         .rows
-        .push(speedwell_load::measurement::RequestRecord {
+        .push(speedwell_model::load::measurement::RequestRecord {
             index: 0,
             kind: 0,
             intended_ns: None,
@@ -227,7 +238,7 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
         });
     let (session, _) = session(&[run]);
     assert!(
-        load_session::stored_loads(&session).unwrap()[0]
+        speedwell_model::load::run::stored_loads(&session).unwrap()[0]
             .measured
             .rows
             .is_empty()
@@ -283,8 +294,8 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
     let load = troubled_load().run;
     let text = log(&load);
     let mut warnings = Vec::new();
-    let session =
-        &formats::read_with_warnings("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
+    let session = &speedwell_formats::read_with_warnings("x.hlog", text.as_bytes(), &mut warnings)
+        .unwrap()[0];
     assert_eq!(warnings, Vec::<String>::new());
     let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(ids[0], "load");
@@ -347,8 +358,8 @@ fn lines_of_other_programs_are_cases_by_their_tags_and_added_up() {
         }
     }
     let mut warnings = Vec::new();
-    let session =
-        &formats::read_with_warnings("x.hlog", text.as_bytes(), &mut warnings).unwrap()[0];
+    let session = &speedwell_formats::read_with_warnings("x.hlog", text.as_bytes(), &mut warnings)
+        .unwrap()[0];
     assert_eq!(warnings, ["'x.hlog': its times are taken as nanoseconds"]);
     let cases: Vec<Case> = session.runs.iter().map(|run| (*run.case).clone()).collect();
     assert_eq!(

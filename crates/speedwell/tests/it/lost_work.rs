@@ -39,7 +39,7 @@ fn lost_work(folder: &Path, reviewed: &str) -> Result<Vec<String>, String> {
     let mut git = Command::new("git");
     git.current_dir(folder)
         .args(["log", "--reverse", "--topo-order", "--first-parent", "-m"])
-        .args(["--raw", "--no-abbrev", "--no-renames", "-z"])
+        .args(["--raw", "--no-abbrev", "--find-renames", "-l10000", "-z"])
         .arg("--format=%x01%H %s%x02%B%x02");
     let output = git.output().map_err(|error| error.to_string())?;
     if !output.status.success() {
@@ -92,16 +92,26 @@ fn undone_by<'a>(
 ) -> BTreeMap<usize, UndoneWork<'a>> {
     let mut undone: BTreeMap<usize, UndoneWork> = BTreeMap::new();
     let mut fields = changes.trim_start_matches(['\0', '\n']).split('\0');
-    while let (Some(change), Some(path)) = (fields.next(), fields.next()) {
+    while let (Some(change), Some(mut path)) = (fields.next(), fields.next()) {
         let words: Vec<&str> = change.trim_start().split(' ').collect();
         let [_, _, old_blob, new_blob, status] = words[..] else {
             break;
         };
+        if status.starts_with('R')
+            && let Some(moved_to) = fields.next()
+        {
+            // A moved file keeps its history.
+            let history = versions.remove(path).unwrap_or_default();
+            path = moved_to;
+            versions.insert(path, history);
+        }
         let earlier = versions.entry(path).or_default();
         if earlier.is_empty() && status != "A" {
             earlier.push((old_blob, None));
         }
-        if let [older @ .., (_, Some(last_change))] = &earlier[..] {
+        if old_blob != new_blob
+            && let [older @ .., (_, Some(last_change))] = &earlier[..]
+        {
             let victim = undone.entry(*last_change).or_default();
             if older.iter().any(|(blob, _)| *blob == new_blob) {
                 victim.put_back.push(path);
@@ -196,4 +206,26 @@ fn a_revert_that_says_so_and_a_deleted_file_alone_are_no_findings() {
     repository.write_file("a", "2");
     repository.commit_all("change something else");
     assert_eq!(found().len(), 1, "{:?}", found());
+}
+
+#[test]
+fn files_that_are_moved_away_once_more_are_no_findings() {
+    let Some(repository) = TestRepository::new() else {
+        return;
+    };
+    let texts = ["a", "b"].map(|name| (name, format!("{name}\n").repeat(50)));
+    let place = |folder: &str| {
+        for (name, text) in &texts {
+            repository.write_file(&format!("{folder}/{name}.rs"), text);
+        }
+    };
+    let remove = |folder: &str| std::fs::remove_dir_all(repository.folder().join(folder)).unwrap();
+    place("x");
+    repository.commit_all("write two files");
+    for (from, to) in [("x", "y"), ("y", "x"), ("x", "z")] {
+        remove(from);
+        place(to);
+        repository.commit_all("move two files");
+    }
+    assert_eq!(lost_work(repository.folder(), "none").unwrap(), [""; 0]);
 }

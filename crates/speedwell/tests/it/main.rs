@@ -63,7 +63,7 @@ mod experiment_reports;
 mod experiment_roles;
 mod experiment_services;
 mod experiments;
-#[path = "../../../forge/tests/fake/mod.rs"]
+#[path = "../../../server/tests/it/fake_forge.rs"]
 mod fake_forge;
 mod fleet;
 mod fleet_check;

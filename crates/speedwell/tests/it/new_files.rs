@@ -2,8 +2,8 @@
 
 use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject, node, repository};
+use speedwell_config::experiment::{self, Experiment};
 use speedwell_model::assignment::{EnvVarChange, RunAssignment, TargetWork};
-use speedwell_suite::experiment::{self, Experiment};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn parse_file(file: &Path, set: &[(String, String)]) -> anyhow::Result<Experiment> {
-    Experiment::parse(&speedwell_suite::read_source(file, set)?)
+    Experiment::parse(&speedwell_config::read_source(file, set)?)
 }
 
 fn read(file: &Path) -> Experiment {

@@ -3,19 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::golden;
+use speedwell_formats::node_csv::rows::{self, MeasuredRate};
+use speedwell_formats::node_csv::{CsvLayout, javascript, sessions};
 use speedwell_model::{FailureCause, ParameterValue, RunOrder, Session, SessionState};
-use speedwell_results::formats;
-use speedwell_results::formats::node_csv::rows::{self, MeasuredRate};
-use speedwell_results::formats::node_csv::{CsvLayout, javascript, sessions};
 
 fn read(name: &str, text: &str) -> Session {
-    let mut sessions = formats::read(name, text.as_bytes()).unwrap();
+    let mut sessions = speedwell_formats::read(name, text.as_bytes()).unwrap();
     assert_eq!(sessions.len(), 1);
     sessions.remove(0)
 }
 
 fn layout_of(text: &str) -> CsvLayout {
-    speedwell_results::formats::node_csv::find_header(text.as_bytes()).unwrap()
+    speedwell_formats::node_csv::find_header(text.as_bytes()).unwrap()
 }
 
 #[test]
@@ -162,7 +161,8 @@ fn both_spacings_of_compare_files_are_read() {
 fn chatter_of_scripts_does_not_become_data_but_a_warning() {
     let text = golden("run-csv.csv").replacen("\n", "\nnoise \"x\"\nlistening on 12346, ok\n", 3);
     let mut warnings = Vec::new();
-    let sessions = formats::read_with_warnings("run.csv", text.as_bytes(), &mut warnings).unwrap();
+    let sessions =
+        speedwell_formats::read_with_warnings("run.csv", text.as_bytes(), &mut warnings).unwrap();
     assert_eq!(
         sessions[0].runs,
         read("run.csv", &golden("run-csv.csv")).runs
@@ -180,7 +180,8 @@ fn files_may_be_concatenated() {
     let text = golden("compare-1each.csv");
     let mut warnings = Vec::new();
     let twice =
-        formats::read_with_warnings("two", text.repeat(2).as_bytes(), &mut warnings).unwrap();
+        speedwell_formats::read_with_warnings("two", text.repeat(2).as_bytes(), &mut warnings)
+            .unwrap();
     assert_eq!((twice[0].runs.len(), warnings.len()), (4, 0));
     assert_eq!(
         twice[0].runs[3].block, 1,
@@ -192,7 +193,7 @@ fn files_may_be_concatenated() {
 fn a_row_without_a_rate_is_a_failure_and_not_a_zero() {
     let text = golden("compare-1each.csv").replace("378230.33289261936", "null");
     let mut warnings = Vec::new();
-    let session = formats::read_with_warnings("c", text.as_bytes(), &mut warnings)
+    let session = speedwell_formats::read_with_warnings("c", text.as_bytes(), &mut warnings)
         .unwrap()
         .remove(0);
     assert_eq!((session.runs.len(), session.failures.len()), (1, 1));
@@ -211,7 +212,7 @@ fn a_row_without_a_rate_is_a_failure_and_not_a_zero() {
 #[test]
 fn a_configuration_that_cannot_be_read_is_an_error_that_says_where() {
     let text = golden("compare-1each.csv").replacen("chunkLen=16", "chunkLen", 1);
-    let error = formats::read("c.csv", text.as_bytes()).unwrap_err();
+    let error = speedwell_formats::read("c.csv", text.as_bytes()).unwrap_err();
     let message = format!("{error:#}");
     assert!(message.contains("row 1 of 'c.csv'"), "{message}");
     let place = "'chunkLen inLen=128 encoding='ascii'' is not of the form name=value";

@@ -67,7 +67,7 @@ fn try_file(condition: &str, common: bool) -> Option<CommandResult> {
     let text = format!("{head}{}", contradicting_file(condition));
     let project = TempProject::new().with("benchmark/g/deep.js", &text);
     let project = if common {
-        let library = repository().join("harness/node/common.js");
+        let library = repository().join("crates/adapters/languages/node/common.js");
         let text = format!("module.exports = require({library:?});");
         project.with("benchmark/common.js", &text)
     } else {

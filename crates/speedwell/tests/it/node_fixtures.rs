@@ -6,7 +6,9 @@ use super::project::{CommandResult, TempProject, node, repository};
 /// Runs one of the fixtures, driven like Node core scripts.
 fn fixture(name: &str, more: &[&str]) -> Option<(TempProject, CommandResult)> {
     node()?;
-    let file = repository().join(format!("harness/node/test/fixtures/zz/{name}.js"));
+    let file = repository().join(format!(
+        "crates/adapters/languages/node/test/fixtures/zz/{name}.js"
+    ));
     let project = TempProject::new();
     let answer = project.run(&[&["run", file.to_str().unwrap(), "--runs", "1"], more].concat());
     Some((project, answer))

@@ -34,7 +34,7 @@ fn install_npm_packages(folder: &Path, platform: &str) {
         Command::new("npm")
             .args(["pack", "--silent", "--offline", "--pack-destination"])
             .arg(folder)
-            .arg(repository().join("harness/node")),
+            .arg(repository().join("crates/adapters/languages/node")),
     );
     let library = folder.join("node_modules/speedwell");
     std::fs::create_dir_all(&library).unwrap();
@@ -88,7 +88,7 @@ fn an_npm_package_without_its_program_says_what_is_missing() {
     let Some(_) = find_tool(&["node"]) else {
         return;
     };
-    let launcher = repository().join("harness/node/bin/speedwell.cjs");
+    let launcher = repository().join("crates/adapters/languages/node/bin/speedwell.cjs");
     let output = Command::new("node").arg(launcher).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -122,7 +122,7 @@ fn a_python_file_works_by_hand_once_the_package_is_installed() {
             .args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"])
             .args(["--no-build-isolation", "--disable-pip-version-check"])
             .args(["--target", "site"])
-            .arg(repository().join("harness/python"))
+            .arg(repository().join("crates/adapters/languages/python"))
             .current_dir(project.path(".")),
     );
     let listed = execute(
@@ -149,7 +149,7 @@ fn every_package_has_the_version_of_the_program() {
     let json = format!(r#""version": "{VERSION}""#);
     for platform in ["linux-arm64", "linux-x64"] {
         pinned(
-            "harness/node/package.json",
+            "crates/adapters/languages/node/package.json",
             format!(r#""@speedwell-bench/{platform}": "{VERSION}""#),
         );
         pinned(
@@ -157,8 +157,8 @@ fn every_package_has_the_version_of_the_program() {
             json.clone(),
         );
     }
-    pinned("harness/node/package.json", json);
-    for folder in ["harness", "packages"] {
+    pinned("crates/adapters/languages/node/package.json", json);
+    for folder in ["crates/adapters/languages", "packages"] {
         let file = format!("{folder}/python/pyproject.toml");
         pinned(&file, format!(r#"version = "{VERSION}""#));
     }
@@ -183,7 +183,7 @@ fn the_crates_that_are_published_carry_every_harness_and_no_tests() {
     let Some(_) = find_tool(&["cargo"]) else {
         return;
     };
-    let listed = published_files("speedwell-harness");
+    let listed = published_files("speedwell-adapters");
     for needed in [
         "languages/node/harness.cjs",
         "languages/python/harness.py",
@@ -220,5 +220,5 @@ fn the_image_is_built_from_folders_that_exist_and_are_sent() {
         let line = format!("!{source}");
         assert!(sent.lines().any(|known| known == line), "{source}");
     }
-    assert!(count >= 4, "the Dockerfile copies {count} things");
+    assert!(count >= 3, "the Dockerfile copies {count} things");
 }

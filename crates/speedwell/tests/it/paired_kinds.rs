@@ -157,7 +157,7 @@ fn pairs_of_a_script_of_node_core() {
     if node().is_none() {
         return;
     }
-    let library = repository().join("harness/node/index.js");
+    let library = repository().join("crates/adapters/languages/node/index.js");
     let library = format!("module.exports = require({library:?});\n");
     let project = TempProject::new()
         .with("benchmark/common.js", &library)

@@ -2,7 +2,7 @@
 
 use super::busy::wait_until;
 use rustix::time::{ClockId, clock_gettime};
-use speedwell_process::{
+use speedwell_machine::process::{
     ChannelKind, ChildConversation, NextStep, OutputStream, ProcessEnd, ProcessSpec,
     ServiceProcess, WaitClock, run_child,
 };

@@ -4,8 +4,8 @@
 use super::browser::{BrowserPage, ScreenSize};
 use super::project::{TempProject, repository};
 use speedwell_analysis::profile::{CostExplanation, explain_difference};
+use speedwell_formats::foreign::profile::{FrameNames, read_profile};
 use speedwell_model::StackProfile;
-use speedwell_results::foreign::profile::{FrameNames, read_profile};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn bytes(name: &str) -> Vec<u8> {

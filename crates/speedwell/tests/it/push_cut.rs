@@ -6,7 +6,7 @@ use super::project::TempProject;
 use super::push::{core, lines, session, without_number};
 use super::team_server::TeamServer;
 use speedwell_model::Session;
-use speedwell_results::store::{SessionFilter, Store};
+use speedwell_store::{SessionFilter, Store};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -9,7 +9,7 @@ use super::small_disk::SmallDisk;
 use super::team_server::TeamServer;
 use serde_json::json;
 use speedwell_model::Session;
-use speedwell_results::store::{SessionDigest, SessionFilter, Store};
+use speedwell_store::{SessionDigest, SessionFilter, Store};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Stdio;

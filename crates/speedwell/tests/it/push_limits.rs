@@ -9,7 +9,7 @@ use super::push::{core, lines, session};
 use super::suite_projects::installed;
 use super::team_server::TeamServer;
 use serde_json::json;
-use speedwell_results::store::{SessionDigest, SessionFilter, count_lines};
+use speedwell_store::{SessionDigest, SessionFilter, count_lines};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;

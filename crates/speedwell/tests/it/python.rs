@@ -220,7 +220,10 @@ fn started_by_hand_a_file_prints_a_table_and_a_hint() {
         .args(["copy", "size=7"])
         .current_dir(project.path("."));
     let output = command
-        .env("PYTHONPATH", repository().join("harness/python"))
+        .env(
+            "PYTHONPATH",
+            repository().join("crates/adapters/languages/python"),
+        )
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output();
     let answer = CommandResult::from(output.unwrap()).expect_status(0);

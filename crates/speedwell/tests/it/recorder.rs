@@ -3,7 +3,7 @@
 use crate::back_ends::{StorePlace, on_both};
 use crate::by_hand::{blank_session, failure, run, run_of, slots};
 use speedwell_model::*;
-use speedwell_results::store::SessionFilter;
+use speedwell_store::SessionFilter;
 use std::collections::BTreeSet;
 use std::thread;
 

@@ -12,7 +12,7 @@ const NOBODY: u32 = 65_534;
 
 /// Whether the tests run as root, whom no permission check stops.
 fn is_root() -> bool {
-    speedwell_process::effective_user_id() == 0
+    speedwell_machine::process::effective_user_id() == 0
 }
 
 /// Names with escape sequences that clear a terminal, ring its bell and set its title.
@@ -150,7 +150,7 @@ fn a_planted_harness_is_not_executed() {
     run().expect_status(0);
     let cache = shared.join(format!(
         "speedwell-{}",
-        speedwell_process::effective_user_id()
+        speedwell_machine::process::effective_user_id()
     ));
     let harness = fs::read_dir(&cache).unwrap().flatten();
     let harness = harness

@@ -6,8 +6,9 @@ use super::by_hand::{blank_session, run};
 use super::dashboard::TestDashboard;
 use super::project::TempProject;
 use serde_json::{Value, json};
+use speedwell_model::stored::LoadProgress;
 use speedwell_model::{SessionEvent, SessionObserver, SessionState};
-use speedwell_results::store::{LoadProgress, SessionRecorder};
+use speedwell_store::SessionRecorder;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 

@@ -8,9 +8,9 @@ use super::push::{core, lines};
 use super::team_server::TeamServer;
 use serde_json::json;
 use speedwell_fixtures::FakeSession;
-use speedwell_forge::ForgeKind;
 use speedwell_model::{CodeOrigin, Session, SessionState};
-use speedwell_results::store::{CommentJob, CommentState, SessionDigest};
+use speedwell_server::clients::forge::ForgeKind;
+use speedwell_store::{CommentJob, CommentState, SessionDigest};
 use std::os::unix::fs::PermissionsExt;
 
 on_both! {

@@ -3,8 +3,9 @@
 use crate::arbitrary;
 use crate::back_ends::{StorePlace, on_both};
 use crate::by_hand::{blank_session, failure, run, run_of};
+use speedwell_model::SessionReference;
 use speedwell_model::*;
-use speedwell_results::store::{SessionFilter, SessionReference, Store};
+use speedwell_store::{SessionFilter, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

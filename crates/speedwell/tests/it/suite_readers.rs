@@ -2,12 +2,12 @@
 
 use super::project::repository;
 use regex::Regex;
-use speedwell_results::foreign::suites::configured::{ResultPaths, read_lines};
-use speedwell_results::foreign::suites::{
+use speedwell_formats::foreign::suites::configured::{ResultPaths, read_lines};
+use speedwell_formats::foreign::suites::{
     ReportedResult, catch2, criterion, divan, go_bench, google_benchmark, jmh, libtest,
     pytest_benchmark, vitest,
 };
-use speedwell_results::formats::pyperf;
+use speedwell_formats::pyperf;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

@@ -4,12 +4,12 @@
 use super::project::TempProject;
 use super::suite_projects::{self, TestSuite};
 use regex::Regex;
-use speedwell_model::Sample;
-use speedwell_results::foreign::suites::{
+use speedwell_formats::foreign::suites::{
     ReportedResult, criterion, divan, go_bench, google_benchmark, jmh, libtest, pytest_benchmark,
     vitest,
 };
-use speedwell_results::formats::pyperf;
+use speedwell_formats::pyperf;
+use speedwell_model::Sample;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -3,9 +3,9 @@
 use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject};
 use super::repository::TestRepository;
+use speedwell_formats::foreign::suites::configured::ResultPaths;
+use speedwell_formats::foreign::suites::{ReportedResult, criterion, divan, go_bench, libtest};
 use speedwell_model::Sample;
-use speedwell_results::foreign::suites::configured::ResultPaths;
-use speedwell_results::foreign::suites::{ReportedResult, criterion, divan, go_bench, libtest};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

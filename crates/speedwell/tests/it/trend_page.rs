@@ -8,7 +8,7 @@ use super::serve::long_project;
 use speedwell_analysis as analysis;
 use speedwell_fixtures::FakeSession;
 use speedwell_model::{CodeOrigin, Session, SessionState};
-use speedwell_results::store::Store;
+use speedwell_store::Store;
 
 on_both! {
     part_of_a_trend_is_chosen_by_machine_and_time

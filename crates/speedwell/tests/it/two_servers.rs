@@ -5,7 +5,7 @@ use super::back_ends::{StorePlace, on_both};
 use super::project::TempProject;
 use super::push::{core, lines, session};
 use super::team_server::TeamServer;
-use speedwell_results::store::{SessionDigest, SessionFilter};
+use speedwell_store::{SessionDigest, SessionFilter};
 
 on_both! {
     what_one_server_takes_in_the_other_shows_in_its_next_answer

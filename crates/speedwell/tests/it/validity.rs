@@ -10,7 +10,6 @@ use speedwell_analysis::validity::{
     self, FindingSeverity, KnownFacts, ValidityCheck, ValidityFinding,
 };
 use speedwell_model::{Case, ParameterValue, Session};
-use speedwell_results::formats;
 
 fn text(name: &str) -> String {
     let folder = repository().join("crates/speedwell/tests/golden/published");
@@ -19,7 +18,8 @@ fn text(name: &str) -> String {
 
 fn read(text: &str) -> (Vec<Session>, Vec<String>) {
     let mut warnings = Vec::new();
-    let sessions = formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
+    let sessions =
+        speedwell_formats::read_with_warnings("f", text.as_bytes(), &mut warnings).unwrap();
     (sessions, warnings)
 }
 
@@ -44,7 +44,7 @@ fn servers() -> Session {
     let (mut sessions, _) = read(&text("module-overhead.md"));
     let mut session = sessions.remove(1);
     let number = |name: &str, value| (name.to_owned(), ParameterValue::Number(value));
-    formats::set_parameters(
+    speedwell_formats::set_parameters(
         &mut session,
         &[number("connections", 100.0), number("pipelining", 10.0)],
     );
@@ -229,7 +229,9 @@ fn prose_with_tables_of_words_or_bare_numbers_is_of_no_known_kind() {
         "# Latency\n\nIt was 5 ms.\n",
         "### Requests\n\n| server | version |\n|---|---|\n| a | v1.2 |\n",
     ] {
-        let error = formats::read("f", text.as_bytes()).unwrap_err().to_string();
+        let error = speedwell_formats::read("f", text.as_bytes())
+            .unwrap_err()
+            .to_string();
         assert!(
             error.starts_with("'f' has an unknown format"),
             "{text}: {error}"

@@ -8,8 +8,8 @@ use crate::ab::arguments::AbRequest;
 use crate::ab::figures::AbFigures;
 use crate::ab::load::AbUrl;
 use speedwell_load::generator::TlsFacts;
-use speedwell_load::latency::MIN_CONCURRENCY_SHARE;
-use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::load::latency::MIN_CONCURRENCY_SHARE;
+use speedwell_model::load::outcomes::ErrorClass;
 
 pub mod layout;
 

@@ -6,7 +6,7 @@
 //! because this table shows what `compare.py` shows. Start at [`compare_entries`].
 
 use indexmap::IndexMap;
-use speedwell_results::foreign::google_benchmark::{GoogleBenchmarkEntry, nanoseconds_per};
+use speedwell_formats::foreign::google_benchmark::{GoogleBenchmarkEntry, nanoseconds_per};
 use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
 use std::collections::HashMap;
 

@@ -15,10 +15,10 @@ use super::poll::SocketEvent;
 use super::protocol::ProtocolState;
 use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
 use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
-use crate::latency::ConnectionLag;
 use crate::load::LoadConfig;
-use crate::measurement::LoadLatency;
-use crate::outcomes::ErrorClass;
+use speedwell_model::load::latency::ConnectionLag;
+use speedwell_model::load::measurement::LoadLatency;
+use speedwell_model::load::outcomes::ErrorClass;
 
 /// Maximum number of reads from a connection before other connections and the clock get their turn.
 const MAX_READS_PER_TURN: u32 = 16;

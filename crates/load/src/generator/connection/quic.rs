@@ -5,9 +5,9 @@ use crate::generator::core::WorkerCore;
 use crate::generator::protocol::ProtocolState;
 use crate::generator::quic::{connect_error_class, connection_loss};
 use crate::generator::started_request::ConnectionLoss;
+use crate::http3::{EventKind, H3Event};
 use crate::load::ServerAddress;
-use crate::outcomes::ErrorClass;
-use speedwell_load_h3::{EventKind, H3Event};
+use speedwell_model::load::outcomes::ErrorClass;
 
 impl LoadConnection {
     /// Starts connecting.

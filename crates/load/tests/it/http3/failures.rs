@@ -6,7 +6,7 @@ use bytes::Bytes;
 use h3::error::Code;
 use speedwell_load::generator::{self, ProbeError};
 use speedwell_load::load::{BodyRule, LoadConfig, RequestTimeouts};
-use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::load::outcomes::ErrorClass;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -46,7 +46,8 @@ fn a_stream_that_is_reset_is_counted_by_its_code() {
     assert_eq!(measured.totals.outcomes.http3_reset_codes().unknown(), 8);
     let text = serde_json::to_string(&measured.totals.outcomes).unwrap();
     assert!(text.contains("\"h3_reset_unknown\":8"), "{text}");
-    let parsed: speedwell_load::outcomes::OutcomeCounts = serde_json::from_str(&text).unwrap();
+    let parsed: speedwell_model::load::outcomes::OutcomeCounts =
+        serde_json::from_str(&text).unwrap();
     assert_eq!(parsed, measured.totals.outcomes);
 
     let server = every_second(Then::Reset(Code::H3_REQUEST_REJECTED, false));

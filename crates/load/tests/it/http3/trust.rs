@@ -66,5 +66,5 @@ fn what_cannot_be_http3_is_refused_before_anything_is_sent() {
     assert!(error_message(&load).contains("Unix socket"));
     let mut load = server.load(1, 1, 1);
     load.target.tls = None;
-    assert!(error_message(&load).contains("needs TLS"));
+    assert!(error_message(&load).contains("does not use TLS"));
 }

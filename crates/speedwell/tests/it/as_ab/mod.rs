@@ -5,7 +5,6 @@ mod server;
 mod tls;
 
 use self::server::{PageServer, closed_port};
-use speedwell_results::formats;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -320,7 +319,8 @@ fn the_report_is_read_like_one_of_ab() {
     let server = PageServer::start();
     let called = as_ab("-q -k -n 60 -c 6", &server.url("/slow"));
     let mut warnings = Vec::new();
-    let read = formats::read_with_warnings("f", called.stdout.as_bytes(), &mut warnings).unwrap();
+    let read = speedwell_formats::read_with_warnings("f", called.stdout.as_bytes(), &mut warnings)
+        .unwrap();
     assert_eq!(warnings, [""; 0]);
     let run = &read[0].runs[0];
     let of = |name: &str, at: usize| -> f64 {

@@ -115,7 +115,7 @@ pub fn tells_the_processor_time_of_windows_where_it_is_wanted(harness: &CodeHarn
     // Start-up, including the lookup of the clock, is over.
     talk.windows_with_cpu_time("a", 60, 5);
     let pid = talk.pid();
-    let used_ns = || speedwell_process::cpu_ns_of(pid).unwrap() as f64;
+    let used_ns = || speedwell_machine::process::cpu_ns_of(pid).unwrap() as f64;
     retry_busy(2, || {
         let before_ns = used_ns();
         let answer = talk.windows_with_cpu_time("a", 60, 5);
@@ -136,7 +136,7 @@ pub fn tells_the_processor_time_of_its_process(harness: &CodeHarness) {
     let count = ((50e6 / ns_each) as u64).max(1);
     talk.measure_samples("a", count, 2);
     let pid = talk.pid();
-    let used_ns = || speedwell_process::cpu_ns_of(pid).unwrap() as f64;
+    let used_ns = || speedwell_machine::process::cpu_ns_of(pid).unwrap() as f64;
     let mut cpu_ns = 0.0;
     retry_busy(2, || {
         let before_ns = used_ns();

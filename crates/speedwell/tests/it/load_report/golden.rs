@@ -3,8 +3,8 @@
 use super::sample_loads::{MS, MadeLoad, S, US};
 use crate::project::expect_golden;
 use speedwell_analysis::load::{LoadFindings, analyze_load, gate};
-use speedwell_load::latency::{IntendedStart, RequestOutcome};
-use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::load::latency::{IntendedStart, RequestOutcome};
+use speedwell_model::load::outcomes::ErrorClass;
 use speedwell_report::load::{add_gate, report_loads};
 use speedwell_report::{
     Csv, Document, Html, Json, Markdown, OutputOptions, RenderDocument, TextFormat,
@@ -77,7 +77,7 @@ pub fn troubled_load() -> MadeLoad {
             }
             run.measured.totals.outcomes.close_counts(5);
             for _ in 0..5 {
-                let times = speedwell_load::latency::RequestTimes {
+                let times = speedwell_model::load::latency::RequestTimes {
                     sent_ns: 0,
                     first_byte_ns: None,
                     end_ns: 300 * MS,
@@ -176,7 +176,7 @@ fn machines_get_every_figure_by_name_and_the_load_without_loss() {
             .unwrap()
             .contains(&"connections-capped".into())
     );
-    let back: speedwell_model::load_run::LoadRun =
+    let back: speedwell_model::load::run::LoadRun =
         serde_json::from_value(value["loads"][0].clone()).unwrap();
     assert_eq!(back, made.run);
 }

@@ -9,8 +9,8 @@ use speedwell_analysis::load::gate::{
 use speedwell_analysis::load::{
     LoadRemark, NextRate, RateRules, TimeRefusal, analyze_load, group_by_rate, next_rate,
 };
-use speedwell_load::latency::RequestOutcome;
-use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::load::latency::RequestOutcome;
+use speedwell_model::load::outcomes::ErrorClass;
 use speedwell_report::load::report_search;
 use speedwell_report::{OutputOptions, ReportBlock};
 

@@ -10,8 +10,8 @@ use speedwell_analysis::load::{
     DriftMetric, LoadRemark, QuantityPercentiles, RemarkSeverity, ReportedTime, RequestGroup,
     TimeRefusal, TimedQuantity, analyze_load,
 };
-use speedwell_load::latency::{RequestOutcome, TimeQuantile};
-use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::load::latency::{RequestOutcome, TimeQuantile};
+use speedwell_model::load::outcomes::ErrorClass;
 
 fn reported_time(served: &QuantityPercentiles, ppm: u32) -> ReportedTime {
     let at = speedwell_analysis::load::PERCENTILES_PPM
@@ -135,7 +135,7 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
 fn clients_that_pause_are_not_expected_to_be_busy() {
     let made = thousand().with_change(|run| {
         run.measured.elapsed_ns = S;
-        if let speedwell_model::load_run::PaceFacts::Closed { think_ns, .. } =
+        if let speedwell_model::load::run::PaceFacts::Closed { think_ns, .. } =
             &mut run.requested.pace
         {
             *think_ns = MS;

@@ -1,11 +1,11 @@
 //! Hand-made loads with figures that can be computed on paper.
 
-use speedwell_load::latency::{ConnectionLag, IntendedStart, RequestOutcome, RequestTimes};
-use speedwell_load::measurement::{
+use speedwell_model::load::latency::{ConnectionLag, IntendedStart, RequestOutcome, RequestTimes};
+use speedwell_model::load::measurement::{
     LoadLatency, LoadMeasurement, LoadTimeline, RequestTotals, ThreadReport, TimelineTick,
 };
-use speedwell_load::outcomes::ErrorClass;
-use speedwell_model::load_run::{
+use speedwell_model::load::outcomes::ErrorClass;
+use speedwell_model::load::run::{
     KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts,
 };
 

@@ -7,7 +7,7 @@ use crate::ab::report::CutShort;
 use crate::ab::report::layout::*;
 use crate::ab::tests::LoadBuilder;
 use speedwell_load::generator::TlsFacts;
-use speedwell_load::outcomes::ErrorClass;
+use speedwell_model::load::outcomes::ErrorClass;
 
 pub fn read_golden(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/ab");

@@ -1,0 +1,493 @@
+//! Finds the files whose content determines a run: the benchmark file, the program that executes
+//! it, and the modules of the project that either of them loads.
+//!
+//! Modules are found in the text of scripts without executing them, so computed names are not
+//! followed. Files that are read once per session (definition files) or built once (C++, packages)
+//! are excluded. Start at [`code_files`].
+
+use crate::{BenchmarkJob, BenchmarkSource, SourceKind};
+use regex::Regex;
+use speedwell_machine::process::resolve_program;
+use speedwell_model::{SnippetLanguage, Variant};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
+
+/// Maximum size of a file that is searched for modules. Larger files are data or generated code.
+const MAX_SCRIPT_BYTES: u64 = 1 << 20;
+
+/// Maximum number of files per benchmark. If a project has more files, a change usually affects at
+/// least some of the files that were found.
+const MAX_FILES: usize = 2_000;
+
+/// Extensions of scripts that are searched for modules.
+const JAVASCRIPT_EXTENSIONS: [&str; 8] = ["js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx"];
+const PYTHON_EXTENSION: &str = "py";
+
+/// Extensions of other scripts, whose modules are unknown.
+const OTHER_EXTENSIONS: [&str; 7] = ["sh", "bash", "rb", "pl", "php", "lua", "r"];
+
+static JAVASCRIPT_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let pattern =
+        r#"(?:\brequire(?:\.resolve)?\s*\(\s*|\bfrom\s*|\bimport\s*\(?\s*)["'`]([^"'`\n]+)["'`]"#;
+    Regex::new(pattern).ok()
+});
+
+static PYTHON_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let pattern = r"(?m)^\s*(?:from\s+([.\w]+)\s+import\s+(\([^)]*\)|[^\n#]+)|import\s+([^\n#]+))";
+    Regex::new(pattern).ok()
+});
+
+/// Returns the files whose content determines a run in which `program` executes the job under the
+/// variant.
+pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<PathBuf> {
+    let job = job.under(variant);
+    let source = &job.source;
+    let folders = [
+        source.file.parent(),
+        Some(&source.directory),
+        Some(&source.root),
+    ];
+    let mut search = ModuleSearch {
+        folders: folders.into_iter().flatten().map(Path::to_owned).collect(),
+        found: BTreeSet::new(),
+        unsearched: Vec::new(),
+    };
+    if source.kind != SourceKind::Cpp && source.file.is_file() && !source.is_read_once() {
+        search.add_file(&source.file);
+    }
+    if !is_built_once(source) && !matches!(source.kind, SourceKind::Load | SourceKind::Experiment) {
+        search.add_program(program, &source.directory);
+    }
+    for word in &variant.arguments {
+        search.add_script(word, &source.directory);
+    }
+    for (name, value) in &variant.environment {
+        if name == "PYTHONPATH" || name == "NODE_PATH" {
+            let listed = value.split(':').filter(|folder| !folder.is_empty());
+            search
+                .folders
+                .extend(listed.map(|folder| source.directory.join(folder)));
+        }
+        let words = value.split([' ', '=']);
+        words.for_each(|word| search.add_script(word, &source.directory));
+    }
+    if let Some(snippet) = job.snippet_under(variant) {
+        if snippet.language == SnippetLanguage::Sh {
+            search.add_command(&snippet.runner, &source.directory);
+        }
+        snippet
+            .paths
+            .iter()
+            .for_each(|path| search.add_folder(path));
+    }
+    if let Some(definition) = &source.definition {
+        search.add_definition(&definition.source().text, &source.file);
+    }
+    search.follow_modules();
+    search.found.into_iter().collect()
+}
+
+/// Whether the source is compiled once per session. In this case, `program` is a compiler, which
+/// runs do not execute.
+fn is_built_once(source: &BenchmarkSource) -> bool {
+    match source.kind {
+        SourceKind::Cpp => true,
+        SourceKind::Snippet(language) => language.is_compiled(),
+        _ => source.file.is_dir() && source.is_program(),
+    }
+}
+
+/// The files found so far, and the files that must still be searched for modules.
+struct ModuleSearch {
+    /// Search path of Python modules, besides the folder of the importing file.
+    folders: Vec<PathBuf>,
+    found: BTreeSet<PathBuf>,
+    unsearched: Vec<PathBuf>,
+}
+
+impl ModuleSearch {
+    /// Adds a file both by its canonical path and by its path through symlinks, because the target
+    /// of a symlink may change.
+    fn add_file(&mut self, file: &Path) {
+        let Ok(path) = fs::canonicalize(file) else {
+            return;
+        };
+        let is_new = path.is_file() && self.found.len() < MAX_FILES;
+        if is_new && self.found.insert(path.clone()) {
+            self.unsearched.push(path.clone());
+        }
+        let uncanonical = remove_dots(file);
+        if is_new && uncanonical.is_absolute() && uncanonical != path {
+            self.found.insert(uncanonical);
+        }
+    }
+
+    fn add_program(&mut self, program: &Path, directory: &Path) {
+        // A bare name is looked up in PATH. A path is relative to the working directory.
+        let candidate = match program.components().count() {
+            1 => program.to_owned(),
+            _ => directory.join(program),
+        };
+        if let Ok(path) = resolve_program(&candidate) {
+            self.add_file(&path);
+        }
+    }
+
+    /// Adds the file that an argument names, but only if it is a script: other files may be outputs
+    /// of the program.
+    fn add_script(&mut self, word: &str, directory: &Path) {
+        let path = directory.join(word);
+        if is_script(&path) && path.is_file() {
+            self.add_file(&path);
+        }
+    }
+
+    /// Adds the program of a command line, and the script it executes.
+    fn add_command(&mut self, command_line: &str, directory: &Path) {
+        let split = shell_words::split(command_line).unwrap_or_default();
+        let is_assignment = |word: &&String| word.contains('=');
+        let mut words = split.iter().skip_while(is_assignment);
+        let Some(program) = words.next() else { return };
+        self.add_program(Path::new(program), directory);
+        if let Some(script) = words.find(|word| is_script(Path::new(word))) {
+            self.add_script(script, directory);
+        }
+    }
+
+    /// Adds the scripts named in the commands of a definition file.
+    fn add_definition(&mut self, text: &str, file: &Path) {
+        let folder = file.parent().unwrap_or(Path::new("."));
+        for word in text.split(|c: char| c.is_whitespace() || "\"'`,[]=".contains(c)) {
+            if is_script(Path::new(word)) {
+                self.add_script(word, folder);
+            }
+        }
+    }
+
+    /// Adds a folder to the search path of modules, and adds the scripts in it. If the path is a
+    /// file, adds only this file.
+    fn add_folder(&mut self, path: &Path) {
+        if path.is_file() {
+            return self.add_file(path);
+        }
+        self.folders.push(path.to_owned());
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let scripts = entries
+            .map(|entry| entry.path())
+            .filter(|path| is_script(path));
+        scripts.for_each(|script| self.add_file(&script));
+    }
+
+    /// Searches all files found so far for modules, then the modules found in this way, and so on.
+    fn follow_modules(&mut self) {
+        while let Some(file) = self.unsearched.pop() {
+            let is_small = fs::metadata(&file).is_ok_and(|data| data.len() <= MAX_SCRIPT_BYTES);
+            let ending = file
+                .extension()
+                .and_then(|ending| ending.to_str())
+                .unwrap_or_default();
+            let is_searched = JAVASCRIPT_EXTENSIONS.contains(&ending) || ending == PYTHON_EXTENSION;
+            let text = match fs::read_to_string(&file) {
+                Ok(text) if is_small && is_searched => text,
+                _ => continue,
+            };
+            let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
+            if ending == PYTHON_EXTENSION {
+                self.follow_python(&text, &folder);
+            } else {
+                self.follow_javascript(&text, &folder);
+            }
+        }
+    }
+
+    fn follow_javascript(&mut self, text: &str, folder: &Path) {
+        let Some(pattern) = &*JAVASCRIPT_MODULE else {
+            return;
+        };
+        for captures in pattern.captures_iter(text) {
+            let name = &captures[1];
+            let path = if name.starts_with(['.', '/']) {
+                Some(folder.join(name))
+            } else {
+                resolve_linked_package(name, folder)
+            };
+            if let Some(file) = path.as_deref().and_then(resolve_javascript_module) {
+                self.add_file(&file);
+            }
+        }
+    }
+
+    fn follow_python(&mut self, text: &str, folder: &Path) {
+        let Some(pattern) = &*PYTHON_MODULE else {
+            return;
+        };
+        let names_in = |list: &str| -> Vec<String> {
+            let first = |part: &str| part.split_whitespace().next().map(str::to_owned);
+            list.trim_matches(['(', ')'])
+                .split(',')
+                .filter_map(first)
+                .collect()
+        };
+        for captures in pattern.captures_iter(text) {
+            let mut modules = Vec::new();
+            match (captures.get(1), captures.get(2), captures.get(3)) {
+                (Some(package), Some(names), _) => {
+                    let module = package.as_str();
+                    let imported = names_in(names.as_str());
+                    let dot = if module.ends_with('.') { "" } else { "." };
+                    modules.extend(imported.iter().map(|name| format!("{module}{dot}{name}")));
+                    modules.push(module.to_owned());
+                }
+                (_, _, Some(list)) => modules.extend(names_in(list.as_str())),
+                _ => {}
+            }
+            modules
+                .iter()
+                .for_each(|module| self.add_python(module, folder));
+        }
+    }
+
+    /// Adds a module and its enclosing packages.
+    fn add_python(&mut self, module: &str, folder: &Path) {
+        let name = module.trim_start_matches('.');
+        let dots = module.len() - name.len();
+        let mut folders = Vec::new();
+        match dots {
+            0 => {
+                folders.push(folder.to_owned());
+                folders.extend(self.folders.iter().cloned());
+            }
+            // One dot stands for the folder itself, and each further dot leads to the parent
+            // folder.
+            _ => folders.extend(folder.ancestors().nth(dots - 1).map(Path::to_owned)),
+        }
+        for mut module_path in folders {
+            for part in name.split('.').filter(|part| !part.is_empty()) {
+                module_path.push(part);
+                self.add_file(&module_path.join("__init__.py"));
+                self.add_file(&module_path.with_extension(PYTHON_EXTENSION));
+            }
+        }
+    }
+}
+
+/// Removes `.` and `..` from the path.
+fn remove_dots(path: &Path) -> PathBuf {
+    let mut cleaned = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                cleaned.pop();
+            }
+            part => cleaned.push(part),
+        }
+    }
+    cleaned
+}
+
+fn is_script(path: &Path) -> bool {
+    is_javascript(path) || is_python(path) || OTHER_EXTENSIONS.contains(&extension(path))
+}
+
+/// Whether the file is JavaScript or TypeScript, by its extension.
+pub fn is_javascript(path: &Path) -> bool {
+    JAVASCRIPT_EXTENSIONS.contains(&extension(path))
+}
+
+/// Whether the file is Python, by its extension.
+pub fn is_python(path: &Path) -> bool {
+    extension(path) == PYTHON_EXTENSION
+}
+
+fn extension(path: &Path) -> &str {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.unwrap_or_default()
+}
+
+/// Resolves a module as Node.js does: by the exact path, with an extension added, or as a folder.
+fn resolve_javascript_module(base: &Path) -> Option<PathBuf> {
+    let with_ending = |ending: &str| {
+        let mut name = base.as_os_str().to_owned();
+        name.push(format!(".{ending}"));
+        PathBuf::from(name)
+    };
+    let main = || {
+        let text = fs::read_to_string(base.join("package.json")).ok()?;
+        let package: serde_json::Value = serde_json::from_str(&text).ok()?;
+        Some(base.join(package.get("main")?.as_str()?))
+    };
+    let endings = JAVASCRIPT_EXTENSIONS.into_iter().chain(["json", "node"]);
+    let files = [base.to_owned()]
+        .into_iter()
+        .chain(endings.map(with_ending))
+        .chain(main())
+        .chain(["index.js", "index.mjs", "index.cjs", "index.ts"].map(|name| base.join(name)));
+    files.into_iter().find(|file| file.is_file())
+}
+
+/// Resolves a package that is linked to a folder of the project, as in workspaces.
+fn resolve_linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
+    let mut candidates = folder
+        .ancestors()
+        .map(|ancestor| ancestor.join("node_modules").join(name));
+    let target = fs::canonicalize(candidates.find(|candidate| candidate.exists())?).ok()?;
+    let is_installed = target
+        .components()
+        .any(|part| part.as_os_str() == "node_modules");
+    (!is_installed).then_some(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StartMode;
+
+    fn test_job(kind: SourceKind, folder: &Path, name: &str) -> BenchmarkJob {
+        BenchmarkJob {
+            source: BenchmarkSource::new(kind, &folder.join(name), folder, folder),
+            label: name.to_owned(),
+            route: StartMode::Direct,
+            flags: Vec::new(),
+            arguments: Vec::new(),
+            names: Vec::new(),
+            in_suite: None,
+            test: false,
+            http_tool: None,
+            unavailable: None,
+            case: None,
+            snippet: None,
+            samples: None,
+            measured: None,
+        }
+    }
+
+    /// Names of the files in `folder` that determine a run.
+    fn code_file_names(folder: &Path, job: &BenchmarkJob, variant: &Variant) -> Vec<String> {
+        let files = code_files(job, variant, Path::new("/bin/sh"));
+        let inside = files
+            .iter()
+            .filter_map(|file| file.strip_prefix(folder).ok());
+        inside
+            .map(|file| file.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    fn create_project(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for (name, text) in files {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        (folder, root)
+    }
+
+    #[test]
+    fn javascript_is_followed_through_all_ways_to_load_a_module() {
+        let (_folder, root) = create_project(&[
+            (
+                "g/x.js",
+                "const a = require('./a'); import('../lib/lazy.mjs');\nrequire('fs'); require('linked')",
+            ),
+            (
+                "g/a.js",
+                "export { b } from '../lib';\nconst d = require(\"./data.json\")",
+            ),
+            ("g/data.json", "{}"),
+            ("g/unused.js", ""),
+            ("lib/index.js", "import './side.js'"),
+            ("lib/side.js", "import x from './missing.js'"),
+            ("lib/lazy.mjs", ""),
+            ("packages/linked/package.json", "{\"main\": \"main.js\"}"),
+            ("packages/linked/main.js", ""),
+            ("node_modules/.keep", ""),
+        ]);
+        std::os::unix::fs::symlink("../packages/linked", root.join("node_modules/linked")).unwrap();
+        let found = code_file_names(
+            &root,
+            &test_job(SourceKind::Node, &root, "g/x.js"),
+            &Variant::plain("a"),
+        );
+        let expected = [
+            "g/a.js",
+            "g/data.json",
+            "g/x.js",
+            "lib/index.js",
+            "lib/lazy.mjs",
+            "lib/side.js",
+            "packages/linked/main.js",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn python_is_followed_through_packages_and_relative_imports() {
+        let (_folder, root) = create_project(&[
+            (
+                "g/x.py",
+                "import os, helper as h\nfrom pkg import inner, other\nfrom elsewhere import y\n",
+            ),
+            ("g/helper.py", "  import pkg.deep\n"),
+            ("pkg/__init__.py", "from . import sibling\n"),
+            ("pkg/inner.py", "from .sibling import (a,\n b)\n"),
+            ("pkg/sibling.py", ""),
+            ("pkg/deep.py", "from .. import nothing\n"),
+            ("pkg/unused.py", ""),
+            ("more/elsewhere.py", ""),
+        ]);
+        let mut variant = Variant::plain("a");
+        variant
+            .environment
+            .push(("PYTHONPATH".into(), "more".into()));
+        let found = code_file_names(
+            &root,
+            &test_job(SourceKind::Python, &root, "g/x.py"),
+            &variant,
+        );
+        let expected = [
+            "g/helper.py",
+            "g/x.py",
+            "more/elsewhere.py",
+            "pkg/__init__.py",
+            "pkg/deep.py",
+            "pkg/inner.py",
+            "pkg/sibling.py",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn programs_and_scripts_of_a_variant_are_files_of_its_code() {
+        let (_folder, root) =
+            create_project(&[("x.js", ""), ("hook.cjs", ""), ("bin", ""), ("out.txt", "")]);
+        let mut variant = Variant::plain("a");
+        variant.arguments = vec!["--require".into(), "./hook.cjs".into(), "out.txt".into()];
+        let found = code_file_names(&root, &test_job(SourceKind::Node, &root, "x.js"), &variant);
+        assert_eq!(found, ["hook.cjs", "x.js"]);
+        let with_program = code_files(
+            &test_job(SourceKind::Node, &root, "x.js"),
+            &variant,
+            Path::new("sh"),
+        );
+        let shell = fs::canonicalize(resolve_program(Path::new("sh")).unwrap()).unwrap();
+        assert!(
+            with_program.contains(&shell),
+            "a name is looked up in PATH: {with_program:?}"
+        );
+        std::os::unix::fs::symlink("x.js", root.join("link.js")).unwrap();
+        let found = code_file_names(
+            &root,
+            &test_job(SourceKind::Node, &root, "link.js"),
+            &Variant::plain("a"),
+        );
+        assert_eq!(
+            found,
+            ["link.js", "x.js"],
+            "the link may lead to another file one day"
+        );
+    }
+}

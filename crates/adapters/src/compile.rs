@@ -1,0 +1,586 @@
+//! Compiles a C++ file once for each content, compiler and set of flags.
+//!
+//! The name of a program in the cache folder depends on all inputs, so a program that is being
+//! measured is never replaced. The headers are known from the last compilation, in which the
+//! compiler listed them (`-MMD`). Start at [`build_program`]. In languages other than C and C++,
+//! the compiler builds a folder from generated sources; for these, start at [`GeneratedBuild`].
+
+use crate::cache::{self, cache_folder};
+use crate::sources::HarnessSources;
+use speedwell_machine::process::{ProcessEnd, ProcessSpec, begin_activity, run_child, shell_line};
+use speedwell_model::FailureCause;
+use std::borrow::Cow;
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Time limit of a compiler.
+pub(super) const COMPILER_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Number of lines of compiler errors that are kept. The first error matters most.
+const MAX_ERROR_LINES: usize = 20;
+
+/// Programs that have not been used for this long are removed.
+const MAX_UNUSED_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Everything that determines the program.
+#[derive(Debug, Clone, Hash, PartialEq, Eq)]
+pub(super) struct BuildRecipe {
+    pub compiler: PathBuf,
+    pub flags: Vec<String>,
+    /// Folder of our header.
+    pub header: PathBuf,
+    pub file: PathBuf,
+    pub directory: PathBuf,
+    pub environment: Vec<(String, String)>,
+}
+
+/// A failed compilation.
+#[derive(Debug, Clone)]
+pub struct CompileFailure {
+    /// Why there is no program.
+    pub cause: FailureCause,
+    /// First lines of the compiler's output.
+    pub output: String,
+    /// Shell line that repeats the compilation.
+    pub replay: String,
+    /// Whether the user interrupted the compilation.
+    pub interrupted: bool,
+}
+
+impl CompileFailure {
+    /// Returns the failure of a compiler that cannot be started.
+    pub fn start_failed(reason: String) -> CompileFailure {
+        CompileFailure::before_start(FailureCause::Start { reason })
+    }
+
+    /// Returns the failure of a compilation that was not attempted.
+    pub fn before_start(cause: FailureCause) -> CompileFailure {
+        CompileFailure {
+            cause,
+            output: String::new(),
+            replay: String::new(),
+            interrupted: false,
+        }
+    }
+}
+
+/// Unpacks a harness and returns its folder.
+pub(super) fn unpack_harness(sources: &HarnessSources) -> Result<PathBuf, CompileFailure> {
+    sources.folder().map_err(CompileFailure::before_start)
+}
+
+/// Splits the value of a variable into words as a shell does. The value in `environment`, if there
+/// is one, takes precedence over the value in the environment of this process.
+pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Vec<String> {
+    let entry = environment.iter().find(|(variable, _)| variable == name);
+    let text = entry
+        .map(|(_, value)| value.clone())
+        .or_else(|| std::env::var(name).ok());
+    text.and_then(|text| shell_words::split(&text).ok())
+        .unwrap_or_default()
+}
+
+/// Finished builds of this process, and builds in progress.
+#[derive(Default)]
+struct BuildRegistry {
+    finished: HashMap<BuildRecipe, Result<PathBuf, CompileFailure>>,
+    in_progress: HashSet<BuildRecipe>,
+}
+
+static BUILDS: Mutex<Option<BuildRegistry>> = Mutex::new(None);
+static CHANGED: Condvar = Condvar::new();
+
+/// Returns the program of a recipe, and compiles it first if necessary. Later calls return the same
+/// program even if its source has changed since, because one session measures one program.
+///
+/// # Errors
+/// Fails if the compiler cannot be started, or rejects the file.
+pub(super) fn build_program(recipe: &BuildRecipe) -> Result<PathBuf, CompileFailure> {
+    let mut guard = lock_builds();
+    loop {
+        let builds = guard.get_or_insert_default();
+        if let Some(result) = builds.finished.get(recipe) {
+            return result.clone();
+        }
+        if builds.in_progress.insert(recipe.clone()) {
+            break;
+        }
+        guard = CHANGED.wait(guard).unwrap_or_else(PoisonError::into_inner);
+    }
+    drop(guard);
+    let result = find_or_compile(recipe, &cache_folder().join("cpp"));
+    let mut guard = lock_builds();
+    let builds = guard.get_or_insert_default();
+    builds.in_progress.remove(recipe);
+    builds.finished.insert(recipe.clone(), result.clone());
+    CHANGED.notify_all();
+    result
+}
+
+fn lock_builds() -> MutexGuard<'static, Option<BuildRegistry>> {
+    BUILDS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the program of a recipe if any process has compiled it before. As with
+/// [`build_program`], later calls return the same program.
+pub(super) fn find_program(recipe: &BuildRecipe) -> Option<PathBuf> {
+    let mut guard = lock_builds();
+    let finished = &mut guard.get_or_insert_default().finished;
+    if let Some(result) = finished.get(recipe) {
+        return result.as_ref().ok().cloned();
+    }
+    let found = find_cached(recipe, &cache_folder().join("cpp"))?;
+    finished.insert(recipe.clone(), Ok(found.clone()));
+    Some(found)
+}
+
+fn find_cached(recipe: &BuildRecipe, cache: &Path) -> Option<PathBuf> {
+    let input_list = recipe.input_list_path(cache);
+    let inputs = fs::read_to_string(&input_list).ok()?;
+    let inputs: Vec<PathBuf> = inputs.lines().map(PathBuf::from).collect();
+    let program = recipe.program_path(cache, &inputs);
+    if inputs.is_empty() || !program.is_file() {
+        return None;
+    }
+    // Update the time of last use, which decides when the program and its list are removed.
+    for used in [&program, &input_list] {
+        if let Ok(file) = fs::File::open(used) {
+            let _ = file.set_modified(SystemTime::now());
+        }
+    }
+    Some(program)
+}
+
+fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, CompileFailure> {
+    if let Some(program) = find_cached(recipe, cache) {
+        return Ok(program);
+    }
+    let stem = recipe.file_stem();
+    let draft = cache.join(format!(
+        "draft-{stem}-{:016x}-{}",
+        recipe.hash_inputs(),
+        std::process::id()
+    ));
+    let spec = recipe.compiler_command(&draft);
+    let io_failure = |error: std::io::Error, path: &Path| {
+        let reason = format!("'{}': {error}", path.display());
+        recipe.failure(FailureCause::Start { reason }, String::new())
+    };
+    fs::create_dir_all(cache).map_err(|error| io_failure(error, cache))?;
+    remove_unused(cache);
+    let compiled = run_compiler(&spec, &recipe.replay_command());
+    let rules = draft.with_extension("d");
+    let inputs = parse_prerequisites(&fs::read_to_string(&rules).unwrap_or_default(), recipe);
+    // A compiler that rejects the file may nevertheless have written the list of headers.
+    let _ = fs::remove_file(&rules);
+    compiled.inspect_err(|_| cache::remove_entry(&draft))?;
+    let program = recipe.program_path(cache, &inputs);
+    let list = recipe.input_list_path(cache);
+    let names: Vec<_> = inputs.iter().map(|path| path.to_string_lossy()).collect();
+    fs::write(&list, names.join("\n")).map_err(|error| io_failure(error, &list))?;
+    fs::rename(&draft, &program).map_err(|error| io_failure(error, &program))?;
+    Ok(program)
+}
+
+/// Runs a compiler; `replay` is the equivalent command to show to the user.
+///
+/// # Errors
+/// Fails if the compiler cannot be started, or rejects its input.
+pub(super) fn run_compiler(spec: &ProcessSpec, replay: &ProcessSpec) -> Result<(), CompileFailure> {
+    let failure = |cause, output: String, interrupted| CompileFailure {
+        cause,
+        output,
+        replay: shell_line(replay),
+        interrupted,
+    };
+    let _activity = begin_activity(describe_call(spec));
+    let outcome = run_child(spec, &mut ()).map_err(|error| {
+        let reason = format!("the compiler '{}': {error}", spec.program.display());
+        failure(FailureCause::Start { reason }, String::new(), false)
+    })?;
+    if outcome.ended == ProcessEnd::Exit(0) {
+        return Ok(());
+    }
+    let output = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
+    let first_lines: Vec<&str> = output.lines().take(MAX_ERROR_LINES).collect();
+    let cause = match outcome.ended {
+        ProcessEnd::Exit(_) => FailureCause::Invalid {
+            reason: format!("does not compile: {}", first_error(&output)),
+        },
+        _ => outcome
+            .failure_cause(spec.limit)
+            .unwrap_or(FailureCause::Silent),
+    };
+    let interrupted = outcome.ended == ProcessEnd::Interrupted;
+    Err(failure(cause, first_lines.join("\n"), interrupted))
+}
+
+/// Describes a compiler call in a few words: `compiling copy.cpp with c++`.
+fn describe_call(spec: &ProcessSpec) -> String {
+    let folder = spec.directory.clone().unwrap_or_default();
+    let files = spec.arguments.iter().map(|argument| folder.join(argument));
+    let source = files.into_iter().find(|path| path.is_file());
+    let name = |path: &Path| {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    };
+    format!(
+        "compiling {} with {}",
+        name(&source.unwrap_or(folder)),
+        name(&spec.program)
+    )
+}
+
+/// Extracts the message of the first error.
+fn first_error(output: &str) -> String {
+    // rustc numbers its errors: 'error[E0425]: ...'.
+    let message_start = |line: &'_ str| {
+        let start = line.find("error:").or_else(|| line.find("error["))?;
+        line[start..].find(':').map(|colon| start + colon + 1)
+    };
+    let error = output
+        .lines()
+        .find_map(|message| message_start(message).map(|start| &message[start..]));
+    // Go's output begins with a line '# PACKAGE'.
+    let first_line = output.lines().find(|message| !message.starts_with('#'));
+    let message = error.or(first_line).unwrap_or("no reason given");
+    message.trim().to_owned()
+}
+
+/// Parses the prerequisites of a make rule (`target: file file \ file`); spaces in names are
+/// escaped.
+fn parse_prerequisites(rule: &str, recipe: &BuildRecipe) -> Vec<PathBuf> {
+    let prerequisites = rule.split_once(": ").map_or("", |(_, files)| files);
+    let names = prerequisites.replace("\\\n", " ").replace("\\ ", "\0");
+    let paths = names.split_whitespace().map(|name| name.replace('\0', " "));
+    let mut inputs: Vec<PathBuf> = paths.map(|name| recipe.directory.join(name)).collect();
+    if inputs.is_empty() {
+        inputs.push(recipe.file.clone());
+    }
+    inputs
+}
+
+/// Removes entries that have not been used for a long time, and drafts of killed compilations.
+pub(super) fn remove_unused(cache: &Path) {
+    cache::remove_drafts(cache);
+    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
+        let last_used = entry.metadata().and_then(|data| data.modified());
+        if last_used.is_ok_and(|time| cache::is_older(time, MAX_UNUSED_AGE)) {
+            cache::remove_entry(&entry.path());
+        }
+    }
+}
+
+impl BuildRecipe {
+    /// Hashes everything but file contents. A new compiler version under the same name changes the
+    /// hash.
+    fn hash_inputs(&self) -> u64 {
+        let mut hash = DefaultHasher::new();
+        self.hash(&mut hash);
+        let metadata = fs::canonicalize(locate_program(&self.compiler)).and_then(fs::metadata);
+        if let Ok(data) = metadata {
+            (data.len(), data.modified().ok()).hash(&mut hash);
+        }
+        hash.finish()
+    }
+
+    fn hash_contents(&self, inputs: &[PathBuf]) -> u64 {
+        let mut hash = DefaultHasher::new();
+        self.hash_inputs().hash(&mut hash);
+        for input in inputs {
+            (input, fs::read(input).ok()).hash(&mut hash);
+        }
+        hash.finish()
+    }
+
+    fn file_stem(&self) -> Cow<'_, str> {
+        self.file.file_stem().unwrap_or_default().to_string_lossy()
+    }
+
+    /// Path of the file that lists the inputs of the last compilation.
+    fn input_list_path(&self, cache: &Path) -> PathBuf {
+        cache.join(format!(
+            "{}-{:016x}.inputs",
+            self.file_stem(),
+            self.hash_inputs()
+        ))
+    }
+
+    /// Path of the program built from these inputs.
+    fn program_path(&self, cache: &Path, inputs: &[PathBuf]) -> PathBuf {
+        let content = self.hash_contents(inputs);
+        cache.join(format!("{}-{content:016x}", self.file_stem()))
+    }
+
+    /// Builds the compiler command. Flags follow the file, because a linker searches a library only
+    /// for symbols that the preceding files need.
+    fn compiler_command(&self, output: &Path) -> ProcessSpec {
+        let path_text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut spec = ProcessSpec::new(&self.compiler).args([path_text(&self.file)]);
+        spec.arguments.extend(self.flags.iter().cloned());
+        let options = [
+            "-I".to_owned(),
+            path_text(&self.header),
+            "-o".to_owned(),
+            path_text(output),
+        ];
+        spec.arguments.extend(options);
+        let rules = path_text(&output.with_extension("d"));
+        spec.arguments
+            .extend(["-MMD".to_owned(), "-MF".to_owned(), rules]);
+        spec.environment = self.environment.clone();
+        spec.directory = Some(self.directory.clone());
+        spec.limit = COMPILER_TIMEOUT;
+        spec
+    }
+
+    /// Returns the equivalent command to show to the user. This command does not write a list of
+    /// headers.
+    fn replay_command(&self) -> ProcessSpec {
+        let mut spec = self.compiler_command(Path::new("/dev/null"));
+        spec.arguments.truncate(spec.arguments.len() - 3);
+        spec
+    }
+
+    fn failure(&self, cause: FailureCause, output: String) -> CompileFailure {
+        CompileFailure {
+            cause,
+            output,
+            replay: shell_line(&self.replay_command()),
+            interrupted: false,
+        }
+    }
+}
+
+/// Finds a program in `PATH` if it is given by name only; returns any other path unchanged.
+pub(super) fn locate_program(program: &Path) -> PathBuf {
+    if program.components().count() > 1 {
+        return program.to_owned();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| program.to_owned())
+}
+
+/// Generated sources and a compiler command, which runs in the folder of the sources.
+#[derive(Debug, Clone)]
+pub struct GeneratedBuild {
+    /// Prefix of the folder name.
+    pub stem: &'static str,
+    /// Name and content of each file.
+    pub files: Vec<(String, String)>,
+    pub compiler: PathBuf,
+    pub arguments: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    /// Further inputs that determine the result, mainly versions.
+    pub identity: String,
+}
+
+impl GeneratedBuild {
+    /// Compiles the sources unless this was done before; returns the folder with the sources and
+    /// the compiler's output.
+    ///
+    /// # Errors
+    /// Fails if the compiler cannot be started, or rejects the sources.
+    pub fn compile(&self) -> Result<PathBuf, CompileFailure> {
+        self.compile_below(&cache_folder().join("code"))
+    }
+
+    /// Does the same as [`GeneratedBuild::compile`], but in the cache folder `cache`.
+    ///
+    /// # Errors
+    /// Fails if the compiler cannot be started, or rejects the sources.
+    pub fn compile_below(&self, cache: &Path) -> Result<PathBuf, CompileFailure> {
+        static DRAFTS: AtomicU32 = AtomicU32::new(0);
+        if let Some(folder) = self.find_below(cache) {
+            return Ok(folder);
+        }
+        let name = self.folder_name();
+        let folder = cache.join(&name);
+        // The folder is built under a temporary name and renamed atomically, because other threads
+        // may build the same folder.
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let draft = cache.join(format!("draft-{name}-{}-{number}", std::process::id()));
+        let result = self.compile_in(&draft, cache);
+        if result.is_err() || fs::rename(&draft, &folder).is_err() {
+            let _ = fs::remove_dir_all(&draft);
+        }
+        result.map(|()| folder)
+    }
+
+    /// Returns the folder if the sources were compiled before.
+    pub fn find_compiled(&self) -> Option<PathBuf> {
+        self.find_below(&cache_folder().join("code"))
+    }
+
+    fn find_below(&self, cache: &Path) -> Option<PathBuf> {
+        let folder = cache.join(self.folder_name());
+        if !folder.is_dir() {
+            return None;
+        }
+        // Update the time of last use, which decides when the folder is removed.
+        if let Ok(file) = fs::File::open(&folder) {
+            let _ = file.set_modified(SystemTime::now());
+        }
+        Some(folder)
+    }
+
+    fn compile_in(&self, draft: &Path, cache: &Path) -> Result<(), CompileFailure> {
+        let io_failure = |error: std::io::Error| {
+            let reason = format!("'{}': {error}", draft.display());
+            CompileFailure::start_failed(reason)
+        };
+        fs::create_dir_all(draft).map_err(io_failure)?;
+        remove_unused(cache);
+        for (name, content) in &self.files {
+            fs::write(draft.join(name), content).map_err(io_failure)?;
+        }
+        let spec = self.compiler_command(draft);
+        run_compiler(&spec, &spec)
+    }
+
+    /// Builds the compiler command, with the sources in `folder`.
+    pub fn compiler_command(&self, folder: &Path) -> ProcessSpec {
+        let mut spec = ProcessSpec::new(&self.compiler).args(self.arguments.iter().cloned());
+        spec.environment = self.environment.clone();
+        spec.directory = Some(folder.to_owned());
+        spec.limit = COMPILER_TIMEOUT;
+        spec
+    }
+
+    /// Returns the folder's name, which contains a hash of all inputs.
+    fn folder_name(&self) -> String {
+        let mut hash = DefaultHasher::new();
+        let command = (&self.compiler, &self.arguments, &self.environment);
+        (command, &self.files, &self.identity).hash(&mut hash);
+        format!("{}-{:016x}", self.stem, hash.finish())
+    }
+}
+
+/// Hashes the name, size and modification time of every file in these folders of the user, because
+/// programs may depend on any of the files.
+pub fn hash_folders(folders: &[PathBuf]) -> String {
+    // This limit exceeds the size of any realistic module folder, but keeps us from scanning a
+    // whole disk.
+    const MAX_ENTRIES: usize = 20_000;
+    let mut hash = DefaultHasher::new();
+    let mut pending: Vec<PathBuf> = folders.to_vec();
+    let mut entry_count = 0;
+    while let Some(path) = pending.pop() {
+        let mut entries: Vec<PathBuf> = fs::read_dir(&path)
+            .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+            .unwrap_or_default();
+        entries.sort();
+        for entry in entries {
+            entry_count += 1;
+            match fs::symlink_metadata(&entry) {
+                Ok(data) if data.is_dir() && entry_count < MAX_ENTRIES => pending.push(entry),
+                Ok(data) => (entry, data.len(), data.modified().ok()).hash(&mut hash),
+                Err(_) => {}
+            }
+        }
+    }
+    format!("{:016x}", hash.finish())
+}
+
+/// Returns a program's version output, cached for the life of this process.
+pub fn program_version(program: &Path, arguments: &[&str]) -> Result<String, CompileFailure> {
+    static VERSIONS: Mutex<Option<HashMap<(PathBuf, String), String>>> = Mutex::new(None);
+    let key = (program.to_owned(), arguments.join(" "));
+    let mut guard = VERSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let versions = guard.get_or_insert_default();
+    if let Some(version) = versions.get(&key) {
+        return Ok(version.clone());
+    }
+    let spec = ProcessSpec::new(program).args(arguments.iter().copied());
+    let outcome = run_child(&spec, &mut ()).map_err(|error| {
+        let reason = format!("the compiler '{}': {error}", program.display());
+        CompileFailure::start_failed(reason)
+    })?;
+    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
+    versions.insert(key, output.clone());
+    Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn test_recipe() -> BuildRecipe {
+        BuildRecipe {
+            compiler: "c++".into(),
+            flags: vec!["-O2".into()],
+            header: "/h".into(),
+            file: "/b/a b.cpp".into(),
+            directory: "/w".into(),
+            environment: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_rule_of_a_compiler_names_every_input() {
+        let rule = "/c/draft: /b/a\\ b.cpp /h/speedwell.hpp \\\n  near.hpp\n";
+        let expected = ["/b/a b.cpp", "/h/speedwell.hpp", "/w/near.hpp"].map(PathBuf::from);
+        assert_eq!(parse_prerequisites(rule, &test_recipe()), expected);
+        assert_eq!(
+            parse_prerequisites("", &test_recipe()),
+            [PathBuf::from("/b/a b.cpp")]
+        );
+    }
+
+    #[test]
+    fn the_first_error_is_the_complaint() {
+        let output =
+            "In file included from x:\nx.cpp:3:1: error: expected ';'\nx.cpp:9: error: more\n";
+        assert_eq!(first_error(output), "expected ';'");
+        assert_eq!(
+            first_error("/usr/bin/ld: cannot find -lx\n"),
+            "/usr/bin/ld: cannot find -lx"
+        );
+        let go = "# example.com/tiny\nx_test.go:11:9: expected type, found newline\nFAIL\n";
+        assert_eq!(
+            first_error(go),
+            "x_test.go:11:9: expected type, found newline"
+        );
+    }
+
+    #[test]
+    fn a_compilation_is_announced_by_its_first_file_or_else_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("copy.cpp"), "").unwrap();
+        let mut spec = ProcessSpec::new("/usr/bin/c++").args(["-O2", "copy.cpp", "-o", "copy"]);
+        spec.directory = Some(folder.path().to_owned());
+        assert_eq!(describe_call(&spec), "compiling copy.cpp with c++");
+        let mut spec = ProcessSpec::new("go").args(["test", "-c"]);
+        spec.directory = Some("/src/buffer".into());
+        assert_eq!(describe_call(&spec), "compiling buffer with go");
+    }
+
+    #[test]
+    fn every_input_changes_the_identity() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("near.hpp");
+        fs::write(&input, "1").unwrap();
+        let with = |recipe: &BuildRecipe| recipe.hash_contents(std::slice::from_ref(&input));
+        let first = with(&test_recipe());
+        assert_eq!(first, with(&test_recipe()));
+        let flags = vec!["-O3".into()];
+        assert_ne!(
+            first,
+            with(&BuildRecipe {
+                flags,
+                ..test_recipe()
+            })
+        );
+        fs::write(&input, "2").unwrap();
+        assert_ne!(first, with(&test_recipe()));
+    }
+}

@@ -1,0 +1,400 @@
+//! Performs runs of experiments. For each run, starts a process of this program, which receives a
+//! single assignment and returns a single report.
+//!
+//! This module decides which parts of a report are samples and which are failures. The definition
+//! file (`config/experiment`) defines the steps of a run, and `engine/execution/experiment` performs them.
+//! Start at [`perform_run`].
+
+mod profiled;
+mod shared_services;
+
+pub use profiled::{ProfileRequest, record_profile};
+pub use shared_services::{SERVICES_SUBCOMMAND, SharedServicePool};
+
+use super::events::EventLog;
+use super::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
+    RunContext, SourceKind,
+};
+use super::run_outcome::{run_failure, start_reason};
+use super::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program, protocol};
+use anyhow::{Context, anyhow};
+use speedwell_config::LazyDefinition;
+use speedwell_config::experiment::{Experiment, GroupKind, repeated_variant};
+use speedwell_machine::process::{
+    ChannelKind, ProcessOutcome, ProcessSpec, WORKER_COMMAND, is_interrupt_requested, run_child,
+};
+use speedwell_model::assignment::{self, LoadWarmup, RunAssignment, TargetWork};
+use speedwell_model::quote;
+use speedwell_model::stage_report::{StageFailure, StageReport};
+use speedwell_model::{Case, FailureCause, Sample};
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Subcommand of [`WORKER_COMMAND`] that performs a run.
+pub const RUN_SUBCOMMAND: &str = "run";
+
+/// How far a process may exceed the time limit of its run before it is killed.
+const PROCESS_GRACE: Duration = Duration::from_secs(60);
+
+/// Harness for experiments.
+pub struct ExperimentHarness;
+
+impl LanguageHarness for ExperimentHarness {
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription {
+        let experiment = match source
+            .definition()
+            .and_then(|definition| read_experiment(definition, source, request))
+        {
+            Ok(experiment) => experiment,
+            Err(error) => return protocol::unreadable_file(source, &error),
+        };
+        let mut description = BenchmarkDescription::default();
+        for (group, cases) in experiment.group_cases() {
+            let parameters = group
+                .parameters
+                .iter()
+                .map(|(name, values)| DeclaredParameter {
+                    name: name.clone(),
+                    values: values.clone(),
+                });
+            description.parameters.extend(parameters);
+            let jobs = cases
+                .iter()
+                .map(|case| protocol::job_for_case(source, request, case.clone()));
+            description.jobs.extend(jobs);
+        }
+        let params = experiment
+            .params
+            .iter()
+            .map(|(name, value)| DeclaredParameter {
+                name: name.clone(),
+                values: vec![value.clone()],
+            });
+        description.parameters.extend(params);
+        description
+    }
+
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        match resolve_assignment(job, setting) {
+            Ok(assigned_run) => perform_with_services(assigned_run, job, setting),
+            Err(error) => {
+                let spec = ProcessSpec::new(own_program());
+                RunOutcome::unsupported(&spec, &format!("{error:#}"), job, setting)
+            }
+        }
+    }
+
+    fn default_program(&self, source: &BenchmarkSource) -> PathBuf {
+        let experiment = source
+            .definition()
+            .and_then(LazyDefinition::experiment)
+            .ok();
+        let program = experiment.and_then(|experiment| experiment.program.clone());
+        program.map_or_else(own_program, PathBuf::from)
+    }
+}
+
+/// Evaluates the definition file with the user's values. A load file may be measured together with
+/// other benchmarks. Values for names that the file does not declare may be meant for the other
+/// benchmarks, so they are ignored.
+fn read_experiment<'a>(
+    definition: &'a LazyDefinition,
+    source: &BenchmarkSource,
+    request: &DescribeRequest,
+) -> anyhow::Result<Cow<'a, Experiment>> {
+    let mut values = request.sets.clone();
+    if source.kind == SourceKind::Load {
+        let plain = definition.experiment()?;
+        let parameters: Vec<&String> = plain
+            .groups
+            .iter()
+            .flat_map(|group| &group.parameters)
+            .map(|(name, _)| name)
+            .collect();
+        values.retain(|(name, _)| parameters.contains(&name));
+    }
+    definition.experiment_with(values)
+}
+
+/// Work of one run.
+struct AssignedRun {
+    assignment: RunAssignment,
+    /// Seed for the random choices of the run.
+    seed: u64,
+    /// Names of the metrics of the case's group, the primary one first.
+    metrics: Vec<String>,
+}
+
+fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::Result<AssignedRun> {
+    let experiment = match setting.experiment {
+        Some(experiment) => experiment,
+        None => job.source.definition()?.experiment()?,
+    };
+    let case = job.case.as_ref().context("the case is not known")?;
+    let group = experiment
+        .group_of(case)
+        .with_context(|| format!("'{}' belongs to no group", case.id()))?;
+    let variant = repeated_variant(&setting.variant.name);
+    let seed = group.seed.for_run(setting.seed, setting.slot);
+    let mut assignment = match group.kind {
+        GroupKind::Load => {
+            experiment.load_assignment(group, case, setting.variant, Some(&setting.program))?
+        }
+        _ => experiment.assignment(group, case, variant, seed)?,
+    };
+    if job.test {
+        shorten_for_trial(&mut assignment);
+    }
+    // A load defined as `[benchmark.NAME]` reports all metrics in a fixed order, the rate first.
+    let reported = match group.kind {
+        GroupKind::Load => 0,
+        _ => group.metrics.len(),
+    };
+    let names = group.metrics[..reported]
+        .iter()
+        .map(|metric| group.stored_name(metric));
+    Ok(AssignedRun {
+        assignment,
+        seed,
+        metrics: names.collect(),
+    })
+}
+
+/// Reduces a load to a single request for a trial.
+fn shorten_for_trial(assignment: &mut RunAssignment) {
+    match &mut assignment.work {
+        TargetWork::Command => {}
+        TargetWork::Load(spec) => **spec = std::mem::take(&mut **spec).single_request(),
+        TargetWork::Server(service) => {
+            let load = &mut service.load;
+            load.warmup = LoadWarmup::None;
+            load.spec = std::mem::take(&mut load.spec).single_request();
+        }
+    }
+}
+
+/// Starts a process of this program that performs the assignment.
+fn run_in_process(
+    assignment: &RunAssignment,
+    seed: u64,
+    setting: &RunContext<'_>,
+) -> anyhow::Result<(ProcessOutcome, EventLog)> {
+    let spec = ProcessSpec {
+        channel: ChannelKind::Harness,
+        limit: match assignment.work {
+            TargetWork::Load(_) => setting.limit,
+            // The process itself enforces the limits of each stage. This limit is a fallback.
+            _ => setting.limit + PROCESS_GRACE,
+        },
+        pin: setting.pin.cloned(),
+        ..ProcessSpec::new(own_program()).args([WORKER_COMMAND, RUN_SUBCOMMAND])
+    };
+    let text = serde_json::to_string(assignment)?;
+    let request = ProtocolMessage::new("run").with("id", 2).with("seed", seed);
+    let mut events = EventLog::new([request.with("assignment", text)]);
+    let outcome =
+        run_child(&spec, &mut events).map_err(|error| anyhow!(start_reason(&spec, &error)))?;
+    Ok((outcome, events))
+}
+
+/// Makes sure that the shared services of a run are ready, then performs the run.
+fn perform_with_services(
+    mut assigned_run: AssignedRun,
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+) -> RunOutcome {
+    let Some((services, block)) = setting.kept else {
+        return perform_run(&assigned_run, job, setting);
+    };
+    let replay = replay_command(&assigned_run.assignment);
+    let to_run_failure = |failure: StageFailure| {
+        let StageFailure {
+            stage,
+            reason,
+            stderr_tail,
+        } = failure;
+        run_failure(
+            FailureCause::Stage { stage, reason },
+            stderr_tail,
+            &replay,
+            job,
+            setting,
+        )
+    };
+    if let Err(failure) = services.ensure_ready(&mut assigned_run.assignment, block) {
+        return RunOutcome {
+            failure: Some(to_run_failure(failure)),
+            interrupted: is_interrupt_requested(),
+            ..RunOutcome::default()
+        };
+    }
+    let mut attempt = perform_run(&assigned_run, job, setting);
+    // A lost service takes precedence over the run's own failure: a target whose database is gone
+    // fails because of that.
+    if let Some(failure) = services.find_loss(attempt.failure.is_some()) {
+        attempt.failure = Some(to_run_failure(failure));
+    }
+    attempt
+}
+
+/// Performs a run in a process.
+fn perform_run(
+    assigned_run: &AssignedRun,
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+) -> RunOutcome {
+    let replay = replay_command(&assigned_run.assignment);
+    match run_in_process(&assigned_run.assignment, assigned_run.seed, setting) {
+        Err(error) => RunOutcome::unsupported(&replay, &format!("{error:#}"), job, setting),
+        Ok((outcome, events)) => {
+            let message = events.first("performed");
+            let performed = message.and_then(parse_report);
+            let (result, stage_failure, fault) = match performed {
+                None => (
+                    None,
+                    None,
+                    Some(events.error_cause().unwrap_or(FailureCause::Silent)),
+                ),
+                Some(performed) => {
+                    let load = message.and_then(|message| message.get("load"));
+                    let stage_failure = performed.failure.clone();
+                    (
+                        Some(to_observation(job, &assigned_run.metrics, performed, load)),
+                        stage_failure,
+                        None,
+                    )
+                }
+            };
+            let mut attempt = RunOutcome::from_process(
+                &replay,
+                &outcome,
+                result.into_iter().collect(),
+                fault,
+                job,
+                setting,
+            );
+            if let Some(StageFailure {
+                stage,
+                reason,
+                stderr_tail,
+            }) = stage_failure
+            {
+                let cause = FailureCause::Stage { stage, reason };
+                attempt.failure = Some(run_failure(cause, stderr_tail, &replay, job, setting));
+            }
+            attempt
+        }
+    }
+}
+
+/// Extracts the report from a message.
+fn parse_report(message: &ProtocolMessage) -> Option<StageReport> {
+    serde_json::from_str(&message.get("json")?).ok()
+}
+
+/// Port shown in replay commands. Any port works; the port of the run may be in use again.
+const REPLAY_PORT: u16 = 3000;
+
+/// Builds the command a user would type to start the target, or to send the load.
+fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
+    let target = &assigned.target;
+    let port = match &assigned.work {
+        TargetWork::Server(service) => service.port.unwrap_or(REPLAY_PORT),
+        TargetWork::Command | TargetWork::Load(_) => REPLAY_PORT,
+    };
+    let address = assigned
+        .placement
+        .as_ref()
+        .map(|placement| placement.of_target().address);
+    let host = address
+        .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+        .to_string();
+    let placeholders = [
+        ("port".to_owned(), port.to_string()),
+        ("target.host".to_owned(), host.clone()),
+        ("host".to_owned(), host),
+    ];
+    let fill = |text: &String| assignment::fill_text(text, &placeholders);
+    if let TargetWork::Load(load) = &assigned.work {
+        let mut spec = load
+            .as_ref()
+            .clone()
+            .fill_placeholders(&|text| fill(&text.to_owned()));
+        spec.serve = spec
+            .serve
+            .map(|line| export_commands(&target.plain_environment()) + &line);
+        let args = ["load".to_owned()].into_iter().chain(spec.to_args());
+        return ProcessSpec {
+            directory: Some(target.directory.clone()),
+            ..ProcessSpec::new(own_program())
+                .args(args)
+                .args(["--no-save"])
+        };
+    }
+    let mut words = target.command.iter().map(fill);
+    let environment = target.plain_environment().into_iter();
+    ProcessSpec {
+        directory: Some(target.directory.clone()),
+        environment: environment
+            .map(|(name, value)| (name, fill(&value)))
+            .collect(),
+        ..ProcessSpec::new(words.next().unwrap_or_default()).args(words)
+    }
+}
+
+/// Returns shell commands that export variables for the server alone: the variables must not affect
+/// the load generator.
+fn export_commands(environment: &[(String, String)]) -> String {
+    let export = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
+    environment.iter().map(export).collect()
+}
+
+/// Converts the report to samples.
+fn to_observation(
+    job: &BenchmarkJob,
+    metrics: &[String],
+    mut performed: StageReport,
+    load: Option<String>,
+) -> RunResult {
+    // Metrics of the file come first, because the first metric is compared.
+    performed.figures.sort_by_key(|measure| {
+        let position = metrics.iter().position(|name| *name == measure.metric.name);
+        position.unwrap_or(metrics.len())
+    });
+    let case = job.case.clone();
+    let mut result = RunResult {
+        case: case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new())),
+        samples: Vec::new(),
+        metrics: Vec::new(),
+        notes: performed.notes,
+        check: None,
+        load: load.map(Arc::from),
+    };
+    for measure in performed.figures {
+        let metric: Arc<str> = Arc::from(measure.metric.name.as_str());
+        result
+            .samples
+            .extend(measure.values.iter().map(|&value| Sample {
+                metric: metric.clone(),
+                value,
+                elapsed_ns: measure.elapsed_ns,
+                iterations: measure.iterations,
+            }));
+        if result
+            .metrics
+            .iter()
+            .all(|other| other.name != measure.metric.name)
+        {
+            result.metrics.push(measure.metric);
+        }
+    }
+    result
+}

@@ -1,0 +1,278 @@
+//! Manages services that several runs share. One process of this program runs the services of the
+//! session, and another one runs the services of the current block.
+//!
+//! This module decides when services start and stop; `engine/execution/experiment` and `remote/roles`
+//! decide what a service does.
+//! Start at [`SharedServicePool::ensure_ready`].
+
+use crate::{ProtocolMessage, own_program};
+use speedwell_machine::process::{
+    ChannelKind, ChildConversation, NextStep, ProcessSpec, ServiceProcess, WORKER_COMMAND,
+    is_interrupt_requested,
+};
+use speedwell_model::assignment::{
+    BackingService, PlaceholderValue, RunAssignment, ScopedServices, ServiceScope,
+};
+use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Subcommand of [`WORKER_COMMAND`] that runs shared services.
+pub const SERVICES_SUBCOMMAND: &str = "services";
+
+/// Time limit of a process that runs services: longer than any session.
+const SERVICE_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// Time limit for stopping all services.
+const STOP_TIMEOUT: Duration = Duration::from_secs(120);
+/// Interval for checking whether the user has interrupted.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How long to wait for a report that a service has ended, after a run has failed. If the end of
+/// the service caused the failure, the failure may be reported first.
+const REPORT_DELAY: Duration = Duration::from_millis(300);
+/// Lines of stderr kept with a failure.
+const TAIL_LINES: usize = 20;
+
+/// Running services that several runs share. Dropping the pool stops them.
+#[derive(Debug, Default)]
+pub struct SharedServicePool {
+    session_keeper: Mutex<Option<ServiceKeeper>>,
+    block_keeper: Mutex<Option<ServiceKeeper>>,
+}
+
+impl SharedServicePool {
+    /// Makes sure that the shared services of a run are ready, and adds their addresses to the
+    /// assignment. Services of a block are restarted for each block of each case.
+    ///
+    /// # Errors
+    /// Fails with the stage that failed.
+    pub(super) fn ensure_ready(
+        &self,
+        assignment: &mut RunAssignment,
+        block: (usize, u32),
+    ) -> Result<(), StageFailure> {
+        for (scope, slot, block) in [
+            (ServiceScope::Session, &self.session_keeper, None),
+            (ServiceScope::Block, &self.block_keeper, Some(block)),
+        ] {
+            let is_in_scope = |service: &BackingService| service.scope == scope;
+            let (services, others) = assignment.services.drain(..).partition(is_in_scope);
+            assignment.services = others;
+            let keeping = ScopedServices {
+                services,
+                kept: assignment.kept.clone(),
+                ports: assignment.ports,
+                placement: assignment.placement.clone(),
+            };
+            if keeping.services.is_empty() {
+                continue;
+            }
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_current = |keeper: &ServiceKeeper| {
+                keeper.block == block && keeper.keeping == keeping && !keeper.service.has_ended()
+            };
+            let keeper = match slot.take_if(|keeper| is_current(keeper)) {
+                Some(keeper) => keeper,
+                None => {
+                    // Stop the old services first: two instances could conflict.
+                    *slot = None;
+                    ServiceKeeper::start(keeping, block)?
+                }
+            };
+            assignment.kept.extend_from_slice(&keeper.addresses);
+            *slot = Some(keeper);
+        }
+        Ok(())
+    }
+
+    /// Returns why a service has become unusable; `None` if all services are usable. After a failed
+    /// run, waits briefly, since the end of a service may be reported later than its consequences.
+    pub(super) fn find_loss(&self, has_failed: bool) -> Option<StageFailure> {
+        let timeout = if has_failed {
+            REPORT_DELAY
+        } else {
+            Duration::ZERO
+        };
+        [&self.session_keeper, &self.block_keeper]
+            .into_iter()
+            .find_map(|slot| {
+                let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+                let loss = slot.as_ref()?.receive_loss(timeout)?;
+                *slot = None;
+                Some(loss)
+            })
+    }
+
+    /// Stops the services of the current block. Returns their notes, and their failure if there is
+    /// one.
+    pub fn stop_block(&self) -> StageReport {
+        stop_keeper(&self.block_keeper)
+    }
+
+    /// Stops all services. Returns their notes and the first failure.
+    pub fn stop_all(&self) -> StageReport {
+        let mut report = stop_keeper(&self.block_keeper);
+        let session_report = stop_keeper(&self.session_keeper);
+        report.notes.extend(session_report.notes);
+        report.failure = report.failure.or(session_report.failure);
+        report
+    }
+}
+
+fn stop_keeper(slot: &Mutex<Option<ServiceKeeper>>) -> StageReport {
+    let keeper = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    keeper.map_or_else(StageReport::default, ServiceKeeper::stop)
+}
+
+/// A process that runs shared services. Dropping the keeper stops the services.
+#[derive(Debug)]
+struct ServiceKeeper {
+    keeping: ScopedServices,
+    block: Option<(usize, u32)>,
+    service: ServiceProcess,
+    messages: Receiver<ProtocolMessage>,
+    /// Addresses of the services.
+    addresses: Vec<PlaceholderValue>,
+}
+
+impl ServiceKeeper {
+    fn start(
+        keeping: ScopedServices,
+        block: Option<(usize, u32)>,
+    ) -> Result<ServiceKeeper, StageFailure> {
+        let start_failure = |reason: String| StageFailure {
+            stage: RunStage::Start,
+            reason,
+            stderr_tail: String::new(),
+        };
+        let mut spec = ProcessSpec {
+            channel: ChannelKind::Harness,
+            limit: SERVICE_LIFETIME,
+            ..ProcessSpec::new(own_program()).args([WORKER_COMMAND, SERVICES_SUBCOMMAND])
+        };
+        spec.shutdown.grace = STOP_TIMEOUT;
+        let text =
+            serde_json::to_string(&keeping).map_err(|error| start_failure(error.to_string()))?;
+        let request = ProtocolMessage::new("keep")
+            .with("id", 2)
+            .with("services", text);
+        let (sender, messages) = mpsc::channel();
+        let forwarder = MessageForwarder {
+            opening: request.to_string().into_bytes(),
+            messages: sender,
+        };
+        let service =
+            ServiceProcess::start_with_conversation(spec, forwarder).map_err(|error| {
+                start_failure(format!(
+                    "cannot start the process that runs the services: {error}"
+                ))
+            })?;
+        let mut keeper = ServiceKeeper {
+            keeping,
+            block,
+            service,
+            messages,
+            addresses: Vec::new(),
+        };
+        loop {
+            match keeper.messages.recv_timeout(POLL_INTERVAL) {
+                Ok(message) if message.verb == "ready" => {
+                    let addresses = message.get("places").unwrap_or_default();
+                    keeper.addresses = serde_json::from_str(&addresses).map_err(|error| {
+                        start_failure(format!(
+                            "cannot read the addresses of the services: {error}"
+                        ))
+                    })?;
+                    return Ok(keeper);
+                }
+                Ok(message) => {
+                    return Err(reported_failure(&message).unwrap_or_else(|| keeper.silent_exit()));
+                }
+                Err(RecvTimeoutError::Timeout) if !is_interrupt_requested() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(start_failure("interrupted".to_owned()));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(keeper.silent_exit()),
+            }
+        }
+    }
+
+    /// Waits up to `timeout` for a report that the services have become unusable; returns the
+    /// reason.
+    fn receive_loss(&self, timeout: Duration) -> Option<StageFailure> {
+        match self.messages.recv_timeout(timeout) {
+            Ok(message) => reported_failure(&message),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(StageFailure {
+                stage: RunStage::Alive,
+                reason: "the process that runs the services has ended".to_owned(),
+                stderr_tail: String::new(),
+            }),
+        }
+    }
+
+    /// Builds the failure for a process that ended without a report.
+    fn silent_exit(self) -> StageFailure {
+        let outcome = self.service.stop_and_wait();
+        let (how, stderr_tail) = match outcome {
+            Ok(outcome) => (
+                outcome.ended.to_string(),
+                outcome.stderr.last_lines(TAIL_LINES),
+            ),
+            Err(error) => (error.to_string(), String::new()),
+        };
+        StageFailure {
+            stage: RunStage::Start,
+            reason: format!("the process that runs the services ended: {how}"),
+            stderr_tail,
+        }
+    }
+
+    fn stop(self) -> StageReport {
+        let outcome = self.service.stop_and_wait();
+        let ended = self.messages.try_iter().find(|ended| ended.verb == "ended");
+        let report = ended.and_then(|ended| serde_json::from_str(&ended.get("json")?).ok());
+        report.unwrap_or_else(|| StageReport {
+            failure: Some(StageFailure {
+                stage: RunStage::Stop,
+                reason: match outcome {
+                    Ok(outcome) => {
+                        format!(
+                            "the process that runs the services did not stop cleanly: {}",
+                            outcome.ended
+                        )
+                    }
+                    Err(error) => format!("cannot wait for the services to stop: {error}"),
+                },
+                stderr_tail: String::new(),
+            }),
+            ..StageReport::default()
+        })
+    }
+}
+
+/// Extracts the failure from the process's final report.
+fn reported_failure(message: &ProtocolMessage) -> Option<StageFailure> {
+    let report: StageReport = serde_json::from_str(&message.get("json")?).ok()?;
+    report.failure
+}
+
+/// Sends the services to run, and forwards received messages.
+struct MessageForwarder {
+    opening: Vec<u8>,
+    messages: Sender<ProtocolMessage>,
+}
+
+impl ChildConversation for MessageForwarder {
+    fn opening_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.opening)
+    }
+
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
+        if let Some(message) = ProtocolMessage::parse(line) {
+            // The receiver is gone only if the process is about to be stopped.
+            let _ = self.messages.send(message);
+        }
+        NextStep::Wait
+    }
+}

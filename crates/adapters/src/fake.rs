@@ -1,0 +1,296 @@
+//! Reads made-up results from a text file, so that tests of the whole program are fast and exact.
+//!
+//! ```text
+//! case len=16 type=utf8
+//! old 100 101 102
+//! new 110 exit:3 112
+//! ```
+//!
+//! A `case` line starts a case. Each line below it gives the values of one variant (`*` stands for
+//! any variant), one value for each run. After the last value, the values start over. Instead of a
+//! plain number, a value can be:
+//!
+//! - `exit:N`, `signal:N`, `silent` or `timeout`: the run fails in this way.
+//! - `sleep:MS`: the run waits for this number of milliseconds, then reports 1.
+//! - `VALUE@NS`: the sample takes this number of nanoseconds instead of a million.
+//! - `110,memory=5`: the run has a second metric, and lower values of it are better.
+//! - `30x80/10x520`: the run is a series of 80 points with 30 ns per iteration, then 520 points
+//!   with 10 ns, where times vary by a few thousandths. If no series is recorded, an iteration
+//!   takes as long as in the last point.
+//! - `110~80`: the run takes one second and has 80 involuntary context switches, on an otherwise
+//!   idle machine.
+//! - `100~80|101`: the run is like the previous one, but gives 101 when it is retried.
+//!
+//! A line `builds` gives one factor for each build. The values of a build are multiplied by its
+//! factor.
+
+use super::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
+    RunContext,
+};
+use super::protocol::draft_job;
+use super::report::{ReportedRate, observe_rate};
+use super::run_outcome::{description_failure, run_failure};
+use super::{LanguageHarness, RunOutcome, RunResult};
+use serde_json::json;
+use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};
+use speedwell_model::{
+    Case, FailureCause, KernelStats, Metric, MetricDirection, ParameterValue, ResourceUsage,
+    Sample, SampleLength,
+};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Harness for `.fake` files.
+pub struct FakeHarness;
+
+impl LanguageHarness for FakeHarness {
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription {
+        let text = match std::fs::read_to_string(&source.file) {
+            Ok(text) => text,
+            Err(error) => return description_fault(source, error.to_string()),
+        };
+        let mut description = BenchmarkDescription::default();
+        for line in text.lines().filter_map(|line| line.strip_prefix("case")) {
+            let case = match Case::with_values(&source.name, line) {
+                Ok(case) => case,
+                Err(error) => return description_fault(source, error.to_string()),
+            };
+            // If a name has several values, all of them are measured.
+            let is_wanted = |(name, declared): &(String, ParameterValue)| {
+                let mut values = request
+                    .sets
+                    .iter()
+                    .filter(|(set, _)| set == name)
+                    .peekable();
+                values.peek().is_none() || values.any(|(_, value)| declared.plain() == *value)
+            };
+            note_parameters(&mut description.parameters, &case);
+            if case.values.iter().all(is_wanted) {
+                description.jobs.push(BenchmarkJob {
+                    label: case.id(),
+                    case: Some(case),
+                    ..draft_job(source, request)
+                });
+            }
+        }
+        description
+    }
+
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        let begin = Instant::now();
+        let started_unix_ms = speedwell_machine::process::unix_time_ms();
+        let words = run_word(job, setting).unwrap_or_else(|| "silent".into());
+        let (word, others) = words.split_once(',').unwrap_or((&words, ""));
+        let cause = parse_cause(word, setting);
+        if let Some(ms) = parse_prefixed(word, "sleep:") {
+            sleep_until(begin + Duration::from_millis(ms as u64));
+        }
+        let (word, switches) = match word.split_once('~') {
+            Some((word, switches)) => (word, switches.parse().ok()),
+            None => (word, None),
+        };
+        if let Some(levels) = parse_levels(word).filter(|_| setting.is_series) {
+            return series_outcome(job, setting, &levels, started_unix_ms);
+        }
+        let rate = parse_rate(word, build_factor(job, setting));
+        let case = job
+            .case
+            .clone()
+            .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+        let (mut result, fault) = observe_rate(case, &rate, job.test);
+        others
+            .split(',')
+            .for_each(|other| add_metric(other, &mut result));
+        let failure = cause.or(fault);
+        RunOutcome {
+            observations: if failure.is_none() {
+                vec![result]
+            } else {
+                Vec::new()
+            },
+            failure: failure.map(|cause| {
+                let complaint = "a made-up complaint".to_owned();
+                run_failure(cause, complaint, &replay_command(&job.source), job, setting)
+            }),
+            interrupted: is_interrupt_requested(),
+            started_unix_ms,
+            wall_ns: switches.map_or_else(|| begin.elapsed().as_nanos() as u64, |_| 1_000_000_000),
+            usage: switches.map(|switches| ResourceUsage {
+                involuntary_switches: switches,
+                ..ResourceUsage::default()
+            }),
+            kernel_stats: switches.map(|_| KernelStats::default()),
+            ..RunOutcome::default()
+        }
+    }
+
+    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
+        PathBuf::from("true")
+    }
+
+    fn records_series(&self) -> bool {
+        true
+    }
+}
+
+/// Converts a value of the file to a rate, multiplied by the factor.
+fn parse_rate(word: &str, factor: f64) -> ReportedRate {
+    let series_rate = parse_levels(word).and_then(|levels| Some(1e9 / levels.last()?.0));
+    let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
+    let value = series_rate.or(value.parse().ok()).unwrap_or(1.0);
+    ReportedRate {
+        rate: json!(value * factor),
+        elapsed_ns: elapsed_ns.parse().ok(),
+        http: None,
+    }
+}
+
+/// Parses a series into levels: time per iteration, and number of points.
+fn parse_levels(word: &str) -> Option<Vec<(f64, usize)>> {
+    let level = |text: &str| {
+        let (time, count) = text.split_once('x')?;
+        Some((time.parse().ok()?, count.parse().ok()?))
+    };
+    word.split('/').map(level).collect()
+}
+
+fn series_outcome(
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+    levels: &[(f64, usize)],
+    started_unix_ms: i64,
+) -> RunOutcome {
+    let case = job
+        .case
+        .clone()
+        .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let mut result = RunResult::new(case, vec![Metric::throughput()]);
+    let iterations = match setting.samples.length {
+        SampleLength::Iterations(count) => count as f64,
+        SampleLength::TimeNs(_) => 1.0,
+    };
+    let times = levels
+        .iter()
+        .flat_map(|(ns, count)| std::iter::repeat_n(*ns, *count));
+    for (index, level) in times.enumerate() {
+        let ns = level * [1.0, 1.004, 0.997, 1.001, 0.999, 1.003, 0.996][index % 7];
+        result.samples.push(Sample {
+            metric: Metric::THROUGHPUT.into(),
+            value: 1e9 / ns,
+            elapsed_ns: Some((ns * iterations) as u64),
+            iterations: Some(iterations),
+        });
+    }
+    RunOutcome {
+        observations: vec![result],
+        started_unix_ms,
+        ..RunOutcome::default()
+    }
+}
+
+fn parse_prefixed(word: &str, prefix: &str) -> Option<i32> {
+    word.strip_prefix(prefix)?.parse().ok()
+}
+
+/// Returns the failure that a value of the file stands for, if any.
+fn parse_cause(word: &str, setting: &RunContext<'_>) -> Option<FailureCause> {
+    match word {
+        "silent" => Some(FailureCause::Silent),
+        "timeout" => Some(FailureCause::Timeout {
+            limit_ms: setting.limit.as_millis() as u64,
+        }),
+        _ => parse_prefixed(word, "exit:")
+            .map(|code| FailureCause::Exit { code })
+            .or(parse_prefixed(word, "signal:").map(|signal| FailureCause::Signal { signal })),
+    }
+}
+
+/// Interval at which a sleeping run checks for interrupts.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+fn sleep_until(until: Instant) {
+    let remaining = || until.saturating_duration_since(Instant::now());
+    while !remaining().is_zero() && !is_interrupt_requested() {
+        std::thread::sleep(remaining().min(POLL_INTERVAL));
+    }
+}
+
+fn description_fault(source: &BenchmarkSource, reason: String) -> BenchmarkDescription {
+    let cause = FailureCause::Invalid { reason };
+    description_failure(source, cause, &replay_command(source), None)
+}
+
+/// Returns the command that repeats a failure for the user. There is no process to repeat, so the
+/// command shows the file.
+fn replay_command(source: &BenchmarkSource) -> ProcessSpec {
+    ProcessSpec::new("cat").args([source.file.to_string_lossy()])
+}
+
+fn note_parameters(parameters: &mut Vec<DeclaredParameter>, case: &Case) {
+    for (name, value) in &case.values {
+        match parameters
+            .iter_mut()
+            .find(|parameter| parameter.name == *name)
+        {
+            Some(parameter) if parameter.values.contains(value) => {}
+            Some(parameter) => parameter.values.push(value.clone()),
+            None => {
+                parameters.push(DeclaredParameter {
+                    name: name.clone(),
+                    values: vec![value.clone()],
+                });
+            }
+        }
+    }
+}
+
+/// Adds the value of a further metric, `NAME=VALUE`.
+fn add_metric(text: &str, result: &mut RunResult) {
+    let Some((name, Ok(value))) = text.split_once('=').map(|(n, v)| (n, v.parse())) else {
+        return;
+    };
+    result.add_value(Metric::new(name, "", MetricDirection::Lower), value);
+}
+
+/// Finds the value for this run in the file.
+fn run_word(job: &BenchmarkJob, setting: &RunContext<'_>) -> Option<String> {
+    let word = find_word(&setting.variant.name, setting.ordinal, job)?;
+    let attempts: Vec<&str> = word.split('|').collect();
+    let last = attempts.len() - 1;
+    Some(attempts[last.min(setting.repeated as usize)].to_owned())
+}
+
+/// Returns the factor of this run's build; 1 if the file gives none.
+fn build_factor(job: &BenchmarkJob, setting: &RunContext<'_>) -> f64 {
+    let build = setting.layout.build.map(|build| build.number);
+    let word = build.and_then(|build| find_word("builds", build, job));
+    word.and_then(|word| word.parse().ok()).unwrap_or(1.0)
+}
+
+/// Returns the value with this index in the line `name` below the job's case.
+fn find_word(name: &str, number: u32, job: &BenchmarkJob) -> Option<String> {
+    let text = std::fs::read_to_string(&job.source.file).ok()?;
+    let mut lines = text.lines().skip_while(|line| {
+        let values = line.strip_prefix("case");
+        values
+            .and_then(|values| Case::with_values(&job.source.name, values).ok())
+            .is_none_or(|case| case.id() != job.label)
+    });
+    lines.next();
+    let mut matching = lines
+        .take_while(|line| !line.starts_with("case"))
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let first = words.next()?;
+            (first == name || (first == "*" && name != "builds")).then(|| words.collect::<Vec<_>>())
+        });
+    let values = matching.next()?;
+    values
+        .get(number as usize % values.len().max(1))
+        .map(|word| (*word).to_owned())
+}

@@ -1,0 +1,488 @@
+//! Defines the input for describing a benchmark file (asking it for its cases) and for performing
+//! a case: plain data, which a plan can store so that its session can be resumed later.
+
+use crate::experiment::SharedServicePool;
+use crate::layout::RunLayout;
+use anyhow::Context;
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use speedwell_config::LazyDefinition;
+use speedwell_config::adapter::SuiteAdapter;
+use speedwell_config::experiment::Experiment;
+use speedwell_machine::process::CpuSet;
+use speedwell_model::{
+    Case, ComparedClock, InstructionCounting, ParameterValue, RequestedDivision, SampleDivision,
+    SessionEvent, Snippet, SnippetLanguage, StepFailure, Variant,
+};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Kind of a benchmark file, which selects its harness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceKind {
+    /// A Node.js file of a Node.js core folder (one with `common.js`), driven over Node.js's own
+    /// channel.
+    NodeCore,
+    /// A Node.js file that uses our package, driven over the harness protocol.
+    Node,
+    /// Benchmarks of another framework, driven with the framework's options, which an adapter
+    /// describes.
+    Suite,
+    /// A C++ source file that uses our header: compiled, then driven over the protocol.
+    Cpp,
+    /// A prebuilt program with our C++ header, driven over the protocol.
+    Program,
+    /// A Python file that uses our package, driven over the protocol.
+    Python,
+    /// A definition file of HTTP loads that are measured like benchmark files.
+    Load,
+    /// A definition file of an experiment, which is measured separately.
+    Experiment,
+    /// A snippet, measured by the harness of its language.
+    #[serde(alias = "code")]
+    Snippet(SnippetLanguage),
+    /// Made-up numbers from a text file, for tests of the whole program.
+    Fake,
+}
+
+impl SourceKind {
+    /// Whether a file may hold several benchmarks, each with its own name.
+    pub fn may_hold_several(self) -> bool {
+        use SourceKind::*;
+        matches!(self, Suite | Cpp | Program | Python | Load | Experiment)
+    }
+}
+
+/// A benchmark file and its location.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BenchmarkSource {
+    /// Kind of the file, which selects its harness.
+    pub kind: SourceKind,
+    /// Name of the benchmark (`group/name`), as far as it is known without executing the file.
+    pub name: String,
+    /// Absolute path of the file.
+    pub file: PathBuf,
+    /// Folder that holds the groups.
+    pub root: PathBuf,
+    /// Working directory of the benchmark's processes.
+    pub directory: PathBuf,
+    /// Parsed definition file. The file is read once per session, so that all runs use the same
+    /// text. A plan stores this text in its design, once for all jobs.
+    #[serde(skip)]
+    pub definition: Option<Arc<LazyDefinition>>,
+    /// Adapter for the file's benchmark framework, if the file uses one.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::suites::serialization"
+    )]
+    pub suite: Option<Arc<SuiteAdapter>>,
+    /// The user's adapters that may apply to programs built from this file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub user_suites: Vec<Arc<SuiteAdapter>>,
+    /// Whether the file is a build artifact, such as a jar or a bundle, instead of the user's
+    /// source.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_artifact: bool,
+}
+
+impl BenchmarkSource {
+    /// Creates a source below `root`, named after its relative path unless it is renamed later.
+    pub(crate) fn new(
+        kind: SourceKind,
+        file: &Path,
+        root: &Path,
+        directory: &Path,
+    ) -> BenchmarkSource {
+        let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy();
+        BenchmarkSource {
+            kind,
+            name: name.replace('\\', "/"),
+            file: file.to_owned(),
+            root: root.to_owned(),
+            directory: directory.to_owned(),
+            definition: None,
+            suite: None,
+            user_suites: Vec::new(),
+            is_artifact: false,
+        }
+    }
+
+    /// Adapter for the file's benchmark framework, if the file uses one.
+    pub(crate) fn adapter(&self) -> Option<&SuiteAdapter> {
+        self.suite.as_deref()
+    }
+
+    /// Whether the file as a whole is measured: it is a prebuilt program or artifact, or a package
+    /// that is built first.
+    pub fn is_program(&self) -> bool {
+        let is_built =
+            |adapter: &SuiteAdapter| adapter.keys.program.is_none() || adapter.keys.build.is_some();
+        self.is_artifact || self.kind == SourceKind::Program || self.adapter().is_some_and(is_built)
+    }
+
+    /// Whether the file is read only once per session (definition files) or does not exist
+    /// (snippets).
+    pub(crate) fn is_read_once(&self) -> bool {
+        matches!(
+            self.kind,
+            SourceKind::Load | SourceKind::Experiment | SourceKind::Snippet(_)
+        )
+    }
+
+    /// Returns the variant's version of the file: its own artifact, or the file in its worktree.
+    pub fn under(&self, variant: &Variant) -> Cow<'_, BenchmarkSource> {
+        if variant.worktree.is_none() && variant.artifact.is_none() {
+            return Cow::Borrowed(self);
+        }
+        let relocated = |path: &Path| variant.path_of(path).into_owned();
+        Cow::Owned(BenchmarkSource {
+            file: variant
+                .artifact
+                .clone()
+                .unwrap_or_else(|| relocated(&self.file)),
+            root: relocated(&self.root),
+            directory: relocated(&self.directory),
+            ..self.clone()
+        })
+    }
+
+    /// Returns the command-line operand that selects this source.
+    pub fn to_operand(&self) -> String {
+        let file = self.file.to_string_lossy();
+        match self.adapter() {
+            Some(adapter) if adapter.keys.recognise.is_none() => format!("{}:{file}", adapter.name),
+            _ => file.into_owned(),
+        }
+    }
+
+    /// Returns the parsed definition file.
+    ///
+    /// # Errors
+    /// Fails if the source is not a definition file, or the file has not been read.
+    pub fn definition(&self) -> anyhow::Result<&LazyDefinition> {
+        let definition = self.definition.as_deref();
+        definition.with_context(|| format!("'{}' has not been read", self.file.display()))
+    }
+}
+
+/// Request to describe a file.
+#[derive(Debug, Clone)]
+pub struct DescribeRequest {
+    /// Program of the baseline.
+    pub program: PathBuf,
+    /// The baseline itself, for harnesses that must build a file before they can describe it.
+    pub variant: Variant,
+    /// Values that replace the declared values of parameters, in the given order.
+    pub sets: Vec<(String, String)>,
+    /// Name patterns, for harnesses that execute a benchmark to learn its cases.
+    pub names: NamePatterns,
+    /// Whether to use small values that only show whether the file works.
+    pub trial: TrialMode,
+    /// Client of HTTP loads that do not name one.
+    pub usual_tool: DefaultLoadTool,
+    /// Time limit of the description.
+    pub limit: Duration,
+}
+
+/// Patterns of benchmark names.
+#[derive(Debug, Clone, Default)]
+pub struct NamePatterns {
+    /// At least one of these patterns must match, if there are any.
+    pub filters: Vec<Regex>,
+    /// None of these patterns may match.
+    pub excludes: Vec<Regex>,
+}
+
+impl NamePatterns {
+    /// Decides which benchmarks are executed to learn their cases. The name of a case begins with
+    /// the name of its benchmark.
+    ///
+    /// If there are filters and each matches the name of some benchmark, only the matching
+    /// benchmarks are executed, as in `go test -bench`. If a filter matches no benchmark, it may
+    /// still match cases, so all benchmarks are executed.
+    pub fn select_benchmarks(&self, names: &[String]) -> Vec<bool> {
+        let matching = |filter: &Regex| names.iter().any(|name| filter.is_match(name));
+        let finds_all = self.filters.is_empty() || !self.filters.iter().all(matching);
+        let is_wanted =
+            |name: &String| finds_all || self.filters.iter().any(|filter| filter.is_match(name));
+        // A benchmark is excluded as a whole only if the pattern also matches the name followed by
+        // a slash and any text. A pattern that is anchored at the end of the name excludes no
+        // benchmark.
+        let any_case = |name: &String| format!("{name}/\u{e000}\u{e001}");
+        let is_excluded = |name: &String| {
+            let mut excludes = self.excludes.iter();
+            excludes.any(|exclude| exclude.is_match(name) && exclude.is_match(&any_case(name)))
+        };
+        (names.iter())
+            .map(|name| is_wanted(name) && !is_excluded(name))
+            .collect()
+    }
+}
+
+/// Client of HTTP loads if neither the file nor the user names one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DefaultLoadTool {
+    /// The built-in generator.
+    #[default]
+    Speedwell,
+    /// The tool that Node.js core would use, for our drop-in replacements of its scripts.
+    AsNodeCore,
+}
+
+impl DescribeRequest {
+    /// Returns the user's values as `name=value`.
+    pub fn assignments(&self) -> Vec<String> {
+        self.sets
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
+    }
+}
+
+/// Whether to try a file instead of measuring it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TrialMode {
+    /// Measure.
+    #[default]
+    No,
+    /// Perform only the case that the file itself selects for trials.
+    Own,
+    /// Perform every combination of non-numeric values, with the file's small numbers.
+    EveryWord,
+}
+
+/// How a job is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StartMode {
+    /// One process that executes exactly one case.
+    Direct,
+    /// The file starts its cases itself; all of them together form one run.
+    Parent,
+}
+
+/// One case of a file, which can be performed any number of times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BenchmarkJob {
+    /// The file.
+    pub source: BenchmarkSource,
+    /// The case id, as far as it is known before the first run.
+    pub label: String,
+    /// How the job is started.
+    pub route: StartMode,
+    /// Flags for the program.
+    pub flags: Vec<String>,
+    /// `name=value` for every parameter, in recorded order.
+    pub arguments: Vec<String>,
+    /// Variants under which the case has another name, with that name. If a comparison pairs
+    /// benchmarks of different names, each program needs its own name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<(String, String)>,
+    /// How the framework identifies the case, if the case belongs to a framework.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_suite: Option<SuiteCase>,
+    /// Whether this is a trial with small values.
+    pub test: bool,
+    /// HTTP tool that is visible to the process in `PATH`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_tool: Option<String>,
+    /// Why the job cannot be performed on this machine; `None` if it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    /// The case with declared value kinds, if the description gives them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<Case>,
+    /// The measured snippet, if all variants share it.
+    #[serde(alias = "code", default, skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<Snippet>,
+    /// How the job's runs are divided into samples, if this differs from the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<SampleDivision>,
+    /// In a trial with smaller values, the same case with its regular values. It is performed if
+    /// the trial fails, because a small value may contradict another parameter.
+    #[serde(skip)]
+    pub measured: Option<Box<BenchmarkJob>>,
+}
+
+impl BenchmarkJob {
+    /// Number of workers that the case requests; one by default.
+    pub fn worker_count(&self) -> u32 {
+        self.case.as_ref().and_then(Case::workers).unwrap_or(1)
+    }
+
+    /// Returns the snippet measured under the variant, with the values of the case substituted.
+    pub fn snippet_under<'a>(&'a self, variant: &'a Variant) -> Option<Cow<'a, Snippet>> {
+        let snippet = variant.snippet.as_ref().or(self.snippet.as_ref())?;
+        let values = self.case.as_ref().map(|case| case.values.as_slice());
+        Some(snippet.with_defaults(values.unwrap_or_default()))
+    }
+
+    /// Returns the job with the files of the variant.
+    pub fn under(&self, variant: &Variant) -> Cow<'_, BenchmarkJob> {
+        if variant.worktree.is_none() && variant.artifact.is_none() {
+            return Cow::Borrowed(self);
+        }
+        let relocated = |path: PathBuf| variant.path_of(&path).into_owned();
+        let snippet = self.snippet.clone().map(|snippet| Snippet {
+            paths: snippet.paths.into_iter().map(relocated).collect(),
+            ..snippet
+        });
+        Cow::Owned(BenchmarkJob {
+            source: self.source.under(variant).into_owned(),
+            snippet,
+            ..self.clone()
+        })
+    }
+
+    /// Name of the case under the variant.
+    pub fn name_under(&self, variant: &str) -> &str {
+        let renamed = self.names.iter().find(|(key, _)| key == variant);
+        renamed.map_or(self.own_name(), |(_, name)| name)
+    }
+
+    /// Name of the case in its program.
+    pub fn own_name(&self) -> &str {
+        (self.in_suite.as_ref()).map_or(&self.label, |suite_case| &suite_case.name)
+    }
+
+    /// Name of the benchmark under the variant: the name of the case without its values, which all
+    /// variants share.
+    pub fn benchmark_under(&self, variant: &str) -> Option<&str> {
+        let case = self.case.as_ref()?;
+        let id = case.id();
+        let values = id.strip_prefix(&case.benchmark).unwrap_or_default();
+        let benchmark = self.name_under(variant).strip_suffix(values);
+        Some(benchmark.unwrap_or(&case.benchmark))
+    }
+
+    /// Parses the label as a case, guessing the kinds of its values.
+    pub fn label_as_case(&self) -> Option<Case> {
+        let values = self.label.strip_prefix(&self.source.name)?;
+        Case::with_values(&self.source.name, values).ok()
+    }
+}
+
+/// A case as its framework identifies it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SuiteCase {
+    /// Name that selects the case on the command line.
+    pub name: String,
+    /// The program that contains the case, if a package has several programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+}
+
+/// A declared parameter with its values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeclaredParameter {
+    /// Parameter name.
+    pub name: String,
+    /// Distinct values of all cases, in order of appearance.
+    pub values: Vec<ParameterValue>,
+}
+
+/// Result of a description.
+#[derive(Debug, Clone, Default)]
+pub struct BenchmarkDescription {
+    /// Cases in the order of the file.
+    pub jobs: Vec<BenchmarkJob>,
+    /// Declared parameters.
+    pub parameters: Vec<DeclaredParameter>,
+    /// Why there are no cases, or why a case cannot be performed here.
+    pub failure: Option<StepFailure>,
+    /// Warnings for the user, as whole sentences.
+    pub warnings: Vec<String>,
+    /// Versions of the program and its components, if it reported them.
+    pub versions: BTreeMap<String, String>,
+    /// Versions of other frameworks, by name.
+    pub suites: BTreeMap<String, String>,
+    /// Files loaded during the description, if the language reports them.
+    pub loaded: Vec<PathBuf>,
+}
+
+/// Context of one run. A slot is a planned run.
+#[derive(Debug, Clone)]
+pub struct RunContext<'a> {
+    /// The variant.
+    pub variant: &'a Variant,
+    /// The resolved program.
+    pub program: PathBuf,
+    /// Position of the run in the plan.
+    pub slot: u32,
+    /// Number of runs of this job and variant that precede the run in the plan.
+    pub ordinal: u32,
+    /// Number of earlier executions of the slot that were disturbed.
+    pub repeated: u32,
+    /// Seed of the run's random choices, shared by all runs of a block, so that all variants do the
+    /// same work.
+    pub seed: u64,
+    /// Time limit.
+    pub limit: Duration,
+    /// Division into samples, if the harness controls the loop.
+    pub samples: SampleDivision,
+    /// Which parts of the division the user requested; the other parts are defaults.
+    pub requested: RequestedDivision,
+    /// Whether to record a series from the first iteration on, running only the reference loop
+    /// between samples.
+    pub is_series: bool,
+    /// Processors that the run may use.
+    pub pin: Option<&'a CpuSet>,
+    /// Memory layout of the run's program.
+    pub layout: RunLayout,
+    /// The experiment of the run.
+    pub experiment: Option<&'a Experiment>,
+    /// Services of the experiment that several runs share, with the index of this run's case and
+    /// its block. `None` if every run starts its own services.
+    pub kept: Option<(&'a SharedServicePool, (usize, u32))>,
+    /// How to count instructions; `None` to measure time.
+    pub counting: Option<&'a InstructionCounting>,
+    /// The clock whose times are compared. If setting up the processor-time clock is slow, a
+    /// harness does so only if that clock is compared.
+    pub clock: ComparedClock,
+}
+
+/// Reports progress before the first run, from several threads.
+pub type ProgressReporter<'a> = &'a (dyn Fn(&SessionEvent<'_>) + Sync);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_chooses_benchmarks_by_name_or_else_among_their_cases() {
+        let names = ["p/Sum", "p/Sort", "p/Zip"].map(str::to_owned);
+        let chosen = |filters: &[&str], excludes: &[&str]| {
+            let read = |patterns: &[&str]| -> Vec<Regex> {
+                let patterns = patterns.iter();
+                patterns
+                    .map(|pattern| Regex::new(pattern).unwrap())
+                    .collect()
+            };
+            let patterns = NamePatterns {
+                filters: read(filters),
+                excludes: read(excludes),
+            };
+            let chosen = names.iter().zip(patterns.select_benchmarks(&names));
+            let chosen: Vec<&str> = chosen
+                .filter(|(_, is_selected)| *is_selected)
+                .map(|(name, _)| &name[2..])
+                .collect();
+            chosen.join(" ")
+        };
+        assert_eq!(chosen(&[], &[]), "Sum Sort Zip");
+        assert_eq!(chosen(&["Sum"], &[]), "Sum");
+        assert_eq!(chosen(&["gzip"], &[]), "Sum Sort Zip");
+        assert_eq!(chosen(&["Zip/gzip", "Sum"], &[]), "Sum Sort Zip");
+        assert_eq!(chosen(&["^p/S"], &["Sort"]), "Sum");
+        assert_eq!(
+            chosen(&[], &["Sort$"]),
+            "Sum Sort Zip",
+            "its cases are called otherwise"
+        );
+    }
+}

@@ -1,0 +1,568 @@
+//! Randomizes memory layout: every build places code and data differently, and every run places the
+//! stack differently.
+//!
+//! This module decides how to make a linker shuffle, and where builds are kept until the session
+//! ends. Sources are compiled once; only linking is repeated. `.init_array` is never shuffled,
+//! since shuffling it would change what a program does. Start at [`RunLayout`]; then at
+//! [`ObjectFiles`] for C and C++, or at [`link_with_first`] for compilers that run the linker
+//! themselves.
+
+use crate::cache::{self, cache_folder};
+use crate::compile::{COMPILER_TIMEOUT, CompileFailure, locate_program, run_compiler};
+use speedwell_machine::process::{ProcessSpec, shell_line};
+use speedwell_model::{LayoutVariation, StepFailure, seed_of_step};
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Maximum total size of the builds of one process. The oldest builds are removed first; they are
+/// linked again when needed.
+const MAX_TOTAL_BYTES: u64 = 2 << 30;
+
+/// The folder of a process that seems to have ended is removed only after this time: processes in a
+/// container are not visible from outside.
+const MAX_ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// Maximum number of bytes that the additional environment variable adds above a process's stack.
+const MAX_PAD_BYTES: u64 = 4096;
+/// Maximum number of bytes that the longer program path adds above a process's stack.
+const MAX_PATH_BYTES: u64 = 255;
+
+/// Largest gap between object files, in units of [`GAP_UNIT_BYTES`].
+const MAX_GAP_UNITS: u64 = 256;
+/// The usual alignment of functions.
+const GAP_UNIT_BYTES: u64 = 16;
+
+/// Memory layout of the program of one run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunLayout {
+    /// The build, if there are several.
+    pub build: Option<LinkedBuild>,
+    /// Whether functions begin at multiples of 64 bytes.
+    pub align: bool,
+    /// Bytes that an additional variable adds to the environment.
+    pub pad_bytes: Option<u32>,
+    /// Bytes added to the path under which the program is started.
+    pub path_bytes: Option<u32>,
+}
+
+/// One build of a variant: the variant's objects, linked with a layout of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkedBuild {
+    /// Index, counting from 0.
+    pub number: u32,
+    /// Seed of the build's layout.
+    pub seed: u32,
+}
+
+impl RunLayout {
+    /// Derives the layout of a slot (planned run) from the session's seed, without further random
+    /// choices. `variant` is the index of the slot's variant.
+    pub fn new(
+        variation: LayoutVariation,
+        seed: u64,
+        slot: u32,
+        build: Option<u32>,
+        variant: u32,
+    ) -> RunLayout {
+        let build_of = |number: u32| LinkedBuild {
+            number,
+            // Linkers interpret 0 as random, or as no shuffling.
+            seed: seed_of_step(seed ^ seed_of_step(!seed, variant), number).max(1) as u32,
+        };
+        let draw = |salt: u64, max: u64| {
+            let step = seed_of_step(seed.rotate_left(32) ^ salt, slot);
+            (1 + step % max) as u32
+        };
+        RunLayout {
+            build: build.map(build_of),
+            align: variation.align,
+            pad_bytes: variation.env.then(|| draw(1, MAX_PAD_BYTES)),
+            path_bytes: variation.stack.then(|| draw(2, MAX_PATH_BYTES)),
+        }
+    }
+
+    /// Returns the process of `spec` with a shifted stack.
+    pub(crate) fn apply_to(&self, spec: &ProcessSpec) -> ProcessSpec {
+        let mut shifted = spec.clone();
+        if let Some(bytes) = self.pad_bytes {
+            let pad = "x".repeat(bytes as usize);
+            shifted.environment.push(("SPEEDWELL_PAD".to_owned(), pad));
+        }
+        if let Some(bytes) = self.path_bytes {
+            shifted.program = with_longer_path(&locate_program(&spec.program), bytes);
+        }
+        shifted
+    }
+
+    /// Returns additional flags for compiling C and C++.
+    pub(crate) fn compiler_flags(&self) -> Vec<String> {
+        let mut flags = Vec::new();
+        if self.build.is_some() {
+            flags.extend(["-ffunction-sections", "-fdata-sections"].map(str::to_owned));
+        }
+        if self.align {
+            flags.push("-falign-functions=64".to_owned());
+        }
+        flags
+    }
+}
+
+/// Lengthens a path with repeated slashes. The path leads to the same file, and a program that
+/// inspects it finds the same folder and name.
+fn with_longer_path(program: &Path, bytes: u32) -> PathBuf {
+    match (program.is_absolute(), program.parent(), program.file_name()) {
+        (true, Some(folder), Some(name)) => {
+            let mut path = folder.as_os_str().to_owned();
+            path.push("/".repeat(bytes as usize));
+            path.push("/");
+            path.push(name);
+            path.into()
+        }
+        _ => program.to_owned(),
+    }
+}
+
+/// How the program of a run was linked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkRecord {
+    build: LinkedBuild,
+    /// Shell line that links the program again.
+    link_command: String,
+    /// Number of object files, if only whole object files could be shuffled.
+    coarse: Option<usize>,
+}
+
+impl LinkRecord {
+    /// Describes a build that was made by `call`, in which a compiler runs the linker itself.
+    /// `coarse` is the number of objects that have gaps between them, if nothing finer was
+    /// shuffled.
+    pub(crate) fn by_compiler(
+        build: LinkedBuild,
+        call: &ProcessSpec,
+        coarse: Option<usize>,
+    ) -> LinkRecord {
+        LinkRecord {
+            build,
+            link_command: shell_line(call),
+            coarse,
+        }
+    }
+
+    /// Adds the build and its link command to a failure, because undefined behavior of a program
+    /// may show only in some layouts.
+    pub fn explain_failure(&self, failure: &mut StepFailure) {
+        let LinkedBuild { number, seed } = self.build;
+        if !failure.stderr_tail.is_empty() && !failure.stderr_tail.ends_with('\n') {
+            failure.stderr_tail.push('\n');
+        }
+        failure.stderr_tail +=
+            &format!("build {number}, layout seed {seed}: {}", self.link_command);
+    }
+
+    /// Prefixes `line` with the command that links the program.
+    pub(crate) fn prepend_link(&self, line: &str) -> String {
+        format!("{} && {line}", self.link_command)
+    }
+
+    /// Returns a note for readers of the results.
+    pub(crate) fn coarse_note(&self) -> Option<String> {
+        let objects = self.coarse?;
+        let files = if objects == 1 { "object" } else { "objects" };
+        Some(format!(
+            "Builds differ only in the order of object files and the gaps between them (coarse \
+             layout: {objects} {files}); the linkers lld and mold would move every function (apt \
+             install lld)."
+        ))
+    }
+}
+
+/// A way to make a linker shuffle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShuffleMethod {
+    /// lld shuffles sections by name. Since version 20, it can also add gaps between sections.
+    Lld { gaps: bool },
+    /// mold shuffles all sections.
+    Mold,
+    /// Any linker: the order of object files varies, and so do the gaps between them.
+    Coarse,
+}
+
+impl ShuffleMethod {
+    const ALL: [ShuffleMethod; 4] = [
+        ShuffleMethod::Lld { gaps: true },
+        ShuffleMethod::Lld { gaps: false },
+        ShuffleMethod::Mold,
+        ShuffleMethod::Coarse,
+    ];
+
+    /// Returns the arguments that the compiler passes to its linker. `has_linker` says whether the
+    /// user has named a linker.
+    pub fn linker_arguments(self, build: LinkedBuild, has_linker: bool) -> Vec<String> {
+        let seed = build.seed;
+        let (linker, mut arguments) = match self {
+            ShuffleMethod::Coarse => return Vec::new(),
+            ShuffleMethod::Mold => ("mold", vec![format!("-Wl,--shuffle-sections={seed}")]),
+            ShuffleMethod::Lld { gaps } => {
+                let sections = [".text*", ".data*", ".bss*"].iter();
+                let mut flags: Vec<String> = sections
+                    .map(|section| format!("-Wl,--shuffle-sections={section}={seed}"))
+                    .collect();
+                flags.extend(gaps.then(|| format!("-Wl,--randomize-section-padding={seed}")));
+                ("lld", flags)
+            }
+        };
+        if !has_linker {
+            arguments.insert(0, format!("-fuse-ld={linker}"));
+        }
+        arguments
+    }
+}
+
+/// Whether the user has named a linker.
+pub(crate) fn names_linker(flags: &[String]) -> bool {
+    flags.iter().any(|flag| flag.contains("-fuse-ld="))
+}
+
+/// Links with the first method that works. All builds by this compiler with these flags use the
+/// same method: programs that are compared must not be shuffled by different linkers.
+pub(crate) fn link_with_first<T>(
+    compiler: &Path,
+    flags: &[String],
+    link: impl Fn(ShuffleMethod) -> Result<T, CompileFailure>,
+) -> Result<(ShuffleMethod, T), CompileFailure> {
+    type MethodsByCompiler = HashMap<(PathBuf, Vec<String>), ShuffleMethod>;
+    static METHODS: Mutex<Option<MethodsByCompiler>> = Mutex::new(None);
+    let key = (compiler.to_owned(), flags.to_vec());
+    let mut guard = METHODS.lock().unwrap_or_else(PoisonError::into_inner);
+    let methods = guard.get_or_insert_default();
+    if let Some(&method) = methods.get(&key) {
+        drop(guard);
+        return link(method).map(|linked| (method, linked));
+    }
+    for method in ShuffleMethod::ALL {
+        match link(method) {
+            Ok(linked) => {
+                methods.insert(key, method);
+                return Ok((method, linked));
+            }
+            Err(error) if method == ShuffleMethod::Coarse || error.interrupted => {
+                return Err(error);
+            }
+            Err(_) => {}
+        }
+    }
+    Err(CompileFailure::start_failed(
+        "no linker was tried".to_owned(),
+    ))
+}
+
+/// Object files of a program, and the compiler that links them.
+pub(crate) struct ObjectFiles<'a> {
+    pub compiler: &'a Path,
+    pub files: Vec<PathBuf>,
+    pub flags: &'a [String],
+    pub directory: &'a Path,
+    pub environment: &'a [(String, String)],
+}
+
+impl ObjectFiles<'_> {
+    /// Returns the program of the build, or `default_program` if the run has no build.
+    ///
+    /// # Errors
+    /// Fails if the linker rejects the files.
+    pub fn program_of(
+        &self,
+        build: Option<LinkedBuild>,
+        default_program: PathBuf,
+    ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
+        let Some(build) = build else {
+            return Ok((default_program, None));
+        };
+        let (program, linking) = self.link_build(build)?;
+        Ok((program, Some(linking)))
+    }
+
+    /// Links the program of the build.
+    ///
+    /// # Errors
+    /// Fails if the linker rejects the files.
+    fn link_build(&self, build: LinkedBuild) -> Result<(PathBuf, LinkRecord), CompileFailure> {
+        let (method, (program, link_command)) =
+            link_with_first(self.compiler, self.flags, |method| {
+                self.link_with(method, build)
+            })?;
+        let linking = LinkRecord {
+            build,
+            link_command,
+            coarse: (method == ShuffleMethod::Coarse).then_some(self.files.len()),
+        };
+        Ok((program, linking))
+    }
+
+    fn link_with(
+        &self,
+        method: ShuffleMethod,
+        build: LinkedBuild,
+    ) -> Result<(PathBuf, String), CompileFailure> {
+        let mut arguments = match method {
+            ShuffleMethod::Coarse => self.shuffled_with_gaps(build)?,
+            _ => path_strings(&self.files),
+        };
+        // Flags follow the files, because a linker searches a library only for symbols that the
+        // preceding files need.
+        arguments.extend(self.flags.iter().cloned());
+        arguments.extend(method.linker_arguments(build, names_linker(self.flags)));
+        let mut spec = ProcessSpec::new(self.compiler).args(arguments);
+        spec.environment = self.environment.to_vec();
+        spec.directory = Some(self.directory.to_owned());
+        spec.limit = COMPILER_TIMEOUT;
+        let folder = build_folder()?;
+        let mut hash = DefaultHasher::new();
+        (
+            self.compiler,
+            &spec.arguments,
+            self.environment,
+            self.directory,
+        )
+            .hash(&mut hash);
+        let program = folder.join(format!("program-{:016x}", hash.finish()));
+        let output_option = |file: &Path| ["-o".to_owned(), file.to_string_lossy().into_owned()];
+        let replay = spec.clone().args(output_option(&program));
+        if !program.is_file() {
+            let draft = program.with_extension("draft");
+            time_build(|| run_compiler(&spec.args(output_option(&draft)), &replay))?;
+            fs::rename(&draft, &program).map_err(|error| write_failure(&program, &error))?;
+        }
+        Ok((program, shell_line(&replay)))
+    }
+
+    /// Orders the object files by the seed, with a gap before each.
+    fn shuffled_with_gaps(&self, build: LinkedBuild) -> Result<Vec<String>, CompileFailure> {
+        let mut order: Vec<usize> = (0..self.files.len()).collect();
+        order.sort_by_key(|&index| seed_of_step(!u64::from(build.seed), index as u32));
+        let mut arguments = Vec::new();
+        for (index, file) in order.into_iter().zip(0..) {
+            arguments.push(write_gap(gap_bytes(build, file))?);
+            arguments.extend(path_strings(&self.files[index..=index]));
+        }
+        Ok(arguments)
+    }
+}
+
+/// Size of the gap before the object file at `index`.
+pub(crate) fn gap_bytes(build: LinkedBuild, index: u32) -> u64 {
+    let units = seed_of_step(build.seed.into(), index) % MAX_GAP_UNITS;
+    (1 + units) * GAP_UNIT_BYTES
+}
+
+/// Writes an assembler source that occupies this many bytes of code and data. The file is kept, so
+/// that a copied command line works later.
+fn write_gap(bytes: u64) -> Result<String, CompileFailure> {
+    let folder = cache_folder().join("cpp");
+    let file = folder.join(format!("gap-{bytes}.s"));
+    let text = format!(
+        ".text\n.skip {bytes}\n.data\n.skip {bytes}\n.bss\n.skip {bytes}\n.section .note.GNU-stack,\"\",%progbits\n"
+    );
+    let write = || fs::create_dir_all(&folder).and_then(|()| fs::write(&file, text));
+    write().map_err(|error| write_failure(&file, &error))?;
+    Ok(file.to_string_lossy().into_owned())
+}
+
+fn path_strings(files: &[PathBuf]) -> Vec<String> {
+    files
+        .iter()
+        .map(|file| file.to_string_lossy().into_owned())
+        .collect()
+}
+
+fn write_failure(file: &Path, error: &std::io::Error) -> CompileFailure {
+    CompileFailure::start_failed(format!("cannot write '{}': {error}", file.display()))
+}
+
+/// Number of programs linked in this session, and the time spent on linking.
+#[derive(Default)]
+struct BuildCost {
+    builds: u32,
+    spent: Duration,
+}
+
+static BUILD_COST: Mutex<BuildCost> = Mutex::new(BuildCost {
+    builds: 0,
+    spent: Duration::ZERO,
+});
+
+/// Runs a link and records its cost.
+pub(crate) fn time_build<T>(
+    make: impl FnOnce() -> Result<T, CompileFailure>,
+) -> Result<T, CompileFailure> {
+    let begin = Instant::now();
+    let built = make()?;
+    let mut cost = BUILD_COST.lock().unwrap_or_else(PoisonError::into_inner);
+    cost.builds += 1;
+    cost.spent += begin.elapsed();
+    Ok(built)
+}
+
+/// Returns the average time per build; `None` if nothing was built.
+pub fn build_cost() -> Option<Duration> {
+    let cost = BUILD_COST.lock().unwrap_or_else(PoisonError::into_inner);
+    (cost.builds > 0).then(|| cost.spent / cost.builds)
+}
+
+/// Returns the folder for builds of this process, after making room for more.
+///
+/// # Errors
+/// Fails if the folder cannot be written.
+pub(crate) fn build_folder() -> Result<PathBuf, CompileFailure> {
+    let builds = cache_folder().join("builds");
+    let folder = builds.join(std::process::id().to_string());
+    if !folder.is_dir() {
+        fs::create_dir_all(&folder).map_err(|error| write_failure(&folder, &error))?;
+        remove_orphans(&builds);
+    }
+    make_room(&folder, MAX_TOTAL_BYTES);
+    Ok(folder)
+}
+
+/// Removes the builds of this process.
+pub fn remove_builds() {
+    let folder = cache_folder()
+        .join("builds")
+        .join(std::process::id().to_string());
+    cache::remove_entry(&folder);
+}
+
+/// Removes the builds of processes that ended without removing them.
+fn remove_orphans(builds: &Path) {
+    for folder in fs::read_dir(builds).into_iter().flatten().flatten() {
+        let is_alive = Path::new("/proc").join(folder.file_name()).exists();
+        let modified = folder.metadata().and_then(|data| data.modified());
+        if !is_alive && modified.is_ok_and(|time| cache::is_older(time, MAX_ORPHAN_AGE)) {
+            cache::remove_entry(&folder.path());
+        }
+    }
+}
+
+/// Removes the oldest entries of a folder until their total size is at most `max_bytes`.
+fn make_room(folder: &Path, max_bytes: u64) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut entries: Vec<(SystemTime, u64, PathBuf)> = entries
+        .filter_map(|entry| {
+            let path = entry.path();
+            let program = if path.is_dir() {
+                path.join("program")
+            } else {
+                path.clone()
+            };
+            let bytes = program.metadata().map_or(0, |data| data.len());
+            Some((entry.metadata().ok()?.modified().ok()?, bytes, path))
+        })
+        .collect();
+    let mut bytes: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
+    entries.sort();
+    for (_, size, path) in entries {
+        if bytes <= max_bytes {
+            return;
+        }
+        cache::remove_entry(&path);
+        bytes -= size;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_path_is_the_same_file_with_the_same_folder_and_name() {
+        let program = Path::new("/bin/sh");
+        let longer = with_longer_path(program, 200);
+        assert_eq!(longer.as_os_str().len(), program.as_os_str().len() + 200);
+        assert_eq!(
+            (longer.parent(), longer.file_name()),
+            (program.parent(), program.file_name())
+        );
+        assert!(longer.is_file());
+        assert_eq!(with_longer_path(Path::new("sh"), 9), Path::new("sh"));
+    }
+
+    #[test]
+    fn without_anything_to_vary_a_process_is_as_it_was() {
+        let spec = ProcessSpec::new("/bin/true").args(["x"]);
+        let layout = RunLayout {
+            pad_bytes: Some(7),
+            path_bytes: Some(3),
+            ..RunLayout::default()
+        };
+        let changed = layout.apply_to(&spec);
+        assert_eq!(
+            changed.environment,
+            [("SPEEDWELL_PAD".to_owned(), "xxxxxxx".to_owned())]
+        );
+        assert_eq!(changed.program.as_os_str(), "/bin////true");
+        assert_eq!(RunLayout::default().apply_to(&spec).program, spec.program);
+    }
+
+    #[test]
+    fn the_oldest_builds_go_when_there_is_no_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        for (name, age) in [("a", 3), ("b", 9), ("c", 6)] {
+            let path = folder.path().join(name);
+            fs::write(&path, [0; 100]).unwrap();
+            let file = fs::File::open(&path).unwrap();
+            file.set_modified(now - Duration::from_secs(age)).unwrap();
+        }
+        make_room(folder.path(), 200);
+        let exists = |name: &str| folder.path().join(name).exists();
+        assert!(exists("a") && !exists("b") && exists("c"));
+    }
+
+    #[test]
+    fn a_linker_that_refuses_gives_way_to_the_next_and_is_not_asked_again() {
+        let build = LinkedBuild { number: 0, seed: 5 };
+        let tried = Mutex::new(Vec::new());
+        let link = |method: ShuffleMethod| {
+            tried.lock().unwrap().push(method);
+            match method {
+                ShuffleMethod::Mold => Ok(method.linker_arguments(build, false)),
+                _ => Err(CompileFailure::start_failed("no".into())),
+            }
+        };
+        let flags = ["of this test alone".to_owned()];
+        for _ in 0..2 {
+            let (method, arguments) = link_with_first(Path::new("cc"), &flags, link).unwrap();
+            assert_eq!(method, ShuffleMethod::Mold);
+            assert_eq!(arguments, ["-fuse-ld=mold", "-Wl,--shuffle-sections=5"]);
+        }
+        assert_eq!(
+            *tried.lock().unwrap(),
+            [
+                ShuffleMethod::ALL[0],
+                ShuffleMethod::ALL[1],
+                ShuffleMethod::Mold,
+                ShuffleMethod::Mold
+            ]
+        );
+    }
+
+    #[test]
+    fn a_linker_that_the_user_named_stays() {
+        let build = LinkedBuild {
+            number: 1,
+            seed: 77,
+        };
+        let arguments = ShuffleMethod::Lld { gaps: false }.linker_arguments(build, true);
+        assert_eq!(arguments[0], "-Wl,--shuffle-sections=.text*=77");
+        assert!(names_linker(&[
+            "-O2".into(),
+            "-Clink-arg=-fuse-ld=gold".into()
+        ]));
+        assert!(!names_linker(&["-O2".into()]));
+    }
+}

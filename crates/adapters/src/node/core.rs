@@ -1,0 +1,405 @@
+//! Runs unmodified benchmark scripts of Node.js core, with the unmodified `common.js` of their
+//! folder.
+//!
+//! [`super::enumerate_cases`] enumerates the cases. Each sample is one process. Node.js core's
+//! runner would start a child, which starts another process that measures. We start that last
+//! process directly, so that a sample costs one start of Node.js instead of two or three. A script
+//! that starts its cases in its own way is executed as a whole.
+
+use crate::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
+    RunContext, StartMode, TrialMode,
+};
+use crate::node::http_tool::{
+    BenchmarkLibrary, OWN_TOOL, ToolChoice, ToolShim, choose_tool, next_serial, shown_name,
+    tool_alias, with_isolated_environment,
+};
+use crate::node::probe::{
+    EnumeratedCases, LEAKED_VARIABLES, ObservedCase, ObservedParameter, ProbeOutcome,
+    enumerate_cases, skip_reason,
+};
+use crate::node::reports::ReportCollector;
+use crate::node::runtime::JsRuntime;
+use crate::run_outcome::{description_failure, invalid_cause};
+use crate::{LanguageHarness, RunOutcome, protocol};
+use speedwell_machine::process::{ChannelKind, ProcessSpec, run_child};
+use speedwell_model::{Case, FailureCause, ParameterValue};
+use std::path::{Path, PathBuf};
+
+/// Harness for folders with their own `common.js`.
+pub struct NodeCoreHarness;
+
+impl LanguageHarness for NodeCoreHarness {
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription {
+        if let Some(reason) = refuse_runtime(&request.program) {
+            let spec = ProcessSpec::new(&request.program);
+            return description_failure(source, invalid_cause(reason), &spec, None);
+        }
+        let text = std::fs::read_to_string(&source.file).unwrap_or_default();
+        let tool = choose_tool(&text, request, BenchmarkLibrary::NodeCore);
+        let enumerated = if request.trial == TrialMode::No {
+            enumerate(source, request)
+        } else {
+            enumerate_trial(source, request)
+        };
+        match enumerated {
+            ProbeOutcome::Cases(found) => to_description(source, request, found, &tool),
+            ProbeOutcome::NeedsParent => describe_as_one_job(source, request, &tool),
+            ProbeOutcome::Failed(cause, spec, outcome) => {
+                description_failure(source, cause, &spec, outcome.as_ref().as_ref())
+            }
+        }
+    }
+
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        // A replay command omits the port and the search path, because Speedwell chooses them.
+        let bare = bare_spec(job, setting);
+        let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
+        let bare = with_shim_path(bare, shim.as_ref());
+        let refusal = refuse_runtime(&setting.program);
+        if let Some(reason) = job.unavailable.as_deref().or(refusal) {
+            return RunOutcome::unsupported(&bare, reason, job, setting);
+        }
+        let expected = (job.route == StartMode::Direct).then_some(1);
+        let mut reports = ReportCollector::new(expected, Some(job.source.name.clone()), job.test);
+        reports.shim = shim;
+        match run_child(&setting.layout.apply_to(&spec), &mut reports) {
+            Err(error) => RunOutcome::start_failed(&bare, &error, job, setting),
+            Ok(outcome) => {
+                let mut fault = reports.find_fault();
+                if fault == Some(FailureCause::Silent) {
+                    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
+                    let skipped =
+                        skip_reason(&output).map(|reason| FailureCause::Skipped { reason });
+                    fault = skipped.or(fault);
+                }
+                let mut results = reports.observations;
+                // We cannot read a clock inside the folder's library, so we take the processor time
+                // of the whole process. With an HTTP tool, we report none, because the tool would
+                // use most of the time.
+                if let (Some(_), [result], None) = (expected, &mut results[..], &job.http_tool) {
+                    let usage = &outcome.usage;
+                    result.add_cpu_times(&[usage.cpu_ns() as f64]);
+                }
+                RunOutcome::from_process(&bare, &outcome, results, fault, job, setting)
+            }
+        }
+    }
+
+    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
+        PathBuf::from("node")
+    }
+}
+
+/// If the program cannot measure a folder with its own `common.js`, returns the reason.
+fn refuse_runtime(program: &Path) -> Option<&'static str> {
+    (JsRuntime::from_program(program) == JsRuntime::Deno).then_some(
+        "benchmarks in a folder with its own common.js report over a channel that only Node.js \
+         provides, so they cannot be measured with Deno; files that use the package 'speedwell' can",
+    )
+}
+
+/// Enumerates the file's cases, with the parameter values that the user set.
+fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
+    enumerate_cases(source, request, request.assignments())
+}
+
+/// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
+/// that the file uses for trials. Node.js core's own trial ignores the user's values and runs only
+/// one case per file, so broken cases go unnoticed; it is enumerated unchanged only with
+/// [`TrialMode::Own`].
+fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
+    let trial = |extra_arguments: Vec<String>| {
+        let mut arguments = vec!["--test".to_owned()];
+        arguments.extend(request.assignments());
+        arguments.extend(extra_arguments);
+        enumerate_cases(source, request, arguments)
+    };
+    if request.trial == TrialMode::Own {
+        return trial(Vec::new());
+    }
+    let (full, small) = match (enumerate(source, request), trial(Vec::new())) {
+        (ProbeOutcome::Cases(full), ProbeOutcome::Cases(small)) => (full, small),
+        (_, small) => return small,
+    };
+    let extra_arguments = missing_words(&full, &small, request);
+    let mut found = if extra_arguments.is_empty() {
+        small
+    } else {
+        match trial(extra_arguments) {
+            ProbeOutcome::Cases(found) => found,
+            _ => small,
+        }
+    };
+    found.cases.retain(|case| matches_sets(case, request));
+    for case in &mut found.cases {
+        let measured = full.cases.iter().find(|full| same_words(case, full));
+        case.measured = measured
+            .filter(|m| m.args != case.args)
+            .cloned()
+            .map(Box::new);
+    }
+    let mut known_cases = Vec::new();
+    found.cases.retain(|case| {
+        let is_new = !known_cases.contains(case);
+        known_cases.push(case.clone());
+        is_new
+    });
+    ProbeOutcome::Cases(found)
+}
+
+/// Returns `name=value` for every non-numeric value that real measurements use but the file's own
+/// trial omits. Leaves out parameters that the user set or for which the trial starts with a
+/// different value.
+fn missing_words(
+    full: &EnumeratedCases,
+    small: &EnumeratedCases,
+    request: &DescribeRequest,
+) -> Vec<String> {
+    let first_value = |found: &EnumeratedCases, name: &str| {
+        found
+            .cases
+            .first()
+            .and_then(|case| argument_value(case, name).map(str::to_owned))
+    };
+    collect_parameters(&full.cases)
+        .into_iter()
+        .filter(|parameter| !request.sets.iter().any(|(name, _)| *name == parameter.name))
+        .filter(|parameter| {
+            first_value(full, &parameter.name) == first_value(small, &parameter.name)
+        })
+        .flat_map(|parameter| {
+            let words = parameter.values.into_iter().skip(1);
+            words
+                .filter(|value| !matches!(value, ParameterValue::Number(_)))
+                .map(|value| format!("{}={}", parameter.name, value.plain()))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Whether two cases have the same values, apart from numbers.
+fn same_words(case: &ObservedCase, other: &ObservedCase) -> bool {
+    let values = parse_values(&case.args);
+    let others = parse_values(&other.args);
+    values.len() == others.len()
+        && values.iter().zip(&others).all(|(left, right)| {
+            let both_numbers = matches!(
+                (&left.1, &right.1),
+                (ParameterValue::Number(_), ParameterValue::Number(_))
+            );
+            left.0 == right.0 && (both_numbers || left.1 == right.1)
+        })
+}
+
+fn matches_sets(case: &ObservedCase, request: &DescribeRequest) -> bool {
+    request.sets.iter().all(|(name, _)| {
+        argument_value(case, name)
+            .is_none_or(|value| request.sets.iter().any(|(n, v)| n == name && v == value))
+    })
+}
+
+fn argument_value<'a>(case: &'a ObservedCase, name: &str) -> Option<&'a str> {
+    case.args
+        .iter()
+        .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+}
+
+fn to_description(
+    source: &BenchmarkSource,
+    request: &DescribeRequest,
+    found: EnumeratedCases,
+    tool: &ToolChoice,
+) -> BenchmarkDescription {
+    let mut description = BenchmarkDescription {
+        parameters: declared_parameters(source, request, &found),
+        versions: found.versions.clone(),
+        loaded: found.loaded().to_vec(),
+        ..Default::default()
+    };
+    if found.cases.is_empty() {
+        let warning = format!(
+            "'{}' has no cases: its own filter excludes all of them.",
+            source.name
+        );
+        description.warnings.push(warning);
+    }
+    description.jobs = found
+        .cases
+        .into_iter()
+        .map(|case| {
+            let job_for = |case: ObservedCase| {
+                let job = BenchmarkJob {
+                    label: Case::new(&source.name, parse_values(&case.args)).id(),
+                    flags: case.flags,
+                    arguments: case.args,
+                    ..protocol::draft_job(source, request)
+                };
+                with_tool(job, tool)
+            };
+            let measured = case.measured.clone().map(|case| Box::new(job_for(*case)));
+            BenchmarkJob {
+                measured,
+                ..job_for(case)
+            }
+        })
+        .collect();
+    description
+}
+
+/// Returns the parameters that the file declares. If these could not be observed, collects the
+/// parameters from the cases. Values that the user set may add parameters that the file does not
+/// declare. If the user set any, the cases are therefore first enumerated again without them.
+fn declared_parameters(
+    source: &BenchmarkSource,
+    request: &DescribeRequest,
+    found: &EnumeratedCases,
+) -> Vec<DeclaredParameter> {
+    if let Some(declared) = &found.declared {
+        let parameter = |observed: &ObservedParameter| DeclaredParameter {
+            name: observed.name.clone(),
+            values: observed.values.clone(),
+        };
+        return declared.iter().map(parameter).collect();
+    }
+    if request.sets.is_empty() {
+        return collect_parameters(&found.cases);
+    }
+    let plain = DescribeRequest {
+        sets: Vec::new(),
+        ..request.clone()
+    };
+    match enumerate(source, &plain) {
+        ProbeOutcome::Cases(found) => collect_parameters(&found.cases),
+        _ => collect_parameters(&found.cases),
+    }
+}
+
+fn describe_as_one_job(
+    source: &BenchmarkSource,
+    request: &DescribeRequest,
+    tool: &ToolChoice,
+) -> BenchmarkDescription {
+    let mut arguments = request.assignments();
+    if request.trial != TrialMode::No {
+        arguments.insert(0, "--test".into());
+    }
+    let job = BenchmarkJob {
+        route: StartMode::Parent,
+        arguments,
+        ..protocol::draft_job(source, request)
+    };
+    BenchmarkDescription {
+        jobs: vec![with_tool(job, tool)],
+        ..BenchmarkDescription::default()
+    }
+}
+
+/// Sets the HTTP tool of a job; a tool that the script does not name itself also becomes an
+/// argument.
+pub(super) fn with_tool(mut job: BenchmarkJob, tool: &ToolChoice) -> BenchmarkJob {
+    match tool {
+        ToolChoice::NotNeeded => {}
+        ToolChoice::Missing { reason } => job.unavailable = Some(reason.clone()),
+        ToolChoice::Tool { name, argument } => {
+            job.http_tool = Some(name.clone());
+            let choice = format!("benchmarker={}", shown_name(name));
+            if *argument && !job.arguments.contains(&choice) {
+                job.arguments.push(choice);
+            }
+        }
+    }
+    job
+}
+
+/// Parses words of the form `name=value`. The kind of each value is a guess until a report states
+/// the kind.
+fn parse_values(arguments: &[String]) -> Vec<(String, ParameterValue)> {
+    let pair = |word: &String| {
+        let (name, value) = word.split_once('=')?;
+        Some((name.to_owned(), ParameterValue::infer_value(value)))
+    };
+    arguments.iter().filter_map(pair).collect()
+}
+
+fn collect_parameters(cases: &[ObservedCase]) -> Vec<DeclaredParameter> {
+    let mut found: Vec<DeclaredParameter> = Vec::new();
+    for (name, value) in cases.iter().flat_map(|case| parse_values(&case.args)) {
+        match found.iter_mut().find(|parameter| parameter.name == name) {
+            Some(parameter) if parameter.values.contains(&value) => {}
+            Some(parameter) => parameter.values.push(value),
+            None => found.push(DeclaredParameter {
+                name,
+                values: vec![value],
+            }),
+        }
+    }
+    found
+}
+
+/// Returns the process that yields one sample. Any HTTP tool is made available to it later.
+fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
+    let mut spec = ProcessSpec::new(&setting.program);
+    spec.arguments
+        .extend(setting.variant.arguments.iter().cloned());
+    spec.arguments.extend(job.flags.iter().cloned());
+    spec.arguments
+        .push(job.source.file.to_string_lossy().into_owned());
+    spec.arguments
+        .extend(job.arguments.iter().map(|word| argument_text(word, job)));
+    spec.directory = Some(job.source.directory.clone());
+    spec.unset = LEAKED_VARIABLES.map(str::to_owned).to_vec();
+    spec.environment
+        .extend(setting.variant.environment.iter().cloned());
+    if job.route == StartMode::Direct {
+        spec.environment
+            .push(("NODE_RUN_BENCHMARK_FN".into(), String::new()));
+    }
+    if job.test {
+        spec.environment
+            .push(("NODEJS_BENCHMARK_ZERO_ALLOWED".into(), "1".into()));
+    }
+    spec.limit = setting.limit;
+    spec.pin = setting.pin.cloned();
+    spec.channel = ChannelKind::NodeSocket;
+    spec
+}
+
+/// Translates an argument for the folder's own library. The library does not support our load
+/// generator, so the name of the generator is replaced by the name of a tool that the library
+/// knows.
+fn argument_text(word: &str, job: &BenchmarkJob) -> String {
+    match (word.strip_prefix("benchmarker="), &job.http_tool) {
+        (Some(OWN_TOOL), Some(tool)) => format!("benchmarker={}", tool_alias(tool)),
+        _ => word.to_owned(),
+    }
+}
+
+/// Makes the chosen HTTP tool available: through a shim that saves its output, or directly if no
+/// shim can be created.
+fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option<ToolShim>) {
+    let serial = next_serial();
+    let Some(shim) = tool.and_then(|tool| ToolShim::new(tool, &serial)) else {
+        return (with_isolated_environment(spec, tool), None);
+    };
+    let mut spec = with_isolated_environment(spec, None);
+    if let Some((_, path)) = spec.environment.iter_mut().find(|(name, _)| name == "PATH") {
+        *path = format!("{}:{path}", shim.folder().display());
+    }
+    spec.environment.extend(shim.environment());
+    (spec, Some(shim))
+}
+
+/// Puts the folder of our load generator on the search path of the replay command, because the
+/// process had this folder on its search path.
+fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
+    let own_shim = shim.filter(|shim| shim.tool() == OWN_TOOL);
+    match (own_shim, std::env::var("PATH")) {
+        (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder().display())),
+        _ => bare,
+    }
+}

@@ -1,0 +1,243 @@
+//! Lists and performs the cases of prebuilt programs that use our C++ header.
+//!
+//! A program is started only if a note in its ELF file says that it speaks the protocol, because
+//! unknown programs are never executed just to identify them. The System V ABI defines the layout
+//! of notes (chapter 5, "Program Header", "Note Section"). A program header of type `PT_NOTE`
+//! points to entries. Each entry consists of name size, description size, type, name and
+//! description. Name and description are padded to a multiple of four bytes. Only files in native
+//! byte order are read.
+
+use crate::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
+};
+use crate::protocol::{self, LoopOwner, draft_job};
+use crate::run_outcome::description_failure;
+use crate::{LanguageHarness, RunOutcome};
+use speedwell_machine::process::{ChannelKind, ProcessSpec};
+use speedwell_model::FailureCause;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Owner of the note that `speedwell.hpp` adds to every program.
+const NOTE_OWNER: &str = "Speedwell";
+
+/// Harness for prebuilt programs.
+pub struct ProgramHarness;
+
+/// Whether the file is a program that speaks the protocol. Reads the file without executing it.
+pub fn is_harness(file: &Path) -> bool {
+    has_note(file, NOTE_OWNER)
+}
+
+impl LanguageHarness for ProgramHarness {
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription {
+        let plain = plain_command(&request.program, source).args(request.variant.arguments.clone());
+        if let Some(cause) = refuse_program(&request.program) {
+            return description_failure(source, cause, &plain, None);
+        }
+        let spec = with_channel(ProcessSpec {
+            environment: request.variant.environment.clone(),
+            ..plain.clone()
+        });
+        let listing = plain.args(["--list"]);
+        protocol::describe_file(
+            source,
+            request,
+            &spec,
+            &listing,
+            &draft_job(source, request),
+        )
+    }
+
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        let mut plain = plain_command(&setting.program, &job.source);
+        plain.arguments = setting.variant.arguments.clone();
+        if let Some(cause) = refuse_program(&setting.program) {
+            return RunOutcome::unsupported(&plain, &cause.to_string(), job, setting);
+        }
+        perform_case(job, setting, plain)
+    }
+
+    fn default_program(&self, source: &BenchmarkSource) -> PathBuf {
+        source.file.clone()
+    }
+
+    fn divides_runs(&self) -> bool {
+        true
+    }
+}
+
+/// Performs one case with the program that the command `plain` starts, in the variant's
+/// environment.
+pub(super) fn perform_case(
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+    mut plain: ProcessSpec,
+) -> RunOutcome {
+    plain.environment = setting.variant.environment.clone();
+    plain.limit = setting.limit;
+    let spec = ProcessSpec {
+        pin: setting.pin.cloned(),
+        ..with_channel(plain.clone())
+    };
+    plain.arguments.extend(case_arguments(job));
+    protocol::perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
+}
+
+/// Builds the command with which a user would start `program`.
+pub(super) fn plain_command(program: &Path, source: &BenchmarkSource) -> ProcessSpec {
+    let mut spec = ProcessSpec::new(program);
+    spec.directory = Some(source.directory.clone());
+    spec
+}
+
+/// Adds the channel for commands and events to the command `plain`.
+pub(super) fn with_channel(plain: ProcessSpec) -> ProcessSpec {
+    ProcessSpec {
+        channel: ChannelKind::Harness,
+        ..plain
+    }
+}
+
+/// Arguments by which a user selects the case: the benchmark's own name and its values.
+pub(super) fn case_arguments(job: &BenchmarkJob) -> Vec<String> {
+    let name = job
+        .case
+        .iter()
+        .filter_map(|case| case.benchmark.rsplit('/').next());
+    name.map(str::to_owned)
+        .chain(job.arguments.iter().cloned())
+        .collect()
+}
+
+fn refuse_program(program: &Path) -> Option<FailureCause> {
+    (!is_harness(program)).then(|| FailureCause::Invalid {
+        reason: format!(
+            "'{}' was not built with speedwell.hpp, so it is not started",
+            program.display()
+        ),
+    })
+}
+
+/// Type of a program header that points to notes.
+const PT_NOTE: u32 = 4;
+
+/// Maximum size of a table or of notes. Tables and notes in real programs are smaller, but a
+/// corrupt file may claim more.
+const MAX_TABLE_BYTES: u64 = 1 << 20;
+
+/// Whether the file at `path` is a 64-bit ELF file with a note of this owner.
+pub(super) fn has_note(path: &Path, owner: &str) -> bool {
+    find_note(path, owner).unwrap_or(false)
+}
+
+fn find_note(path: &Path, owner: &str) -> std::io::Result<bool> {
+    let mut file = File::open(path)?;
+    let mut header = [0u8; 64];
+    file.read_exact(&mut header)?;
+    // The magic number, followed by class 2, which stands for 64 bits.
+    if header[..5] != *b"\x7fELF\x02" {
+        return Ok(false);
+    }
+    let entry_bytes = u64::from(read_u16(&header, 54));
+    let table_bytes = entry_bytes * u64::from(read_u16(&header, 56));
+    let table = read_section(&mut file, read_u64(&header, 32), table_bytes)?;
+    for entry in table.chunks_exact((entry_bytes as usize).max(1)) {
+        if entry.len() < 56 || read_u32(entry, 0) != PT_NOTE {
+            continue;
+        }
+        let notes = read_section(&mut file, read_u64(entry, 8), read_u64(entry, 32))?;
+        if note_owners(&notes).any(|note_owner| note_owner == owner.as_bytes()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn read_section(file: &mut File, offset: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.seek(SeekFrom::Start(offset))?;
+    file.take(bytes.min(MAX_TABLE_BYTES))
+        .read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Returns the owners of all notes, without the final NUL.
+fn note_owners(notes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let padded = |bytes: u32| (bytes as usize).div_ceil(4) * 4;
+    let mut remaining = notes;
+    std::iter::from_fn(move || {
+        let name_bytes = (remaining.len() >= 12).then(|| read_u32(remaining, 0))?;
+        let end = 12 + padded(name_bytes) + padded(read_u32(remaining, 4));
+        let name = remaining.get(12..12 + name_bytes as usize)?;
+        remaining = remaining.get(end..).unwrap_or_default();
+        Some(name.strip_suffix(b"\0").unwrap_or(name))
+    })
+}
+
+fn read_u16(bytes: &[u8], offset: usize) -> u16 {
+    u16::from_ne_bytes([bytes[offset], bytes[offset + 1]])
+}
+
+fn read_u32(bytes: &[u8], offset: usize) -> u32 {
+    let mut buffer = [0; 4];
+    buffer.copy_from_slice(&bytes[offset..offset + 4]);
+    u32::from_ne_bytes(buffer)
+}
+
+fn read_u64(bytes: &[u8], offset: usize) -> u64 {
+    let mut buffer = [0; 8];
+    buffer.copy_from_slice(&bytes[offset..offset + 8]);
+    u64::from_ne_bytes(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_programs_have_the_notes_of_their_linker() {
+        let own = std::env::current_exe().unwrap();
+        assert!(
+            has_note(&own, "GNU"),
+            "linkers write a build id or an ABI note"
+        );
+        assert!(!has_note(&own, "Speedwell"));
+    }
+
+    #[test]
+    fn other_files_have_no_notes() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let mut wild = whole[..64].to_vec();
+        wild[32..40].fill(0xff);
+        wild[54..58].fill(0xff);
+        for content in [&b""[..], b"#!/bin/sh\n", &whole[..100], &wild] {
+            let file = folder.path().join("x");
+            std::fs::write(&file, content).unwrap();
+            assert!(!has_note(&file, "GNU"));
+        }
+        assert!(!has_note(folder.path(), "GNU"));
+        assert!(!has_note(Path::new("/nonexistent"), "GNU"));
+    }
+
+    #[test]
+    fn broken_notes_end_the_reading() {
+        let note =
+            |name: &[u8]| [&[name.len() as u8, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0], name].concat();
+        let mut notes = note(b"GNU\0");
+        notes.extend([0; 4]);
+        notes.extend(note(b"Speedwel"));
+        assert_eq!(
+            note_owners(&notes).collect::<Vec<_>>(),
+            [&b"GNU"[..], b"Speedwel"]
+        );
+        assert_eq!(note_owners(&[0xff; 40]).count(), 0);
+        assert_eq!(note_owners(&[0; 11]).count(), 0);
+    }
+}

@@ -1,0 +1,222 @@
+//! Compiles Java snippets. The parts of a snippet are nested in lambda expressions, so that each
+//! part sees the types of the parts before it.
+
+use super::parts::{SnippetPart, SnippetParts};
+use super::source_file::{GeneratedSource, LineMarkers, TextPosition};
+use super::text::StatementKind;
+use crate::compile::{
+    CompileFailure, GeneratedBuild, hash_folders, locate_program, program_version, unpack_harness,
+};
+use crate::sources;
+use speedwell_machine::process::ProcessSpec;
+use speedwell_model::{Snippet, Variant};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Options that make the JIT compiler treat a call of `Keep.keep` as a use of the argument, at no
+/// cost (JDK-8259316).
+const KEEP_OPTIONS: [&str; 3] = [
+    "-XX:+UnlockExperimentalVMOptions",
+    "-XX:CompileCommand=quiet",
+    "-XX:CompileCommand=blackhole,speedwell.Keep::keep",
+];
+
+/// Compiler options. String concatenation is compiled inline, because `invokedynamic` would delay
+/// startup. The compiler itself runs for only a second, too short to profit from optimization or
+/// parallel garbage collection.
+const COMPILER_OPTIONS: [&str; 6] = [
+    "-J-XX:TieredStopAtLevel=1",
+    "-J-XX:+UseSerialGC",
+    "-nowarn",
+    "-XDstringConcat=inline",
+    "-d",
+    ".",
+];
+
+/// Compiles the code and returns the command that runs it. `program` is `java`; the compiler
+/// `javac` is taken from the same folder if it is there.
+pub fn build_program(
+    snippet: &Snippet,
+    program: &Path,
+    variant: &Variant,
+) -> Result<ProcessSpec, CompileFailure> {
+    let java_path =
+        fs::canonicalize(locate_program(program)).unwrap_or_else(|_| program.to_owned());
+    let adjacent = java_path.with_file_name("javac");
+    let compiler = if adjacent.is_file() {
+        adjacent
+    } else {
+        PathBuf::from("javac")
+    };
+    let identity = jdk_identity(&compiler)? + &hash_folders(&snippet.paths);
+    let harness = unpack_harness(&sources::JAVA)?.join("speedwell");
+    let mut sources: Vec<PathBuf> = fs::read_dir(&harness)
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    sources.sort();
+    let compilation = |stem, files: Vec<(String, String)>, arguments: Vec<String>| GeneratedBuild {
+        stem,
+        files,
+        compiler: compiler.clone(),
+        arguments: [&COMPILER_OPTIONS.map(str::to_owned)[..], &arguments[..]].concat(),
+        environment: Vec::new(),
+        identity: identity.clone(),
+    };
+    let arguments = sources
+        .iter()
+        .map(|file| file.to_string_lossy().into_owned());
+    let classes = compilation("java-harness", Vec::new(), arguments.collect()).compile()?;
+    let mut path = vec![classes];
+    path.extend(snippet.paths.iter().cloned());
+    let compilation_of = |file: &GeneratedSource| {
+        let output = ["-cp".to_owned(), class_path(&path), "Main.java".to_owned()];
+        let file = ("Main.java".to_owned(), file.text.clone());
+        compilation("java", vec![file], output.to_vec())
+    };
+    let classes_of_snippet = SnippetParts::of_snippet(snippet).compile_first(
+        |parts| compilation_of(&java_source(parts)).find_compiled(),
+        |parts| {
+            let file = java_source(parts);
+            let compiled = compilation_of(&file).compile();
+            compiled.map_err(|failure| map_to_user_text(failure, &file.positions))
+        },
+    )?;
+    path.insert(0, classes_of_snippet);
+    let mut spec = ProcessSpec::new(program)
+        .args(KEEP_OPTIONS)
+        .args(variant.arguments.iter().cloned());
+    spec = spec.args(["-cp".to_owned(), class_path(&path), "Main".to_owned()]);
+    Ok(spec)
+}
+
+/// Identifies the JDK by its release file. Only if there is no such file is the compiler asked for
+/// its version, because that takes as long as the rest of a cached build.
+fn jdk_identity(compiler: &Path) -> Result<String, CompileFailure> {
+    let compiler =
+        fs::canonicalize(locate_program(compiler)).unwrap_or_else(|_| compiler.to_owned());
+    let home = compiler.parent().and_then(Path::parent);
+    match home.map(|home| fs::read_to_string(home.join("release"))) {
+        Some(Ok(version)) => Ok(version),
+        _ => program_version(&compiler, &["-version"]),
+    }
+}
+
+/// Builds a class path.
+fn class_path(folders: &[PathBuf]) -> String {
+    let folders: Vec<_> = folders
+        .iter()
+        .map(|folder| folder.to_string_lossy())
+        .collect();
+    folders.join(":")
+}
+
+/// Replaces line numbers of the generated file in compiler messages with those of the user's code.
+fn map_to_user_text(mut failure: CompileFailure, positions: &[TextPosition]) -> CompileFailure {
+    let lines = failure.output.lines().map(|line| {
+        let counted = line
+            .strip_prefix("Main.java:")
+            .and_then(|rest| rest.split_once(':'));
+        let found = counted.and_then(|(number, rest)| {
+            let number: usize = number.parse().ok()?;
+            let position = find_position(number, positions)?;
+            let line = number.clamp(position.first, position.last) - position.first + position.line;
+            Some(format!("{}:{line}:{rest}", position.name))
+        });
+        found.unwrap_or_else(|| line.to_owned())
+    });
+    failure.output = lines.collect::<Vec<_>>().join("\n");
+    failure
+}
+
+/// Finds the part to which a line of the generated file belongs. The lines directly before and
+/// after a part belong to it as well: they hold the call or the `return` around its value.
+fn find_position(line: usize, positions: &[TextPosition]) -> Option<&TextPosition> {
+    let find_within = |margin: usize| {
+        let range = move |position: &&TextPosition| {
+            position.first - margin <= line && line <= position.last + margin
+        };
+        positions.iter().find(range)
+    };
+    find_within(0).or_else(|| find_within(1))
+}
+
+/// Generates the program that wraps the snippet code.
+fn java_source(parts: &SnippetParts) -> GeneratedSource {
+    let mut file = GeneratedSource::new("Main.java", LineMarkers::None);
+    let template = include_str!("languages/java.txt");
+    file.fill_template(
+        template,
+        parts,
+        |file, directive, part, _| match directive {
+            "hook" => write_hook(file, part),
+            "batch" => write_loop(file, part),
+            _ => file.add_user_text(part.name, &part.text.body, 1, statement_end(part)),
+        },
+    );
+    // The positions of the user's code are known only once all of it is written, so the program
+    // passes them to the harness on one line at the end.
+    let positions = file
+        .positions
+        .iter()
+        .map(|position| format!("{}, {}, {}", position.first, position.last, position.line))
+        .collect::<Vec<_>>()
+        .join(", ");
+    file.add_generated(&format!("}}).serve({positions});\n}}\n}}"));
+    file
+}
+
+/// Writes a lambda body that returns the value of a part.
+fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
+    let text = &part.text;
+    if !part.has_value() || (text.has_return() && !text.text_before().trim().is_empty()) {
+        // Without `if (true)`, the compiler would reject `return null` as unreachable after code
+        // that throws or loops forever.
+        let may_end = !text.has_return();
+        file.add_generated(if may_end { "if (true) {" } else { "" });
+        file.add_user_text(part.name, &text.body, 1, statement_end(part));
+        file.add_generated(if may_end { "}\nreturn null;" } else { "" });
+        return;
+    }
+    let (value, line) = text.last_value();
+    file.add_user_text(part.name, text.text_before(), 1, "return (");
+    file.add_user_text(part.name, value, line, ");");
+}
+
+/// Returns what follows the statements of a part: a semicolon, or nothing after a block. After a
+/// block, a semicolon would be an empty statement, which the compiler rejects if it is unreachable.
+fn statement_end(part: &SnippetPart) -> &'static str {
+    if part.text.kind == StatementKind::Plain && part.text.body.ends_with('}') {
+        ""
+    } else {
+        ";"
+    }
+}
+
+/// Writes the loop. A value that the code only reads is read anew in each iteration; otherwise the
+/// JIT compiler would move computations with it out of the loop. If the code assigns `state`, it is
+/// kept in a local variable. `shared` is read even if the code does not use it: otherwise the JIT
+/// compiler could merge the iterations of an empty body.
+fn write_loop(file: &mut GeneratedSource, runner: &SnippetPart) {
+    let changes = runner.text.assigns("state");
+    if changes {
+        file.add_generated("var state = Keep.unbox(speedwellState.get());");
+    }
+    file.add_generated(
+        "for (int speedwellLeft = speedwellCount; speedwellLeft > 0; speedwellLeft--) {",
+    );
+    file.add_generated("var shared = Keep.unbox(speedwellShared.get());\nKeep.keep(shared);");
+    if runner.text.contains_name("state") && !changes {
+        file.add_generated("var state = Keep.unbox(speedwellState.get());");
+    }
+    if runner.has_value() {
+        let (value, line) = runner.text.last_value();
+        file.add_user_text(runner.name, runner.text.text_before(), 1, "Keep.keep(");
+        file.add_user_text(runner.name, value, line, ");");
+    } else {
+        file.add_user_text(runner.name, &runner.text.body, 1, statement_end(runner));
+    }
+    file.add_generated("}");
+    if changes {
+        file.add_generated("speedwellState.set(state);");
+    }
+}

@@ -1,0 +1,329 @@
+//! Measures each run of a snippet in a fresh process, as `speedwell eval` does unless several
+//! snippets share a process.
+
+use super::live_harness::{
+    HarnessFailure, calibrate_command, error_cause, load_command, run_command, workers_command,
+};
+use super::timing::parse_timing;
+use super::{build_with_layout, default_program};
+use crate::compile::CompileFailure;
+use crate::counting::{self, CountingInputs};
+use crate::events::{EventLog, add_metric};
+use crate::job::{
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
+};
+use crate::run_outcome::run_failure;
+use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
+use speedwell_machine::process::{ProcessSpec, run_child};
+use speedwell_model::{
+    Case, ComparedClock, ErlangNodes, FailureCause, InstructionCounting, Metric, MetricDirection,
+    Sample, SampleDivision, SamplingOptions, Snippet, SnippetLanguage, SnippetTiming, StepFailure,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Job name in the protocol.
+const JOB_NAME: &str = "code";
+
+/// Code that takes less time than this many empty iterations was probably optimized away.
+const MIN_EMPTY_RATIO: f64 = 3.0;
+
+/// Harness for snippets.
+#[derive(Debug, Clone, Copy)]
+pub struct SnippetHarness(pub SnippetLanguage);
+
+/// Returns the harness for snippets in the language.
+pub fn harness_for_language(language: SnippetLanguage) -> &'static dyn LanguageHarness {
+    static ALL: [SnippetHarness; SnippetLanguage::ALL.len()] = {
+        let mut all = [SnippetHarness(SnippetLanguage::Sh); SnippetLanguage::ALL.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = SnippetHarness(SnippetLanguage::ALL[index]);
+            index += 1;
+        }
+        all
+    };
+    let found = ALL.iter().find(|harness| harness.0 == language);
+    found.unwrap_or(&ALL[0])
+}
+
+impl LanguageHarness for SnippetHarness {
+    /// Snippets do not describe themselves: the caller creates their jobs.
+    fn describe_source(
+        &self,
+        _source: &BenchmarkSource,
+        _request: &DescribeRequest,
+    ) -> BenchmarkDescription {
+        BenchmarkDescription::default()
+    }
+
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        let Some(snippet) = job.snippet_under(setting.variant) else {
+            let spec = ProcessSpec::new("speedwell").args(["eval"]);
+            return RunOutcome::unsupported(&spec, "no code to measure", job, setting);
+        };
+        match build_with_layout(&snippet, &setting.program, setting.variant, setting.layout) {
+            Ok((mut spec, linking)) => {
+                if setting.clock == ComparedClock::Cpu {
+                    spec = disable_spinning(spec, snippet.language);
+                }
+                perform_snippet(&snippet, spec, job, setting).with_linking(linking)
+            }
+            Err(error) => start_failure(error, &snippet, job, setting),
+        }
+    }
+
+    fn prepare_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) {
+        if let Some(snippet) = job.snippet_under(setting.variant) {
+            let _ = build_with_layout(&snippet, &setting.program, setting.variant, setting.layout);
+        }
+    }
+
+    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
+        default_program(self.0)
+    }
+
+    fn has_version(&self, _source: &BenchmarkSource) -> bool {
+        self.0 != SnippetLanguage::Sh
+    }
+
+    fn divides_runs(&self) -> bool {
+        true
+    }
+}
+
+/// Makes idle Erlang schedulers sleep immediately. Otherwise they would wait in a busy loop for a
+/// while, and the loop would count as processor time.
+fn disable_spinning(spec: ProcessSpec, language: SnippetLanguage) -> ProcessSpec {
+    const FLAGS: &str = "ERL_ZFLAGS";
+    let is_beam = matches!(language, SnippetLanguage::Erlang | SnippetLanguage::Elixir);
+    let is_set = spec.environment.iter().any(|(name, _)| name == FLAGS);
+    if !is_beam || is_set || std::env::var_os(FLAGS).is_some() {
+        return spec;
+    }
+    spec.env(FLAGS, "+sbwt none +sbwtdcpu none +sbwtdio none")
+}
+
+fn perform_snippet(
+    snippet: &Snippet,
+    mut spec: ProcessSpec,
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+) -> RunOutcome {
+    spec.limit = setting.limit;
+    spec.pin = setting.pin.cloned();
+    spec.directory = Some(job.source.directory.clone());
+    if let Some(counting) = setting.counting {
+        return count_instructions(snippet, &spec, counting, job, setting);
+    }
+    let mut run = run_command(&[JOB_NAME.to_owned()], &setting.samples, setting.is_series);
+    if setting.clock == ComparedClock::Cpu {
+        run = run.with("cpu", 1);
+    }
+    let mut events = EventLog::new([
+        load_command(JOB_NAME, snippet),
+        calibrate_command(JOB_NAME),
+        workers_command(JOB_NAME, job.worker_count()),
+        run,
+    ])
+    .with_output(snippet.shows_output);
+    let mut plain = replay_command(snippet, setting);
+    plain.limit = setting.limit;
+    match run_child(&spec, &mut events) {
+        Err(error) => RunOutcome::start_failed(&spec, &error, job, setting),
+        Ok(outcome) => {
+            let error = events.first("error");
+            let result =
+                parse_timing(JOB_NAME, events.all_events(), &setting.samples).map(|timing| {
+                    let mut result = to_observation(&timing, job);
+                    for metric in events.events_of("metric") {
+                        add_metric(&mut result, metric);
+                    }
+                    result.notes.extend(collect_warnings(&events, &timing));
+                    result
+                });
+            let silent = result.is_none().then_some(FailureCause::Silent);
+            let fault = error.and_then(error_cause).or(silent);
+            RunOutcome::from_process(
+                &plain,
+                &outcome,
+                result.into_iter().collect(),
+                fault,
+                job,
+                setting,
+            )
+        }
+    }
+}
+
+/// Counts the instructions of a snippet instead of measuring its time.
+fn count_instructions(
+    snippet: &Snippet,
+    spec: &ProcessSpec,
+    counting: &InstructionCounting,
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+) -> RunOutcome {
+    let plain = replay_command(snippet, setting);
+    let inputs = CountingInputs {
+        job,
+        setting,
+        counting,
+        spec,
+        plain: &plain,
+    };
+    let commands = |samples: &SampleDivision| {
+        EventLog::new([
+            load_command(JOB_NAME, snippet),
+            workers_command(JOB_NAME, 1),
+            run_command(&[JOB_NAME.to_owned()], samples, false),
+        ])
+    };
+    let observe = |events: &EventLog| {
+        let timing = parse_timing(JOB_NAME, events.all_events(), &setting.samples);
+        let result = timing.map(|timing| to_observation(&timing, job));
+        let silent = result.is_none().then(counting::no_report_cause);
+        (result, events.error_cause().or(silent))
+    };
+    counting::perform_counted(&inputs, &commands, &observe)
+}
+
+/// Converts the timing of one run to metrics. The first metric is the one that is compared, unless
+/// processor times are. If the harness reports batches, it is the time of the median batch, which
+/// other activity on the machine hardly affects; otherwise, it is the throughput.
+pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
+    let case = job
+        .case
+        .clone()
+        .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let mut result = RunResult::new(case, Vec::new());
+    let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
+    if let Some(batches) = &timing.batches {
+        result.add_value(time(Metric::TIME_MEDIAN), batches.median_ns);
+        result.add_value(time(Metric::TIME_P5), batches.p5_ns);
+    }
+    result
+        .metrics
+        .extend([Metric::throughput(), time(Metric::TIME)]);
+    for window in &timing.windows {
+        result.samples.push(Sample {
+            metric: Arc::from(Metric::THROUGHPUT),
+            value: window.per_s,
+            elapsed_ns: Some(window.elapsed_ns.round() as u64),
+            iterations: Some(window.iterations),
+        });
+    }
+    if let Some(time_ns) = timing.time_ns() {
+        result.add_value(time(Metric::TIME), time_ns);
+    }
+    result.add_cpu_times(&timing.cpu_ns);
+    let reference = time(Metric::REFERENCE_TIME);
+    let times = timing.reference_ns.iter();
+    times.for_each(|&value| result.add_value(reference.clone(), value));
+    result
+}
+
+/// Returns the warnings of the harness, and a warning about code that seems to do nothing.
+fn collect_warnings(events: &EventLog, timing: &SnippetTiming) -> Vec<String> {
+    let ready = events.first("ready");
+    let mut warnings = ready
+        .map(crate::events::harness_warnings)
+        .unwrap_or_default();
+    let empty = events.first("calibrated");
+    let empty_ns = empty.and_then(|event| Some(event.parse_number::<f64>("empty_ps")? / 1000.0));
+    warnings.extend(folded_warning(timing, empty_ns, events.first("loaded")));
+    warnings.extend(events.events_of("log").filter_map(|log| log.get("text")));
+    warnings
+}
+
+/// Warns about code that takes hardly longer than an empty iteration, as if a compiler had removed
+/// it. No warning is given if the harness's event `loaded` rules that out.
+pub fn folded_warning(
+    timing: &SnippetTiming,
+    empty_ns: Option<f64>,
+    loaded: Option<&ProtocolMessage>,
+) -> Option<String> {
+    let folds = loaded.and_then(|loaded| loaded.parse_number::<u32>("folds")) != Some(0);
+    let is_folded = folds && timing.batches?.median_ns < MIN_EMPTY_RATIO * empty_ns?;
+    is_folded.then(|| Snippet::FOLDED.to_owned())
+}
+
+/// Builds the outcome of a snippet that could not be compiled or started.
+fn start_failure(
+    error: CompileFailure,
+    snippet: &Snippet,
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+) -> RunOutcome {
+    let mut failure = run_failure(
+        error.cause,
+        error.output,
+        &replay_command(snippet, setting),
+        job,
+        setting,
+    );
+    if !error.replay.is_empty() {
+        failure.replay = error.replay;
+    }
+    RunOutcome {
+        interrupted: error.interrupted,
+        failure: Some(failure),
+        ..RunOutcome::default()
+    }
+}
+
+/// Builds the failure of a process that several runs share.
+pub fn shared_process_failure(
+    failure: &HarnessFailure,
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+) -> StepFailure {
+    let snippet = job.snippet_under(setting.variant);
+    let spec = snippet.map_or_else(
+        || ProcessSpec::new("speedwell"),
+        |snippet| replay_command(&snippet, setting),
+    );
+    let tail = failure.stderr_tail.clone();
+    run_failure(failure.cause.clone(), tail, &spec, job, setting)
+}
+
+/// Builds the command that measures the snippet again, without any others.
+fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
+    let mut words = vec![
+        "eval".to_owned(),
+        snippet.language.to_string(),
+        snippet.runner.clone(),
+    ];
+    let hooks = [
+        ("--init", &snippet.init),
+        ("--init-worker", &snippet.init_worker),
+        ("--prepare", &snippet.prepare),
+        ("--done", &snippet.done),
+    ];
+    for (option, hook) in hooks {
+        if let Some(text) = hook {
+            words.extend([option.to_owned(), text.clone()]);
+        }
+    }
+    if let Some(count) = snippet.warmup {
+        words.extend(["--warmup-count".to_owned(), count.to_string()]);
+    }
+    for path in &snippet.paths {
+        words.extend(["--path".to_owned(), path.to_string_lossy().into_owned()]);
+    }
+    match &snippet.nodes {
+        None => {}
+        Some(ErlangNodes::Local(count)) => words.extend(["--nodes".to_owned(), count.to_string()]),
+        // Omits the cookie: a report may be public.
+        Some(ErlangNodes::Remote { name, .. }) => words.extend(["--node".to_owned(), name.clone()]),
+    }
+    words.extend(["--runs".to_owned(), "1".to_owned()]);
+    if setting.limit != SamplingOptions::USUAL_TIMEOUT {
+        let limit = match setting.limit.subsec_millis() {
+            0 => format!("{}s", setting.limit.as_secs()),
+            _ => format!("{}ms", setting.limit.as_millis()),
+        };
+        words.extend(["--timeout".to_owned(), limit]);
+    }
+    ProcessSpec::new("speedwell").args(words)
+}

@@ -1,0 +1,210 @@
+//! Measures snippets with the harness of their language, whose workers execute the code.
+//!
+//! The commands are the same for every language (`live_harness.rs`), and so is the meaning of the
+//! answers (`timing.rs`). Languages differ in how their process is started; [`build_process`]
+//! decides how. A snippet in a compiled language first becomes a program (`built/`). Start at
+//! [`harness_for_language`].
+
+use crate::compile::{GeneratedBuild, locate_program, unpack_harness};
+use crate::layout::{LinkRecord, RunLayout};
+use crate::node::runtime::JsRuntime;
+use crate::sources::{self, HarnessSources};
+use crate::{cache_folder, own_program};
+use speedwell_machine::process::{ChannelKind, ProcessSpec};
+use speedwell_model::{Snippet, SnippetLanguage, Variant};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+mod built;
+mod fresh_process;
+mod live_harness;
+pub mod sh;
+mod shared;
+mod timing;
+
+pub use crate::compile::CompileFailure;
+pub use fresh_process::{
+    folded_warning, harness_for_language, shared_process_failure, to_observation,
+};
+pub use live_harness::{CommandAnswer, HarnessFailure, LiveHarness};
+pub use shared::{SharedProcesses, expected_duration};
+
+/// Default program for snippets of a language.
+pub fn default_program(language: SnippetLanguage) -> PathBuf {
+    match language {
+        SnippetLanguage::Erlang => "erl".into(),
+        SnippetLanguage::Elixir => "elixir".into(),
+        SnippetLanguage::Node => "node".into(),
+        SnippetLanguage::Python => "python3".into(),
+        SnippetLanguage::Sh => "sh".into(),
+        compiled => built::default_compiler(compiled),
+    }
+}
+
+/// Builds the process that performs `snippet` under `variant`. The process speaks the protocol. It
+/// contains the code if the language is compiled; otherwise it loads the code on command.
+///
+/// # Errors
+/// Fails if our files cannot be unpacked, if a compiler, Erlang or Elixir is missing, or if the
+/// compiler rejects the code.
+pub fn build_process(
+    snippet: &Snippet,
+    program: &Path,
+    variant: &Variant,
+) -> Result<ProcessSpec, CompileFailure> {
+    build_with_layout(snippet, program, variant, RunLayout::default()).map(|(spec, _)| spec)
+}
+
+/// Like [`build_process`], but with a memory layout; also returns how the program was linked.
+fn build_with_layout(
+    snippet: &Snippet,
+    program: &Path,
+    variant: &Variant,
+    layout: RunLayout,
+) -> Result<(ProcessSpec, Option<LinkRecord>), CompileFailure> {
+    let mut linking = None;
+    let mut spec = match snippet.language {
+        SnippetLanguage::Node => {
+            let flags = JsRuntime::from_program(program).arguments(&variant.arguments);
+            script_process(&sources::NODE, "harness.cjs", program, &flags)?
+        }
+        SnippetLanguage::Python => {
+            script_process(&sources::PYTHON, "harness.py", program, &variant.arguments)?
+        }
+        SnippetLanguage::Sh => shell_process(program),
+        SnippetLanguage::Erlang | SnippetLanguage::Elixir => {
+            beam_process(snippet.language, program, variant)?
+        }
+        _ => {
+            let built = built::build_snippet(snippet, program, variant, layout)?;
+            linking = built.1;
+            built.0
+        }
+    };
+    spec.environment.extend(variant.environment.iter().cloned());
+    spec.channel = ChannelKind::Harness;
+    Ok((layout.apply_to(&spec), linking))
+}
+
+/// Builds the process that executes one of our scripts in an interpreter.
+fn script_process(
+    harness: &HarnessSources,
+    file: &str,
+    program: &Path,
+    flags: &[String],
+) -> Result<ProcessSpec, CompileFailure> {
+    let folder = unpack_harness(harness)?;
+    let script = folder.join(file).to_string_lossy().into_owned();
+    let arguments = flags.iter().cloned().chain([script]);
+    Ok(ProcessSpec::new(program).args(arguments))
+}
+
+/// Builds a process of this program that acts as the harness for a shell.
+fn shell_process(shell: &Path) -> ProcessSpec {
+    let path = shell.to_string_lossy().into_owned();
+    ProcessSpec::new(own_program()).args([sh::HARNESS_COMMAND.to_owned(), path])
+}
+
+/// Emulator options: no shell, no user files, and no distribution daemon, because it is needed only
+/// if there are several nodes.
+const EMULATOR_OPTIONS: [&str; 8] = [
+    "-noshell",
+    "-noinput",
+    "-boot",
+    "no_dot_erlang",
+    "-start_epmd",
+    "false",
+    "-epmd_module",
+    "speedwell_epmd",
+];
+
+/// Builds the process for Erlang or Elixir. `program` is `erl` or `elixir`; the library of Elixir
+/// is expected next to its program.
+///
+/// # Errors
+/// Fails if Erlang is missing, or if Elixir is required and missing.
+fn beam_process(
+    language: SnippetLanguage,
+    program: &Path,
+    variant: &Variant,
+) -> Result<ProcessSpec, CompileFailure> {
+    let is_elixir = language == SnippetLanguage::Elixir;
+    let emulator = if is_elixir {
+        PathBuf::from("erl")
+    } else {
+        program.to_owned()
+    };
+    let mut folders = vec![compile_erlang_harness(&emulator)?];
+    if is_elixir {
+        folders.push(elixir_library(program)?);
+    }
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut spec = ProcessSpec::new(&emulator).args(variant.arguments.iter().cloned());
+    spec = spec.args(EMULATOR_OPTIONS);
+    // Without this option, the emulator would write a cookie into the user's home folder.
+    let cookie = uuid::Uuid::now_v7().simple().to_string();
+    spec = spec.args(["-setcookie".to_owned(), cookie]);
+    for folder in &folders {
+        spec = spec.args(["-pa".to_owned(), text(folder)]);
+    }
+    spec = spec.args(["-s", "speedwell_harness"]);
+    Ok(spec.env("SPEEDWELL_CACHE", text(&cache_folder().join("code"))))
+}
+
+/// Returns the folder with the harness, compiled by this emulator's compiler.
+fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
+    let location = locate_program(emulator);
+    if !location.is_absolute() {
+        return Err(missing_language(emulator, "Erlang/OTP", "erlang"));
+    }
+    let location = fs::canonicalize(&location).unwrap_or(location);
+    let adjacent = location.with_file_name("erlc");
+    let compiler = if adjacent.is_file() {
+        adjacent
+    } else {
+        PathBuf::from("erlc")
+    };
+    let folder = unpack_harness(&sources::ERLANG)?;
+    let entries = fs::read_dir(folder.join("src")).map(|entries| entries.flatten());
+    let mut files: Vec<String> = entries
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "erl"))
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    files.sort();
+    let arguments = ["+deterministic".to_owned(), "-o".to_owned(), ".".to_owned()];
+    // The path, size and modification time of the compiler identify the Erlang release.
+    let data = fs::metadata(&compiler).ok();
+    let identity = data.map(|data| format!("{} {:?}", data.len(), data.modified().ok()));
+    GeneratedBuild {
+        stem: "erlang-harness",
+        files: Vec::new(),
+        compiler,
+        arguments: arguments.into_iter().chain(files).collect(),
+        environment: Vec::new(),
+        identity: identity.unwrap_or_default(),
+    }
+    .compile()
+}
+
+/// Folder of Elixir's modules.
+fn elixir_library(program: &Path) -> Result<PathBuf, CompileFailure> {
+    let location = locate_program(program);
+    let location = fs::canonicalize(&location).unwrap_or(location);
+    location
+        .parent()
+        .and_then(Path::parent)
+        .map(|root| root.join("lib/elixir/ebin"))
+        .filter(|folder| folder.is_dir())
+        .ok_or_else(|| missing_language(program, "Elixir", "elixir"))
+}
+
+fn missing_language(program: &Path, name: &str, package: &str) -> CompileFailure {
+    let reason = format!(
+        "'{}': {name} not found; most systems package it as '{package}'",
+        program.display()
+    );
+    CompileFailure::start_failed(reason)
+}

@@ -1,0 +1,564 @@
+//! Reads the commands of the protocol and answers them one by one. During a run, also listens to
+//! the workers.
+//!
+//! The command `run` makes workers execute a job's command repeatedly, during time windows or a
+//! fixed number of times. Start at [`serve_protocol`].
+
+use crate::ProtocolMessage;
+use crate::snippet::sh::workers::{
+    ControlMessage, ExecutionTask, JobProgress, RecordedTimes, RunDivision, WorkerPool,
+    WorkerReport, WorkerSlot,
+};
+use crate::snippet::sh::{ShellCommand, ShellCost};
+use speedwell_machine::process::ProcessStopwatch;
+use speedwell_model::Metric;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Paths for commands and events (docs/reference/protocol.md, "Transport").
+const CHANNEL_PATHS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
+
+/// A loaded command.
+pub(super) struct LoadedJob {
+    pub work: Arc<ExecutionTask>,
+    pub workers: Vec<Arc<ProcessStopwatch>>,
+    shell: String,
+    init_worker: Option<String>,
+    done: Option<String>,
+}
+
+pub struct ShellSession {
+    events: File,
+    pub(super) messages: Receiver<ControlMessage>,
+    pub(super) message_sender: Sender<ControlMessage>,
+    pub(super) jobs: BTreeMap<String, LoadedJob>,
+    /// Commands that arrived during a run.
+    pub(super) queued_commands: Vec<ProtocolMessage>,
+    shell: String,
+    force_shell: bool,
+    pub(super) is_over: bool,
+}
+
+/// Speaks the protocol until there are no more commands. `shell` executes the lines that need a
+/// shell, or all lines if `force_shell` is set.
+///
+/// # Errors
+/// Fails if the descriptors are missing, or if an event cannot be sent.
+pub fn serve_protocol(shell: &str, force_shell: bool) -> anyhow::Result<()> {
+    let [commands, events] = CHANNEL_PATHS;
+    let commands = File::open(commands)?;
+    let events = File::options().write(true).open(events)?;
+    let (message_sender, messages) = channel();
+    let reader = message_sender.clone();
+    std::thread::spawn(move || {
+        for line in BufReader::new(commands).split(b'\n') {
+            let message = line.ok().and_then(|line| ProtocolMessage::parse(&line));
+            if let Some(message) = message
+                && reader.send(ControlMessage::Command(message)).is_err()
+            {
+                return;
+            }
+        }
+        // Sending fails once the session is over, because its receiver is gone.
+        let _ = reader.send(ControlMessage::End);
+    });
+    let mut session = ShellSession {
+        events,
+        messages,
+        message_sender,
+        jobs: BTreeMap::new(),
+        queued_commands: Vec::new(),
+        shell: shell.to_owned(),
+        force_shell,
+        is_over: false,
+    };
+    while let Some(command) = session.next_command() {
+        session.answer_command(&command)?;
+    }
+    let jobs: Vec<String> = session.jobs.keys().cloned().collect();
+    for job in jobs {
+        session.unload_job(&ProtocolMessage::new("unload").with("job", job))?;
+    }
+    Ok(())
+}
+
+impl ShellSession {
+    fn next_command(&mut self) -> Option<ProtocolMessage> {
+        if !self.queued_commands.is_empty() {
+            return Some(self.queued_commands.remove(0)).filter(|command| command.verb != "quit");
+        }
+        if self.is_over {
+            return None;
+        }
+        loop {
+            match self.messages.recv() {
+                Ok(ControlMessage::Command(command)) if command.verb == "quit" => return None,
+                Ok(ControlMessage::Command(command)) => return Some(command),
+                Ok(ControlMessage::Back(..) | ControlMessage::Point(..)) => {}
+                Ok(ControlMessage::End) | Err(_) => return None,
+            }
+        }
+    }
+
+    pub(super) fn answer_command(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
+        match command.verb.as_str() {
+            "hello" => self.answer_hello(command),
+            "load" => self.load_job(command),
+            "workers" => self.answer_workers(command),
+            "calibrate" => {
+                let job = command.get("job").unwrap_or_default();
+                // 0 disables the comparison with empty iterations. This comparison detects code
+                // that was optimized away, but a process cannot be optimized away.
+                self.send_event(
+                    answer_event(command, "calibrated")
+                        .with("job", job)
+                        .with("empty_ps", 0),
+                )
+            }
+            "monitor" => self.send_event(answer_event(command, "gauge").with("t_ns", 0)),
+            "run" => self.answer_run(command),
+            "stop" => {
+                let job = command.get("job").unwrap_or_default();
+                self.send_event(answer_event(command, "stopped").with("job", job))
+            }
+            "unload" => self.unload_job(command),
+            verb => {
+                let message = format!("unknown verb '{verb}'");
+                self.send_error(command, "", "protocol", "UnknownVerb", &message)
+            }
+        }
+    }
+
+    pub(super) fn send_event(&mut self, message: ProtocolMessage) -> std::io::Result<()> {
+        self.events.write_all(message.to_string().as_bytes())
+    }
+
+    pub(super) fn send_error(
+        &mut self,
+        command: &ProtocolMessage,
+        job: &str,
+        stage: &str,
+        class: &str,
+        message: &str,
+    ) -> std::io::Result<()> {
+        let mut error = answer_event(command, "error");
+        if !job.is_empty() {
+            error = error.with("job", job);
+        }
+        self.send_event(
+            error
+                .with("stage", stage)
+                .with("class", class)
+                .with("msg", message)
+                .with("fatal", 0),
+        )
+    }
+
+    fn answer_hello(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
+        if command.get("proto").as_deref() != Some("1") {
+            self.is_over = true;
+            let message = "only protocol version 1 is supported";
+            let error = answer_event(command, "error")
+                .with("stage", "protocol")
+                .with("class", "Version")
+                .with("msg", message)
+                .with("fatal", 1);
+            return self.send_event(error);
+        }
+        let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
+        let ready = answer_event(command, "ready")
+            .with("proto", 1)
+            .with("lang", "sh")
+            .with("version", &self.shell)
+            .with("flavor", "native")
+            .with("build", "opt")
+            .with("cpus", cpus)
+            .with("clock", "CLOCK_MONOTONIC")
+            .with("clock_res_ns", 1)
+            .with("caps", "continuous,timed,series,workers,parallel,monitor")
+            .with("gauges", "");
+        self.send_event(ready)
+    }
+
+    fn load_job(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
+        let (Some(job), Some(runner)) = (command.get("job"), command.get("runner")) else {
+            let message = "load needs 'job' and 'runner'";
+            return self.send_error(command, "", "protocol", "MissingKey", message);
+        };
+        let order =
+            |line: &str, force_shell: bool| ShellCommand::new(line, &self.shell, force_shell);
+        let prepare = command
+            .get("prepare")
+            .map(|line| order(&line, self.force_shell));
+        let is_set = |key| command.get(key).as_deref() == Some("1");
+        let order = ShellCommand {
+            is_shown: is_set("show"),
+            ..order(&runner, self.force_shell || is_set("in_shell"))
+        };
+        if let Err(error) = check_syntax(&runner, &self.shell) {
+            return self.send_error(command, &job, "parse", "Syntax", &error);
+        }
+        let shell = if order.in_shell {
+            match ShellCost::measure_shell(&self.shell) {
+                Ok(cost) => Some(cost),
+                Err(error) => {
+                    let message = format!("'{}': {error}", self.shell);
+                    return self.send_error(command, &job, "compile", "Shell", &message);
+                }
+            }
+        } else {
+            None
+        };
+        if let Some(init) = command.get("init")
+            && let Err(error) = self.execute_line(&init)
+        {
+            return self.send_error(command, &job, "init", "Command", &error);
+        }
+        let warmup = command.parse_number::<u32>("warmup").unwrap_or(0);
+        if let Err(error) = warm_up(&order, prepare.as_ref(), warmup) {
+            return self.send_error(command, &job, "run", "Command", &error);
+        }
+        let loaded = answer_event(command, "loaded")
+            .with("job", &job)
+            .with("form", "text")
+            .with("source", &runner)
+            .with("arity", 0);
+        let loaded_job = LoadedJob {
+            work: Arc::new(ExecutionTask {
+                order,
+                prepare,
+                shell,
+            }),
+            workers: Vec::new(),
+            shell: self.shell.clone(),
+            init_worker: command.get("init_runner"),
+            done: command.get("done"),
+        };
+        self.jobs.insert(job, loaded_job);
+        self.send_event(loaded)
+    }
+
+    fn execute_line(&self, line: &str) -> Result<(), String> {
+        ShellCommand::new(line, &self.shell, self.force_shell)
+            .execute_once(&ProcessStopwatch::default())
+    }
+
+    fn answer_workers(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
+        let job = command.get("job").unwrap_or_default();
+        let wanted = command.parse_number::<usize>("n").unwrap_or(1);
+        let begin = Instant::now();
+        if !self.jobs.contains_key(&job) {
+            return self.report_unknown(command, &job);
+        }
+        if let Err(error) = self.set_workers(&job, wanted) {
+            return self.send_error(command, &job, "init_runner", "Command", &error);
+        }
+        let ms = begin.elapsed().as_millis();
+        self.send_event(
+            answer_event(command, "workers")
+                .with("job", job)
+                .with("n", wanted)
+                .with("ms", ms),
+        )
+    }
+
+    /// Sets the number of workers of a job.
+    pub(super) fn set_workers(&mut self, name: &str, wanted: usize) -> Result<(), String> {
+        let Some(job) = self.jobs.get_mut(name) else {
+            return Ok(());
+        };
+        job.workers.truncate(wanted);
+        while job.workers.len() < wanted {
+            if let Some(line) = &job.init_worker {
+                let order = ShellCommand::new(line, &job.shell, false);
+                order.execute_once(&ProcessStopwatch::default())?;
+            }
+            job.workers.push(Arc::default());
+        }
+        Ok(())
+    }
+
+    pub(super) fn report_unknown(
+        &mut self,
+        command: &ProtocolMessage,
+        job: &str,
+    ) -> std::io::Result<()> {
+        let message = format!("no job '{job}'");
+        self.send_error(command, "", "protocol", "UnknownJob", &message)
+    }
+
+    fn unload_job(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
+        let name = command.get("job").unwrap_or_default();
+        let Some(job) = self.jobs.remove(&name) else {
+            return self.report_unknown(command, &name);
+        };
+        if let Some(line) = &job.done
+            && let Err(error) = self.execute_line(line)
+        {
+            return self.send_error(command, &name, "done", "Command", &error);
+        }
+        self.send_event(answer_event(command, "unloaded").with("job", name))
+    }
+}
+
+/// Executes a command `count` times, each after its preparation, before measuring begins.
+fn warm_up(order: &ShellCommand, prepare: Option<&ShellCommand>, count: u32) -> Result<(), String> {
+    let stopwatch = ProcessStopwatch::default();
+    for _ in 0..count {
+        if let Some(prepare) = prepare {
+            let result = prepare.execute_once(&stopwatch);
+            result.map_err(|error| format!("in the warm-up, the preparation {error}"))?;
+        }
+        let result = order.execute_once(&stopwatch);
+        result.map_err(|error| format!("in the warm-up, the command {error}"))?;
+    }
+    Ok(())
+}
+
+/// Builds an event that answers a command.
+pub(super) fn answer_event(command: &ProtocolMessage, verb: &str) -> ProtocolMessage {
+    let event = ProtocolMessage::new(verb);
+    match command.get("id") {
+        Some(id) => event.with("id", id),
+        None => event,
+    }
+}
+
+/// Checks the syntax of a line; on error, returns the shell's message.
+fn check_syntax(line: &str, shell: &str) -> Result<(), String> {
+    let output = std::process::Command::new(shell)
+        .args(["-n", "-c", line])
+        .output()
+        .map_err(|error| format!("'{shell}': {error}"))?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(stderr.trim().to_owned())
+    }
+}
+
+impl ShellSession {
+    /// Answers `run`.
+    pub(super) fn answer_run(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
+        let jobs = command.list("jobs");
+        if let Some(unknown) = jobs.iter().find(|job| !self.jobs.contains_key(*job)) {
+            return self.report_unknown(command, &unknown.clone());
+        }
+        for job in &jobs {
+            if self.jobs[job].workers.is_empty()
+                && let Err(error) = self.set_workers(job, 1)
+            {
+                self.send_error(command, job, "init_runner", "Command", &error)?;
+            }
+        }
+        let begin = Instant::now();
+        let late_ns = match command.get("mode").as_deref() {
+            Some("continuous") => self.run_continuous(command, &jobs)?,
+            Some("timed" | "series") => self.run_timed(command, &jobs)?,
+            mode => {
+                let message = format!("unsupported mode '{}'", mode.unwrap_or_default());
+                return self.send_error(command, "", "protocol", "Mode", &message);
+            }
+        };
+        let elapsed_ns = begin.elapsed().as_nanos();
+        let end = answer_event(command, "end").with_list("jobs", &jobs);
+        self.send_event(
+            end.with("elapsed_ns", elapsed_ns)
+                .with("max_late_ns", late_ns),
+        )
+    }
+
+    fn run_continuous(
+        &mut self,
+        command: &ProtocolMessage,
+        jobs: &[String],
+    ) -> std::io::Result<u64> {
+        let number = |key, default| command.parse_number(key).unwrap_or(default);
+        let division = RunDivision::Windows {
+            interval_ns: number("interval_ns", 1_000_000_000).max(1),
+            samples: number("samples", 1),
+            warmup_ns: number("warmup_ns", 0),
+        };
+        let reports = self.run_workers(command, jobs, division)?;
+        let mut late_ns = 0;
+        for (job, reports) in jobs.iter().zip(reports) {
+            for (index, report) in reports.iter().enumerate() {
+                late_ns = late_ns.max(report.late_ns);
+                let column = |field: fn(&(u64, u64)) -> u64| -> Vec<String> {
+                    report
+                        .points
+                        .iter()
+                        .map(|point| field(point).to_string())
+                        .collect()
+                };
+                let worker = answer_event(command, "worker")
+                    .with("job", job)
+                    .with("w", index)
+                    .with("epoch_ns", 0)
+                    .with("batch", 1)
+                    .with_list("t_ns", &column(|point| point.0))
+                    .with_list("count", &column(|point| point.1))
+                    .with_list("q_ps", &report.times.quantiles_ps())
+                    .with("batches", report.times.count());
+                self.send_event(worker)?;
+            }
+            self.report_costs(command, job, &reports)?;
+        }
+        Ok(late_ns)
+    }
+
+    fn run_timed(&mut self, command: &ProtocolMessage, jobs: &[String]) -> std::io::Result<u64> {
+        let count = command.parse_number::<u64>("loop").unwrap_or(1).max(1);
+        let samples = command.parse_number::<usize>("samples").unwrap_or(1);
+        let warmup_ns = command.parse_number::<u64>("warmup_ns").unwrap_or(0);
+        for job in jobs {
+            let single_job = std::slice::from_ref(job);
+            let begin = Instant::now();
+            let mut sample_times: Vec<String> = Vec::new();
+            let mut reports_so_far: Vec<WorkerReport> = Vec::new();
+            while sample_times.len() < samples && !self.is_over {
+                let is_warm = begin.elapsed() >= Duration::from_nanos(warmup_ns);
+                let reports = self
+                    .run_workers(command, single_job, RunDivision::Executions(count))?
+                    .remove(0);
+                let longest = reports
+                    .iter()
+                    .map(|report| report.points.last().map_or(0, |last| last.0));
+                let failed = reports.iter().any(|report| report.failure.is_some());
+                let stopped = reports.iter().any(|report| report.times.count() < count);
+                if is_warm && !failed && !stopped {
+                    sample_times.push(longest.max().unwrap_or(0).to_string());
+                }
+                if is_warm || failed {
+                    reports_so_far.extend(reports);
+                }
+                if failed || stopped {
+                    break;
+                }
+            }
+            let mut times = RecordedTimes::default();
+            for report in &reports_so_far {
+                times.merge(&report.times);
+            }
+            let timed = answer_event(command, "timed")
+                .with("job", job)
+                .with_list("ns", &sample_times)
+                .with("loop", count)
+                .with("workers", self.jobs[job].workers.len())
+                .with_list("q_ps", &times.quantiles_ps())
+                .with("batches", times.count());
+            if !sample_times.is_empty() {
+                self.send_event(timed)?;
+            }
+            self.report_costs(command, job, &reports_so_far)?;
+        }
+        Ok(0)
+    }
+
+    /// Reports resource usage of executions, and the first failure.
+    fn report_costs(
+        &mut self,
+        command: &ProtocolMessage,
+        job: &str,
+        reports: &[WorkerReport],
+    ) -> std::io::Result<()> {
+        let count: u64 = reports.iter().map(|report| report.times.count()).sum();
+        if count > 0 {
+            let sum = |field: fn(&WorkerReport) -> u64| {
+                reports.iter().map(field).sum::<u64>() as f64 / count as f64
+            };
+            let rss = reports.iter().map(|report| report.max_rss_bytes).max();
+            let cpu_ns = sum(|report| report.user_ns + report.system_ns);
+            let cost = self.jobs[job].work.shell;
+            let shell = cost.map(|cost| (Metric::SHELL_TIME, "ns", cost.wall_ns as f64));
+            let difference_ns = cost.map_or(Some(cpu_ns), |cost| cost.subtract_from(cpu_ns));
+            let own_time = difference_ns.map(|ns| (Metric::OWN_CPU_TIME, "ns", ns));
+            let metrics = [
+                (Metric::CPU_TIME, "ns", cpu_ns),
+                ("user_time", "ns", sum(|report| report.user_ns)),
+                ("system_time", "ns", sum(|report| report.system_ns)),
+                ("max_rss", "B", rss.unwrap_or(0) as f64),
+            ];
+            for (name, unit, value) in metrics.into_iter().chain(own_time).chain(shell) {
+                let metric = answer_event(command, "metric")
+                    .with("job", job)
+                    .with("name", name);
+                self.send_event(
+                    metric
+                        .with("unit", unit)
+                        .with("better", "lower")
+                        .with("value", value),
+                )?;
+            }
+        }
+        match reports.iter().find_map(|report| report.failure.clone()) {
+            Some(error) => self.send_error(command, job, "run", "Command", &error),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs the workers of these jobs, and listens to them and to Speedwell until all have
+    /// finished. Returns the reports of the workers by job.
+    fn run_workers(
+        &mut self,
+        command: &ProtocolMessage,
+        jobs: &[String],
+        division: RunDivision,
+    ) -> std::io::Result<Vec<Vec<WorkerReport>>> {
+        let streams = command.get("stream").as_deref() == Some("1");
+        let mut pool = WorkerPool::start(
+            self.worker_slots(jobs),
+            division,
+            &self.message_sender,
+            streams,
+        );
+        while pool.is_at_work() {
+            match self.messages.recv() {
+                Ok(ControlMessage::Back(index, report)) => pool.record_report(index, *report),
+                Ok(ControlMessage::Point(index, point)) => {
+                    if let Some(progress) = pool.record_point(index, point) {
+                        self.send_event(sample_event(command, &jobs[progress.job], &progress))?;
+                    }
+                }
+                Ok(ControlMessage::Command(next_command)) if next_command.verb == "stop" => {
+                    pool.stop_all();
+                    self.answer_command(&next_command)?;
+                }
+                Ok(ControlMessage::Command(other)) => self.queued_commands.push(other),
+                Ok(ControlMessage::End) | Err(_) => {
+                    self.is_over = true;
+                    pool.stop_all();
+                }
+            }
+        }
+        Ok(pool.reports(jobs.len()))
+    }
+
+    fn worker_slots(&self, jobs: &[String]) -> Vec<WorkerSlot> {
+        let mut slots = Vec::new();
+        for (index, job) in jobs.iter().enumerate() {
+            let loaded = &self.jobs[job];
+            slots.extend(loaded.workers.iter().map(|stopwatch| WorkerSlot {
+                job: index,
+                work: loaded.work.clone(),
+                stopwatch: stopwatch.clone(),
+            }));
+        }
+        slots
+    }
+}
+
+fn sample_event(command: &ProtocolMessage, job: &str, progress: &JobProgress) -> ProtocolMessage {
+    answer_event(command, "sample")
+        .with("job", job)
+        .with("k", progress.k)
+        .with("t_ns", progress.t_ns)
+        .with("count", progress.count)
+        .with("workers", progress.workers)
+        .with("late_ns", 0)
+}

@@ -1,0 +1,343 @@
+//! Builds benchmark programs from a package folder with the tool of its language.
+//!
+//! The tool, such as cargo, decides itself what to rebuild. A process of Speedwell calls it once
+//! per package and variant. Built programs are copied to the cache folder under a name that depends
+//! on their content, so that a program that is being measured is never replaced. Start at
+//! [`build_programs`].
+
+use super::command::PlaceholderValues;
+use super::registry::{KnownAdapters, builtin_adapter};
+use super::result_location::CollectedOutput;
+use super::without_adapter::{explain_framework, framework_without_adapter};
+use crate::ProgressReporter;
+use crate::cache::{self, cache_folder};
+use crate::compile::{CompileFailure, remove_unused, run_compiler};
+use crate::job::BenchmarkSource;
+use serde::Deserialize;
+use speedwell_config::adapter::{BuildStep, SuiteAdapter};
+use speedwell_machine::process::{
+    ProcessEnd, ProcessSpec, ScratchFolder, begin_activity, resolve_program, run_child, shell_line,
+};
+use speedwell_model::{FailureCause, SessionEvent, Variant};
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+use uuid::Uuid;
+
+/// Build timeout: compiling all dependencies of a package may take long on a small machine.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// A built program.
+#[derive(Debug, Clone)]
+pub struct BuiltProgram {
+    /// Path in the cache folder.
+    pub program: PathBuf,
+    /// Adapter with which the program is listed and executed.
+    pub adapter: Arc<SuiteAdapter>,
+    /// Name of the bench target, if cargo built the program.
+    pub target: Option<String>,
+    /// Folder in which the language's tool would start the program.
+    pub folder: PathBuf,
+}
+
+impl BuiltProgram {
+    /// Returns the values for the placeholders in the adapter's commands.
+    pub fn placeholder_values(
+        &self,
+        source: &BenchmarkSource,
+        variant: &Variant,
+    ) -> PlaceholderValues {
+        let folder = source.file.parent().unwrap_or(Path::new("/"));
+        let folder = if source.file.is_dir() {
+            &source.file
+        } else {
+            folder
+        };
+        PlaceholderValues::default()
+            .path("program", &self.program)
+            .path("file", &source.file)
+            .path("folder", folder)
+            // Listing writes no results. A replay by hand may write results to this folder.
+            .text("scratch", "/tmp/speedwell-results")
+            .words("arguments", variant.arguments.clone())
+    }
+
+    /// Builds the process of a command.
+    pub fn build_process(
+        &self,
+        command: &[String],
+        filling: &PlaceholderValues,
+        variant: &Variant,
+    ) -> ProcessSpec {
+        let mut words = filling.fill(command).into_iter();
+        let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
+        let declared = self.adapter.keys.environment.iter();
+        spec.environment = declared
+            .map(|(name, value)| (name.clone(), filling.fill_text(value)))
+            .collect();
+        spec.environment.extend(variant.environment.iter().cloned());
+        spec.directory = Some(self.folder.clone());
+        spec
+    }
+}
+
+type BuildOutcome = Result<Vec<BuiltProgram>, CompileFailure>;
+
+/// Inputs of a build: folder, tool, adapter, and variables of the variant.
+type BuildKey = (PathBuf, PathBuf, String, Vec<(String, String)>);
+
+static BUILT_PROGRAMS: Mutex<Option<HashMap<BuildKey, Arc<OnceLock<BuildOutcome>>>>> =
+    Mutex::new(None);
+
+/// Builds the programs of a package under a variant. The adapter of each program is one of the
+/// user's (`user_adapters`) or a built-in one. Later calls return the same programs. `reporter`
+/// receives a notice when building begins.
+///
+/// # Errors
+/// Fails if the tool is missing or rejects the package, if it builds no benchmark program, or if a
+/// program belongs to an unsupported framework.
+pub fn build_programs(
+    (adapter, user_adapters): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
+    folder: &Path,
+    tool: &Path,
+    variant: &Variant,
+    reporter: ProgressReporter<'_>,
+) -> BuildOutcome {
+    let key = (
+        folder.to_owned(),
+        tool.to_owned(),
+        adapter.name.clone(),
+        variant.environment.clone(),
+    );
+    let slot = {
+        let mut guard = BUILT_PROGRAMS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        guard
+            .get_or_insert_default()
+            .entry(key)
+            .or_default()
+            .clone()
+    };
+    let build = || {
+        let target = folder.file_name().unwrap_or(folder.as_os_str());
+        reporter(&SessionEvent::Building {
+            target: &target.to_string_lossy(),
+            variant: &variant.name,
+        });
+        build_package((adapter, user_adapters), folder, tool, variant)
+    };
+    slot.get_or_init(build).clone()
+}
+
+fn build_package(
+    (adapter, user_adapters): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
+    folder: &Path,
+    tool: &Path,
+    variant: &Variant,
+) -> BuildOutcome {
+    let adapters = KnownAdapters::new(&[], folder)
+        .unwrap_or_default()
+        .with_user_adapters(user_adapters);
+    let tool = resolve_program(tool).map_err(|error| {
+        CompileFailure::start_failed(format!("{error:#}{}", adapter.install_hint()))
+    })?;
+    let mut spec = ProcessSpec::new(&tool);
+    spec.environment = variant.environment.clone();
+    spec.directory = Some(folder.to_owned());
+    spec.limit = BUILD_TIMEOUT;
+    match &adapter.keys.build {
+        Some(BuildStep::Command(command)) => {
+            build_with_command((adapter, &adapters), command, spec)
+        }
+        _ => build_with_cargo(&adapters, spec),
+    }
+}
+
+/// Builds with a single command.
+fn build_with_command(
+    (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
+    command: &[String],
+    mut spec: ProcessSpec,
+) -> BuildOutcome {
+    let folder = spec.directory.clone().unwrap_or_default();
+    let scratch = create_scratch()?;
+    let output = scratch.path("built");
+    let filling = PlaceholderValues::default()
+        .path("program", &spec.program)
+        .path("folder", &folder)
+        .path("file", &folder);
+    let words = |output: &Path| {
+        let words = filling.clone().path("output", output).fill(command);
+        words.into_iter()
+    };
+    let mut replay = spec.clone();
+    let set_command = |spec: &mut ProcessSpec, mut words: std::vec::IntoIter<String>| {
+        spec.program = words.next().unwrap_or_default().into();
+        spec.arguments = words.collect();
+    };
+    set_command(&mut replay, words(Path::new("/tmp/built")));
+    set_command(&mut spec, words(&output));
+    run_compiler(&spec, &replay)?;
+    let missing_program = |reason: String| CompileFailure {
+        replay: shell_line(&replay),
+        ..CompileFailure::before_start(FailureCause::Invalid { reason })
+    };
+    if !output.is_file() {
+        // `go test -c` produces nothing for a package without tests.
+        return Err(missing_program("produced no benchmark program".to_owned()));
+    }
+    let recognised = adapters.recognize(&output);
+    let finished = recognised.filter(|adapter| adapter.keys.build.is_none());
+    let adapter = finished.ok_or_else(|| {
+        missing_program(format!(
+            "produced a program that belongs to no known suite (built with '{}')",
+            adapter.name
+        ))
+    })?;
+    let name = folder
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    Ok(vec![BuiltProgram {
+        program: copy_to_cache(&output, &name)?,
+        adapter,
+        target: None,
+        folder,
+    }])
+}
+
+/// A message of cargo about something it has built.
+#[derive(Deserialize)]
+struct CargoArtifact {
+    executable: Option<PathBuf>,
+    manifest_path: Option<PathBuf>,
+    target: Option<CargoTarget>,
+}
+
+#[derive(Deserialize)]
+struct CargoTarget {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// Builds every bench target of a package or workspace.
+fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcome {
+    let words = ["bench", "--no-run", "--bench", "*"];
+    let replay = spec.clone().args(words);
+    spec = spec
+        .args(words)
+        .args(["--message-format=json-render-diagnostics"]);
+    spec.channel = speedwell_machine::process::ChannelKind::Stdout;
+    let mut output = CollectedOutput::default();
+    let failure = |cause, output: String, interrupted| CompileFailure {
+        cause,
+        output,
+        replay: shell_line(&replay),
+        interrupted,
+    };
+    let folder = spec
+        .directory
+        .as_deref()
+        .and_then(Path::file_name)
+        .unwrap_or_default()
+        .to_string_lossy();
+    let _activity = begin_activity(format!("compiling {folder} with cargo"));
+    let outcome = run_child(&spec, &mut output).map_err(|error| {
+        let reason = error.to_string();
+        failure(FailureCause::Start { reason }, String::new(), false)
+    })?;
+    if outcome.ended != ProcessEnd::Exit(0) {
+        let stderr = outcome.stderr.last_lines(20);
+        let line = stderr.lines().find(|line| line.starts_with("error"));
+        let reason = format!(
+            "does not compile: {}",
+            line.unwrap_or("cargo gave no reason")
+        );
+        let cause = match outcome.ended {
+            ProcessEnd::Exit(_) => FailureCause::Invalid { reason },
+            _ => outcome
+                .failure_cause(BUILD_TIMEOUT)
+                .unwrap_or(FailureCause::Silent),
+        };
+        let interrupted = outcome.ended == ProcessEnd::Interrupted;
+        return Err(failure(cause, stderr, interrupted));
+    }
+    let mut built = Vec::new();
+    for line in output.0.split(|&byte| byte == b'\n') {
+        let Ok(artifact) = serde_json::from_slice::<CargoArtifact>(line) else {
+            continue;
+        };
+        let (Some(program), Some(target)) = (artifact.executable, artifact.target) else {
+            continue;
+        };
+        if target.kind.iter().any(|kind| kind == "bench") {
+            let package = artifact.manifest_path.as_deref().and_then(Path::parent);
+            built.push(from_cargo_target(adapters, &program, target.name, package)?);
+        }
+    }
+    if built.is_empty() {
+        let reason = "has no bench target that cargo builds".to_owned();
+        let cause = FailureCause::Invalid { reason };
+        return Err(failure(cause, String::new(), false));
+    }
+    Ok(built)
+}
+
+fn from_cargo_target(
+    adapters: &KnownAdapters,
+    program: &Path,
+    target: String,
+    folder: Option<&Path>,
+) -> Result<BuiltProgram, CompileFailure> {
+    let recognised = adapters.recognize(program);
+    if let (None, Some(framework)) = (&recognised, framework_without_adapter(program)) {
+        let explanation = explain_framework(framework, &program.to_string_lossy());
+        let reason =
+            format!("has a bench target '{target}' that cannot be measured: {explanation}");
+        return Err(CompileFailure::before_start(FailureCause::Invalid {
+            reason,
+        }));
+    }
+    let adapter = recognised.or_else(|| builtin_adapter("libtest"));
+    let missing = || CompileFailure::start_failed("the adapter 'libtest' is missing".to_owned());
+    Ok(BuiltProgram {
+        program: copy_to_cache(program, &target)?,
+        adapter: adapter.ok_or_else(missing)?,
+        folder: folder.unwrap_or(Path::new("/")).to_owned(),
+        target: Some(target),
+    })
+}
+
+fn create_scratch() -> Result<ScratchFolder, CompileFailure> {
+    ScratchFolder::new().map_err(|error| CompileFailure::start_failed(format!("{error:#}")))
+}
+
+/// Copies the program to the cache folder, under a name that depends on its content.
+fn copy_to_cache(program: &Path, name: &str) -> Result<PathBuf, CompileFailure> {
+    let folder = cache_folder().join("suites");
+    let io_failure = |error: std::io::Error| {
+        CompileFailure::start_failed(format!("'{}': {error}", folder.display()))
+    };
+    let content = fs::read(program).map_err(io_failure)?;
+    let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, &content)
+        .simple()
+        .to_string();
+    let cached = folder.join(format!("{name}-{digest}"));
+    fs::create_dir_all(&folder).map_err(io_failure)?;
+    if let Ok(file) = fs::File::open(&cached) {
+        // Updates the time of last use, which decides when the cached program is removed.
+        let _ = file.set_modified(SystemTime::now());
+        return Ok(cached);
+    }
+    remove_unused(&folder);
+    let draft = folder.join(format!("draft-{digest}-{}", std::process::id()));
+    let moved = fs::copy(program, &draft).and_then(|_| fs::rename(&draft, &cached));
+    moved
+        .inspect_err(|_| cache::remove_entry(&draft))
+        .map_err(io_failure)?;
+    Ok(cached)
+}

@@ -1,0 +1,360 @@
+//! Collects the known adapters, and finds the adapter of a file. Adapters come from
+//! `crates/adapters/suites/`, from the project's file, and from definition files among the targets.
+//! Files are read, never executed. Start at [`KnownAdapters`].
+
+use anyhow::{Context, Result};
+use include_dir::{Dir, include_dir};
+use regex::Regex;
+use speedwell_config::adapter::{FileKind, SuiteAdapter, TargetCriteria};
+use speedwell_config::experiment::{DefinitionForm, definition_form};
+use speedwell_config::project::ProjectFile;
+use speedwell_model::nearest_name;
+use std::cell::OnceCell;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+static BUILTIN_FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
+
+static BUILTIN_ADAPTERS: LazyLock<Vec<Arc<SuiteAdapter>>> = LazyLock::new(|| {
+    let texts = BUILTIN_FILES
+        .files()
+        .filter_map(|file| file.contents_utf8());
+    // An unreadable adapter is skipped, but a test ensures that there is none.
+    let read = texts.filter_map(|text| SuiteAdapter::parse_checked(text).ok());
+    read.flatten().map(Arc::new).collect()
+});
+
+/// Returns a built-in adapter.
+pub fn builtin_adapter(name: &str) -> Option<Arc<SuiteAdapter>> {
+    BUILTIN_ADAPTERS
+        .iter()
+        .find(|adapter| adapter.name == name)
+        .cloned()
+}
+
+/// Whether the file is an ELF program or library.
+pub fn is_elf(file: &Path) -> bool {
+    starts_with_magic(file, b"\x7fELF")
+}
+
+/// Whether the file is an executable script. Such a script may start a program that uses
+/// google/benchmark.
+pub fn is_wrapper(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = file.metadata().map_or(0, |data| data.permissions().mode());
+    mode & 0o111 != 0 && starts_with_magic(file, b"#!")
+}
+
+fn starts_with_magic(file: &Path, magic: &[u8]) -> bool {
+    let mut beginning = vec![0; magic.len()];
+    let read = fs::File::open(file).and_then(|mut file| file.read_exact(&mut beginning));
+    read.is_ok() && beginning == magic
+}
+
+/// Adapters that a command may use.
+#[derive(Debug, Clone, Default)]
+pub struct KnownAdapters {
+    /// All adapters; the user's adapters come first.
+    adapters: Vec<Arc<SuiteAdapter>>,
+    /// Number of the user's adapters.
+    user_count: usize,
+}
+
+impl KnownAdapters {
+    /// Collects the built-in adapters, the adapters of the project to which `cwd` belongs, and the
+    /// adapters in the definition files among `targets`.
+    ///
+    /// # Errors
+    /// Fails if a file has an invalid table.
+    pub fn new(targets: &[String], cwd: &Path) -> Result<KnownAdapters> {
+        let mut adapters = Vec::new();
+        for target in targets {
+            let file = cwd.join(target);
+            if definition_form(&file) == Some(DefinitionForm::Suites) {
+                adapters.extend(SuiteAdapter::read_file(&file)?.into_iter().map(Arc::new));
+            }
+        }
+        if let Some(project) = ProjectFile::find_file(cwd)? {
+            adapters.extend(project.suites.into_iter().map(Arc::new));
+        }
+        let user_count = adapters.len();
+        adapters.extend(BUILTIN_ADAPTERS.iter().cloned());
+        Ok(KnownAdapters {
+            adapters,
+            user_count,
+        })
+    }
+
+    /// Puts the given adapters first.
+    #[must_use]
+    pub fn with_user_adapters(mut self, first: &[Arc<SuiteAdapter>]) -> KnownAdapters {
+        self.adapters.splice(0..0, first.iter().cloned());
+        self.user_count += first.len();
+        self
+    }
+
+    /// The user's adapters.
+    pub fn user_adapters(&self) -> &[Arc<SuiteAdapter>] {
+        &self.adapters[..self.user_count]
+    }
+
+    /// Finds an adapter by name.
+    pub fn find_adapter(&self, name: &str) -> Option<&Arc<SuiteAdapter>> {
+        self.adapters.iter().find(|adapter| adapter.name == name)
+    }
+
+    /// Splits an operand such as `mine:./bench-tool`, where `mine` is an adapter, into the adapter
+    /// and the path.
+    pub fn split_operand<'a>(&self, operand: &'a str) -> Option<(Arc<SuiteAdapter>, &'a str)> {
+        let (name, path) = operand.split_once(':')?;
+        Some((self.find_adapter(name)?.clone(), path))
+    }
+
+    /// Hint for a misspelled adapter, as in `mien:./bench-tool`.
+    pub fn suggest_adapter(&self, operand: &str) -> Option<String> {
+        let (name, path) = operand
+            .split_once(':')
+            .filter(|(_, path)| !path.is_empty())?;
+        let names: Vec<String> = self
+            .adapters
+            .iter()
+            .map(|adapter| adapter.name.clone())
+            .collect();
+        Some(match nearest_name(name, &names) {
+            Some(near) => format!("\nhint: did you mean '{near}:{path}'?"),
+            None => format!("\nhint: supported suites are {}", names.join(", ")),
+        })
+    }
+
+    /// Finds the adapter of a file or folder by its content.
+    pub fn recognize(&self, path: &Path) -> Option<Arc<SuiteAdapter>> {
+        find_matching(&self.adapters, path)
+    }
+
+    /// Like [`KnownAdapters::recognize`], but only among the user's adapters.
+    pub fn recognize_by_user(&self, path: &Path) -> Option<Arc<SuiteAdapter>> {
+        find_matching(self.user_adapters(), path)
+    }
+}
+
+fn find_matching(adapters: &[Arc<SuiteAdapter>], path: &Path) -> Option<Arc<SuiteAdapter>> {
+    let file = FileInspection::new(path);
+    let fits = |adapter: &&Arc<SuiteAdapter>| {
+        (adapter.keys.recognise.as_ref()).is_some_and(|criteria| file.matches(criteria))
+    };
+    adapters.iter().find(fits).cloned()
+}
+
+/// A file under inspection, whose content is read once.
+struct FileInspection<'a> {
+    path: &'a Path,
+    content: OnceCell<Vec<u8>>,
+}
+
+impl<'a> FileInspection<'a> {
+    fn new(path: &'a Path) -> FileInspection<'a> {
+        FileInspection {
+            path,
+            content: OnceCell::new(),
+        }
+    }
+
+    fn content(&self) -> &[u8] {
+        self.content
+            .get_or_init(|| fs::read(self.path).unwrap_or_default())
+    }
+
+    fn matches(&self, criteria: &TargetCriteria) -> bool {
+        let Some((last, others)) = criteria.folder.0.split_last() else {
+            return self.path.is_file()
+                && self.is_named(criteria)
+                && self.matches_kind(criteria)
+                && self.matches_content(criteria);
+        };
+        if !self.path.is_dir()
+            || !others
+                .iter()
+                .all(|glob| !files_matching(self.path, glob).is_empty())
+        {
+            return false;
+        }
+        files_matching(self.path, last)
+            .iter()
+            .any(|file| FileInspection::new(file).matches_content(criteria))
+    }
+
+    fn is_named(&self, criteria: &TargetCriteria) -> bool {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        (criteria.glob.as_ref())
+            .is_none_or(|glob| glob_pattern(glob).is_some_and(|pattern| pattern.is_match(&name)))
+    }
+
+    fn matches_kind(&self, criteria: &TargetCriteria) -> bool {
+        match criteria.kind {
+            None => true,
+            Some(FileKind::Elf) => starts_with_magic(self.path, b"\x7fELF"),
+            Some(FileKind::Zip) => starts_with_magic(self.path, b"PK\x03\x04"),
+            Some(FileKind::Text) => !self.content().contains(&0),
+        }
+    }
+
+    fn matches_content(&self, criteria: &TargetCriteria) -> bool {
+        let has = |mark: &String| memchr::memmem::find(self.content(), mark.as_bytes()).is_some();
+        let marks = &criteria.content.0;
+        let matches = |pattern: &String| {
+            let text = String::from_utf8_lossy(self.content());
+            Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(&text))
+        };
+        (marks.is_empty() || marks.iter().any(has)) && criteria.pattern.as_ref().is_none_or(matches)
+    }
+}
+
+/// Files below `folder` whose relative path matches `glob`, sorted. With `**`, at most eight levels
+/// of subfolders are searched.
+pub(crate) fn files_matching(folder: &Path, glob: &str) -> Vec<PathBuf> {
+    let depth = if glob.contains("**") {
+        8
+    } else {
+        glob.matches('/').count()
+    };
+    let mut found = Vec::new();
+    if let Some(pattern) = glob_pattern(glob) {
+        collect_matching(folder, folder, depth, &pattern, &mut found);
+    }
+    found.sort();
+    found
+}
+
+fn collect_matching(
+    root: &Path,
+    folder: &Path,
+    depth: usize,
+    pattern: &Regex,
+    found: &mut Vec<PathBuf>,
+) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
+        if path.is_dir() {
+            if depth > 0 {
+                collect_matching(root, &path, depth - 1, pattern, found);
+            }
+        } else if pattern.is_match(&name) {
+            found.push(path);
+        }
+    }
+}
+
+/// Translates a glob of file names: `*`, `**/`, `?` and `{a,b}`.
+fn glob_pattern(glob: &str) -> Option<Regex> {
+    let mut pattern = String::from("^");
+    let mut remaining = glob;
+    while let Some(first) = remaining.chars().next() {
+        let (token, translation) = match first {
+            '*' if remaining.starts_with("**/") => ("**/", "(?:.*/)?".to_owned()),
+            '*' => ("*", "[^/]*".to_owned()),
+            '?' => ("?", "[^/]".to_owned()),
+            '{' => ("{", "(?:".to_owned()),
+            '}' => ("}", ")".to_owned()),
+            ',' => (",", "|".to_owned()),
+            other => (
+                &remaining[..other.len_utf8()],
+                regex::escape(&other.to_string()),
+            ),
+        };
+        pattern += &translation;
+        remaining = &remaining[token.len()..];
+    }
+    Regex::new(&(pattern + "$")).ok()
+}
+
+/// Searches a program for a pattern; returns the first group, or the whole match.
+pub(super) fn search_program(program: &Path, pattern: &str) -> Result<Option<String>> {
+    let bytes =
+        fs::read(program).with_context(|| format!("cannot read '{}'", program.display()))?;
+    let found = regex::bytes::Regex::new(pattern)?
+        .captures(&bytes)
+        .map(|found| {
+            let group = found.get(1).or(found.get(0));
+            group.map(|group| String::from_utf8_lossy(group.as_bytes()).into_owned())
+        });
+    Ok(found.flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_adapter_can_be_read() {
+        for file in BUILTIN_FILES.files() {
+            let read = SuiteAdapter::parse_all(file.contents_utf8().unwrap());
+            assert!(!read.unwrap().is_empty(), "{}", file.path().display());
+        }
+        assert!(builtin_adapter("google-benchmark").is_some());
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_content_and_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &[u8]| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let known = KnownAdapters::new(&[], folder.path()).unwrap();
+        let name = |path: &Path| known.recognize(path).map(|adapter| adapter.name.clone());
+        let elf = write("a", b"\x7fELF ... benchmark_list_tests ...");
+        assert_eq!(name(&elf).as_deref(), Some("google-benchmark"));
+        assert_eq!(
+            name(&write("b", b"benchmark_list_tests")),
+            None,
+            "no program"
+        );
+        assert_eq!(
+            name(&write("c", b"\x7fELF _testmain.go")).as_deref(),
+            Some("go")
+        );
+        let package = write(
+            "p/x_test.go",
+            b"package p\nfunc BenchmarkX(b *testing.B) {}",
+        );
+        assert_eq!(
+            name(package.parent().unwrap()).as_deref(),
+            Some("go-package")
+        );
+        let tests_only = write("q/x_test.go", b"package q\nfunc TestX(t *testing.T) {}");
+        assert_eq!(name(tests_only.parent().unwrap()), None);
+        write("r/Cargo.toml", b"[package]");
+        assert_eq!(
+            name(&folder.path().join("r")),
+            None,
+            "a crate without benches"
+        );
+        write("r/benches/x.rs", b"");
+        assert_eq!(name(&folder.path().join("r")).as_deref(), Some("cargo"));
+    }
+
+    #[test]
+    fn suites_of_the_project_come_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("a/b");
+        fs::create_dir_all(&inside).unwrap();
+        let table = "[suite.mine]\nrecognise = { glob = '*.{mine,own}' }\nlist = ['x']\nrun = ['x']\n\
+                     read = 'lines'\nline = '(?P<value>.*)'\n";
+        fs::write(folder.path().join("speedwell.toml"), table).unwrap();
+        let known = KnownAdapters::new(&[], &inside).unwrap();
+        for (file, is_mine) in [("x.mine", true), ("x.own", true), ("x.mines", false)] {
+            let path = inside.join(file);
+            fs::write(&path, "").unwrap();
+            assert_eq!(known.recognize(&path).is_some(), is_mine, "{file}");
+        }
+        assert_eq!(known.split_operand("mine:./tool").unwrap().1, "./tool");
+        assert!(known.split_operand("./mine:tool").is_none());
+        let hint = known.suggest_adapter("mien:./tool").unwrap();
+        assert!(hint.ends_with("did you mean 'mine:./tool'?"), "{hint}");
+    }
+}

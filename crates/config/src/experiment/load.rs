@@ -1,0 +1,269 @@
+//! Reads `[group.load]`, which defines the load on a server.
+//!
+//! The table becomes a [`LoadSpec`], just as the options of `speedwell load` do, so that a load
+//! means the same everywhere.
+
+use crate::file_part::FilePart;
+use crate::value::{
+    DurationValue, NumberValue, PlainValue, PositiveCount, UrlPath, WholeNumber, checked,
+    or_placeholder,
+};
+use anyhow::Result;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use speedwell_model::as_milliseconds;
+use speedwell_model::assignment::{LoadWarmup, ServerLoad};
+use speedwell_model::load::spec::{LoadClient, LoadSpec};
+use std::path::Path;
+use std::time::Duration;
+
+/// Default number of concurrent requests, as for `speedwell load`.
+pub const DEFAULT_CONCURRENCY: u32 = 10;
+
+/// Default time limit of a warm-up until the server is steady.
+const DEFAULT_STEADY_LIMIT: Duration = Duration::from_secs(30);
+
+/// The load on a server. It ends after `requests` or `duration`, one of which is required.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoadKeys {
+    /// Load generator. Default: the built-in one.
+    client: ClientName,
+    /// URL, if it differs from the target's.
+    url: Option<String>,
+    /// Path on the target. Default: "/".
+    path: Option<UrlPath>,
+    /// Concurrent requests. Default: 10.
+    concurrency: Option<PositiveCount>,
+    /// Outdated: number of connections. Use concurrency.
+    connections: Option<PositiveCount>,
+    /// Requests in flight on one connection. Default: 1.
+    pipelining: Option<PositiveCount>,
+    /// Number of requests after which the load ends.
+    requests: Option<WholeNumber<1>>,
+    /// Duration of the load.
+    duration: Option<DurationValue>,
+    /// Requests per second, independent of the server. By default, as fast as responses arrive.
+    rate: Option<NumberValue>,
+    /// Requests excluded from the results: { requests = 5000 }, { duration = "2s" } or { until =
+    /// "steady", at_most = "30s" }.
+    warmup: Option<WarmupKeys>,
+    /// HTTP method. Default: "GET", or "POST" with a body.
+    method: Option<String>,
+    /// Header fields.
+    headers: IndexMap<String, PlainValue>,
+    /// Body of every request.
+    body: Option<InlineBody>,
+    /// File that contains the body, in or below the folder of this file.
+    body_file: Option<String>,
+    /// Time limit for a request. Default: "30s".
+    timeout: Option<DurationValue>,
+    /// Whether connections stay open. Default: true.
+    keepalive: Option<bool>,
+    /// Whether to use HTTP/2. Default: false.
+    http2: Option<bool>,
+}
+
+/// Load generator.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(transform = or_placeholder)]
+pub enum ClientName {
+    /// The generator that is built into Speedwell.
+    #[default]
+    Builtin,
+    /// ApacheBench.
+    Ab,
+    /// wrk.
+    Wrk,
+    /// autocannon.
+    Autocannon,
+    /// h2load.
+    H2load,
+}
+
+impl From<ClientName> for LoadClient {
+    fn from(name: ClientName) -> LoadClient {
+        match name {
+            ClientName::Builtin => LoadClient::Builtin,
+            ClientName::Ab => LoadClient::Ab,
+            ClientName::Wrk => LoadClient::Wrk,
+            ClientName::Autocannon => LoadClient::Autocannon,
+            ClientName::H2load => LoadClient::H2load,
+        }
+    }
+}
+
+checked! {
+    /// A body that is not a file reference.
+    pub struct InlineBody(String) from String as { "type": "string", "pattern": "^[^@]|^$" },
+    |body| {
+        let message = "must not begin with '@'\nhint: for a file, use body_file".to_owned();
+        (!body.starts_with('@')).then_some(body).ok_or(message)
+    }
+}
+
+/// A duration, or one of several end conditions.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+enum WarmupKeys {
+    #[serde(rename = "a string")]
+    Duration(DurationValue),
+    #[serde(rename = "a table")]
+    Until(WarmupEnd),
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "WarmupTable")]
+struct WarmupEnd(#[schemars(with = "WarmupTable")] LoadWarmup);
+
+/// End of a warm-up: after `requests`, after `duration`, or with `until`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WarmupTable {
+    /// Number of requests.
+    requests: Option<WholeNumber<1>>,
+    /// Length of time.
+    duration: Option<DurationValue>,
+    /// Until the server responds steadily.
+    until: Option<SteadyWord>,
+    /// With until: time limit. Default: "30s".
+    at_most: Option<DurationValue>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum SteadyWord {
+    Steady,
+}
+
+impl TryFrom<WarmupTable> for WarmupEnd {
+    type Error = String;
+
+    fn try_from(keys: WarmupTable) -> Result<WarmupEnd, String> {
+        let at_most = keys.at_most.map(|time| time.0);
+        if at_most.is_some() && keys.until.is_none() {
+            return Err(": 'at_most' requires until = \"steady\"".to_owned());
+        }
+        match (keys.requests, keys.duration, keys.until) {
+            (Some(count), None, None) => Ok(WarmupEnd(LoadWarmup::Requests(count.0))),
+            (None, Some(time), None) => {
+                Ok(WarmupEnd(LoadWarmup::DurationMs(as_milliseconds(time.0))))
+            }
+            (None, None, Some(SteadyWord::Steady)) => {
+                let limit = as_milliseconds(at_most.unwrap_or(DEFAULT_STEADY_LIMIT));
+                Ok(WarmupEnd(LoadWarmup::SteadyMs(limit)))
+            }
+            _ => Err(": a warm-up must have exactly one end condition\n\
+                      hint: { requests = 5000 }, { duration = \"2s\" } or { until = \"steady\", \
+                      at_most = \"30s\" }"
+                .to_owned()),
+        }
+    }
+}
+
+impl LoadKeys {
+    /// Returns the load, with files relative to `root`.
+    pub fn resolve_load(self, part: &FilePart, root: &Path) -> Result<ServerLoad> {
+        let (time, count) = load_end(self.duration, self.requests, part)?;
+        if time.is_none() && count.is_none() {
+            return Err(part.wrong_table(
+                "must have 'requests' or 'duration'\nhint: requests = 8000, or duration = \"10s\"",
+            ));
+        }
+        if self.rate.is_some_and(|rate| rate.0 <= 0.0) {
+            return Err(part.error_at_key("rate", "the rate must be above 0 requests per second"));
+        }
+        let pipelining = self.pipelining.map_or(1, |count| count.0);
+        let concurrency = match (self.concurrency, self.connections) {
+            (Some(_), Some(_)) => return Err(not_both(part, "concurrency", "connections")),
+            (Some(requests), None) => requests.0,
+            // Earlier files specify the number of connections.
+            (None, connections) => connections
+                .map_or(DEFAULT_CONCURRENCY, |count| count.0)
+                .saturating_mul(pipelining),
+        };
+        Ok(ServerLoad {
+            spec: LoadSpec {
+                client: self.client.into(),
+                url: target_url(self.url, self.path, part)?,
+                concurrency: Some(concurrency),
+                pipeline: (pipelining > 1).then_some(pipelining),
+                time,
+                count,
+                rate: self.rate.map(|rate| rate.0),
+                timeout: self.timeout.map(|time| time.0),
+                request: self.method,
+                header: header_lines(&self.headers),
+                data: self.body.map(|body| body.0),
+                body_file: self.body_file.map(|file| root.join(file)),
+                http2: self.http2 == Some(true),
+                no_keepalive: self.keepalive == Some(false),
+                ..LoadSpec::default()
+            },
+            warmup: match self.warmup {
+                None => LoadWarmup::None,
+                Some(WarmupKeys::Duration(time)) => LoadWarmup::DurationMs(as_milliseconds(time.0)),
+                Some(WarmupKeys::Until(end)) => end.0,
+            },
+        })
+    }
+}
+
+fn not_both(part: &FilePart, first_key: &str, second_key: &str) -> anyhow::Error {
+    let message = format!(
+        "{} cannot have both '{first_key}' and '{second_key}'",
+        part.heading()
+    );
+    part.error_at_key(second_key, message)
+}
+
+/// Returns the end of a load: a time or a number of requests, if either is given.
+pub fn load_end(
+    time: Option<DurationValue>,
+    count: Option<WholeNumber<1>>,
+    part: &FilePart,
+) -> Result<(Option<Duration>, Option<u64>)> {
+    if time.is_some() && count.is_some() {
+        return Err(not_both(part, "requests", "duration"));
+    }
+    Ok((time.map(|time| time.0), count.map(|count| count.0)))
+}
+
+/// Returns the header lines.
+pub fn header_lines(fields: &IndexMap<String, PlainValue>) -> Vec<String> {
+    let lines = fields.iter();
+    lines
+        .map(|(name, value)| format!("{name}: {}", value.program_text()))
+        .collect()
+}
+
+/// Returns `url`, or the URL of `path` on the target itself.
+fn target_url(url: Option<String>, path: Option<UrlPath>, part: &FilePart) -> Result<String> {
+    match (url, path) {
+        (Some(_), Some(_)) => Err(not_both(part, "url", "path")),
+        (Some(url), None) if path_of(&url).is_none() => {
+            let hint = "http://127.0.0.1:{port}/";
+            let message = format!("is not a valid URL: '{url}'\nhint: {hint}");
+            Err(part.value_error("url", message))
+        }
+        (Some(url), None) => Ok(url),
+        (None, path) => {
+            let own_path = path.as_ref().map_or("/", |path| path.0.as_str());
+            Ok(format!("http://127.0.0.1:{{port}}{own_path}"))
+        }
+    }
+}
+
+/// Returns the path of an HTTP URL, with everything after it; `None` if the URL is invalid.
+pub fn path_of(url: &str) -> Option<&str> {
+    let (scheme, after_scheme) = url.split_once("://")?;
+    let is_known = ["http", "https"].contains(&scheme) && !after_scheme.is_empty();
+    let path = after_scheme
+        .find('/')
+        .map_or("/", |index| &after_scheme[index..]);
+    is_known.then_some(path)
+}

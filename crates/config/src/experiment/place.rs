@@ -1,0 +1,566 @@
+//! Reads `[[service]]`, which defines the services that a target needs, and `[place]`, which assigns
+//! machines of a fleet to the roles of an experiment.
+//!
+//! This module decides what a file may contain; other code chooses the machines. Values that are
+//! known only when a run begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and
+//! `{NAME.port}`. Start at [`resolve_placement`].
+
+use super::command::{CommandText, EnvironmentKeys, environment_changes};
+use super::target::{self, GroupKind, StopKeys};
+use super::{BenchmarkGroup, Experiment};
+use crate::file_part::{self, FilePart, nearest_hint};
+use crate::labels::MachineSelector;
+use crate::placeholders::{self, PlaceholderMap};
+use crate::tree::TreeNode;
+use crate::value::{DurationValue, PositiveCount, checked};
+use anyhow::{Result, ensure};
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use speedwell_model::as_milliseconds;
+use speedwell_model::assignment::{
+    BackingService, LoadWarmup, ServerWork, ServiceScope, TargetProgram,
+};
+use speedwell_model::load::spec::LoadClient;
+use std::collections::HashMap;
+use std::path::{Component, Path};
+use std::sync::LazyLock;
+
+/// Matches placeholders such as `{db.host}`: the name of a service, a dot, and a property.
+static SERVICE_PLACEHOLDER: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\{([A-Za-z_][\w-]*)\.(host|port)\}").ok());
+/// URL of a target that runs on the same machine as its load generator.
+const LOCAL_TARGET_URL: &str = "http://127.0.0.1:{port}";
+
+/// Placement of the roles of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolePlacement {
+    /// The target first, then services with a machine of their own, then the load.
+    pub roles: Vec<PlacedRole>,
+    /// First and last port of the range from which free ports are chosen; `None` for any free port.
+    pub ports: Option<(u16, u16)>,
+}
+
+/// A role of an experiment that has its own machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedRole {
+    /// `target`, `load`, or the name of a service.
+    pub name: String,
+    /// Selects the machines on which the role may run.
+    pub on: MachineSelector,
+    /// Number of machines.
+    pub machines: u32,
+}
+
+/// Machines of the fleet for each role: names and labels joined by `&`, `|`, `!` and brackets.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlaceKeys {
+    /// Machine of the target.
+    target: LabelsKey,
+    /// Machines of the load generators: { on = "load", machines = 2 }, or a string for one machine.
+    load: LoadPlace,
+    /// Range of {port}: "20000-20999". Default: any free port.
+    ports: Option<PortRange>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+enum LoadPlace {
+    #[serde(rename = "a string")]
+    One(LabelsKey),
+    #[serde(rename = "a table")]
+    Several(LoadMachines),
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LoadMachines {
+    /// Machines to choose from.
+    on: LabelsKey,
+    /// Number of machines. Default: 1.
+    machines: Option<PositiveCount>,
+}
+
+checked! {
+    /// Names and labels.
+    struct LabelsKey(MachineSelector) from String as { "type": "string" },
+    |text| text.parse::<MachineSelector>().map_err(|error| format!(": {error:#}"))
+}
+
+checked! {
+    #[derive(Copy)]
+    struct PortRange((u16, u16)) from String as { "type": "string", "pattern": r"^\d+ ?- ?\d+$" },
+    |text| {
+        let ends = text.split_once('-').and_then(|(first, last)| {
+            Some((first.trim().parse::<u16>().ok()?, last.trim().parse::<u16>().ok()?))
+        });
+        let error = || format!(": cannot parse port range '{text}'\nhint: \"20000-20999\"");
+        ends.filter(|(first, last)| 0 < *first && first <= last).ok_or_else(error)
+    }
+}
+
+/// A program on which targets depend, such as a database. It starts before the target, either for
+/// each run or once for several runs.
+#[expect(
+    dead_code,
+    reason = "some keys are read before placeholders are filled"
+)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceKeys {
+    /// Name of the service: others reach it at {NAME.host} and {NAME.port}.
+    name: String,
+    /// Machine of the fleet that it runs on, if [place] is given. Default: the target's.
+    on: Option<LabelsKey>,
+    /// A list of arguments, or a line that is split into arguments; no shell is involved. {port} is
+    /// its port, {host} its address.
+    command: CommandText,
+    /// Working directory, below the folder of the file. Default: that folder.
+    cwd: Option<String>,
+    /// Environment variables.
+    #[serde(default)]
+    env: EnvironmentKeys,
+    /// When the service is ready: with { command = [...], within = "30s" }, when the command
+    /// succeeds; with only a time limit, when the service listens on its port.
+    #[serde(default)]
+    ready: ServiceReadyKeys,
+    /// How it is stopped: { signal = "SIGINT", grace = "2s" }.
+    #[serde(default)]
+    stop: StopKeys,
+    /// Lifetime: with "run", each run starts the service anew; with "block", all runs of the same
+    /// case within a block (one round of runs in random order) share it; with "session", all runs
+    /// do. Default: "run".
+    scope: Option<ScopeKey>,
+}
+
+/// Lifetime of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum ScopeKey {
+    /// Each run starts it anew.
+    Run,
+    /// All runs of the same case within a block share it.
+    Block,
+    /// All runs of a session share it.
+    Session,
+}
+
+impl ScopeKey {
+    fn to_scope(self) -> ServiceScope {
+        match self {
+            ScopeKey::Run => ServiceScope::Run,
+            ScopeKey::Block => ServiceScope::Block,
+            ScopeKey::Session => ServiceScope::Session,
+        }
+    }
+
+    fn from_name(name: &str) -> Option<ScopeKey> {
+        [
+            ("run", ScopeKey::Run),
+            ("block", ScopeKey::Block),
+            ("session", ScopeKey::Session),
+        ]
+        .into_iter()
+        .find_map(|(known, scope)| (known == name).then_some(scope))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+enum ServiceReadyKeys {
+    #[serde(rename = "a string")]
+    Within(DurationValue),
+    #[serde(rename = "a table")]
+    Asked(AskedKeys),
+}
+
+impl Default for ServiceReadyKeys {
+    fn default() -> ServiceReadyKeys {
+        ServiceReadyKeys::Within(DurationValue(target::DEFAULT_READY_LIMIT))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AskedKeys {
+    /// Command that succeeds when the service is ready. Without one, listening suffices.
+    command: Option<CommandText>,
+    /// Time limit. Default: "30s".
+    within: Option<DurationValue>,
+}
+
+/// A service as declared in the file; its placeholders are filled for each case.
+#[derive(Debug, Clone)]
+pub struct DeclaredService {
+    name: String,
+    on: Option<MachineSelector>,
+    scope: ServiceScope,
+    place: file_part::NodePath,
+    node: TreeNode,
+}
+
+/// Reads the services of a file.
+pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredService>> {
+    let mut found: Vec<DeclaredService> = Vec::new();
+    for part in top.list_items("service") {
+        let text = |key: &str| part.get(key).and_then(TreeNode::as_text);
+        let Some(name) = text("name") else {
+            return Err(part.missing_key("name", "name = \"db\""));
+        };
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && name.starts_with(|c: char| c.is_ascii_alphabetic());
+        if !is_name || ["target", "load"].contains(&name) {
+            let message = format!("a service cannot be named '{name}'");
+            let hint = "use letters, digits and _, beginning with a letter; 'target' and 'load' \
+                        are reserved";
+            return Err(part.error_at_key("name", format!("{message}\nhint: {hint}")));
+        }
+        if found.iter().any(|known| known.name == name) {
+            return Err(part.error_at_key("name", format!("two services have the name '{name}'")));
+        }
+        let on = text("on")
+            .map(|on| on.parse::<MachineSelector>())
+            .transpose();
+        let on =
+            on.map_err(|error| part.value_error("on", format!("cannot be parsed: {error:#}")))?;
+        if on.is_some() && !is_placed {
+            let hint = "add [place], which assigns machines to the target and the load";
+            let message = format!("'on' requires [place]\nhint: {hint}");
+            return Err(part.error_at_key("on", message));
+        }
+        let scope = service_scope(&part, &found)?;
+        found.push(DeclaredService {
+            name: name.to_owned(),
+            on,
+            scope,
+            place: part.place.clone(),
+            node: part.node.clone(),
+        });
+    }
+    check_service_placeholders(top, &found)?;
+    Ok(found)
+}
+
+/// Returns the lifetime of a service. It cannot exceed the lifetime of a preceding service, because
+/// services start in the order of the file.
+fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceScope> {
+    let Some(name) = part.get("scope").and_then(TreeNode::as_text) else {
+        return Ok(ServiceScope::Run);
+    };
+    let Some(scope) = ScopeKey::from_name(name).map(ScopeKey::to_scope) else {
+        let hint = "\"run\", \"block\" or \"session\"";
+        return Err(part.value_error("scope", format!("cannot be '{name}'\nhint: {hint}")));
+    };
+    let is_random = |text: &str| {
+        placeholders::placeholder_names(text)
+            .iter()
+            .any(|name| name == "seed")
+    };
+    let mut has_seed = false;
+    part.node
+        .visit_texts(&mut |text| has_seed |= is_random(text));
+    if scope == ServiceScope::Session && has_seed {
+        let message = "all runs share this service, but {seed} differs in each block\n\
+                       hint: scope = \"block\"";
+        return Err(part.error_at_key("scope", message));
+    }
+    match others
+        .last()
+        .filter(|predecessor| predecessor.scope < scope)
+    {
+        None => Ok(scope),
+        Some(predecessor) => {
+            let message = format!(
+                "services start in the order of the file, but this service would outlive '{}', \
+                 which is above it\n\
+                 hint: put services that live longer first",
+                predecessor.name
+            );
+            Err(part.error_at_key("scope", message))
+        }
+    }
+}
+
+/// Detects services that several runs share although their definitions differ between these runs.
+pub(super) struct SharedServices {
+    declared: Vec<DeclaredService>,
+    /// Services of the very first run.
+    first: Option<Vec<BackingService>>,
+    /// Services of the first run of each case. The key is the index of the group, and the index of
+    /// the case in this group.
+    by_case: HashMap<(usize, usize), Vec<BackingService>>,
+}
+
+impl SharedServices {
+    pub fn new(declared: &[DeclaredService]) -> SharedServices {
+        SharedServices {
+            declared: declared.to_vec(),
+            first: None,
+            by_case: HashMap::new(),
+        }
+    }
+
+    /// Adds the services of a case under a variant; rejects services that differ from the services
+    /// of an earlier run with which they are shared.
+    pub fn add_run(&mut self, case: (usize, usize), services: Vec<BackingService>) -> Result<()> {
+        if self
+            .declared
+            .iter()
+            .all(|service| service.scope == ServiceScope::Run)
+        {
+            return Ok(());
+        }
+        let first = self.first.get_or_insert_with(|| services.clone());
+        let case_services = self.by_case.entry(case).or_insert_with(|| services.clone());
+        let is_session = |service: &BackingService| service.scope == ServiceScope::Session;
+        let is_shared = |service: &BackingService| service.scope != ServiceScope::Run;
+        let differing = differing_service(first, &services, &is_session)
+            .map(|name| (name, "all runs"))
+            .or_else(|| {
+                let name = differing_service(case_services, &services, &is_shared)?;
+                Some((name, "the runs of all variants"))
+            });
+        let Some((name, sharers)) = differing else {
+            return Ok(());
+        };
+        let declared = self.declared.iter().find(|service| service.name == name);
+        let line = declared.and_then(|service| service.node.line);
+        let message = format!(
+            "{sharers} share the service '{name}', but its definition differs between them\n\
+             hint: make the definitions identical, or remove 'scope'"
+        );
+        Err(file_part::error_at_line(line, message))
+    }
+}
+
+/// Returns the name of the first relevant service that differs.
+fn differing_service(
+    left: &[BackingService],
+    right: &[BackingService],
+    is_relevant: &dyn Fn(&BackingService) -> bool,
+) -> Option<String> {
+    let both = left.iter().zip(right);
+    let mut selected = both.filter(|(service, _)| is_relevant(service));
+    selected
+        .find(|(left, right)| left != right)
+        .map(|(left, _)| left.name.clone())
+}
+
+/// Rejects placeholders of services that do not exist.
+fn check_service_placeholders(top: &FilePart, services: &[DeclaredService]) -> Result<()> {
+    let mut names: Vec<String> = vec!["target.host".to_owned()];
+    let placeholders_of = |service: &DeclaredService| {
+        [
+            format!("{}.host", service.name),
+            format!("{}.port", service.name),
+        ]
+    };
+    names.extend(services.iter().flat_map(placeholders_of));
+    let mut unknown = None;
+    top.node.visit_texts(&mut |text| {
+        let found = SERVICE_PLACEHOLDER
+            .iter()
+            .flat_map(|pattern| pattern.captures_iter(text));
+        let mut used = found.map(|found| format!("{}.{}", &found[1], &found[2]));
+        unknown = unknown.take().or(used.find(|name| !names.contains(name)));
+    });
+    match unknown {
+        None => Ok(()),
+        Some(name) => {
+            let hint = nearest_hint(&name, &names);
+            anyhow::bail!(
+                "unknown placeholder '{{{name}}}': no [[service]] has that name\nhint: {hint}"
+            )
+        }
+    }
+}
+
+/// Resolves the placement, if the file has one.
+pub fn resolve_placement(
+    keys: Option<PlaceKeys>,
+    top: &FilePart,
+    experiment: &Experiment,
+) -> Result<Option<RolePlacement>> {
+    let is_server = |group: &&BenchmarkGroup| group.kind == GroupKind::Server;
+    let other = experiment.groups.iter().find(|group| !is_server(group));
+    if let (Some(group), false) = (other, experiment.services.is_empty() && keys.is_none()) {
+        let key = if keys.is_some() { "place" } else { "service" };
+        let message = format!(
+            "'{key}' is for servers, but the group '{}' is not a server\n\
+             hint: put the group into its own file",
+            group.name
+        );
+        return Err(top.error_at_key(key, message));
+    }
+    let Some(keys) = keys else {
+        return Ok(None);
+    };
+    if experiment.plan.pins.is_some() {
+        let message = "'cpus' divides the processors of one machine between target and load, but \
+                       [place] gives each its own machine\n\
+                       hint: leave out 'cpus' of [plan], or [place]";
+        return Err(top.error_at_key("place", message));
+    }
+    if experiment.profile_is_wanted(top) {
+        let message = "profiles require a single machine\nhint: leave out [profile], or [place]";
+        return Err(top.error_at_key("place", message));
+    }
+    let role = |name: &str, on: MachineSelector, machines: u32| PlacedRole {
+        name: name.to_owned(),
+        on,
+        machines,
+    };
+    let mut roles = vec![role("target", keys.target.0, 1)];
+    for service in &experiment.services {
+        roles.extend(service.on.clone().map(|on| role(&service.name, on, 1)));
+    }
+    roles.push(match keys.load {
+        LoadPlace::One(on) => role("load", on.0, 1),
+        LoadPlace::Several(keys) => {
+            role("load", keys.on.0, keys.machines.map_or(1, |count| count.0))
+        }
+    });
+    Ok(Some(RolePlacement {
+        roles,
+        ports: keys.ports.map(|ports| ports.0),
+    }))
+}
+
+/// Rejects a folder outside `root`, because only `root` is sent to other machines.
+fn ensure_below(root: &Path, folder: &Path, owner: &str) -> Result<()> {
+    let is_plain = |inside: &Path| {
+        inside
+            .components()
+            .all(|component| matches!(component, Component::Normal(_)))
+    };
+    ensure!(
+        folder.strip_prefix(root).is_ok_and(is_plain),
+        "the folder of {owner}, '{}', is outside the folder of the file, but only the folder of \
+         the file is sent to other machines",
+        folder.display()
+    );
+    Ok(())
+}
+
+impl RolePlacement {
+    /// Adapts a server to this placement, and rejects unsupported settings.
+    pub(super) fn adapt_server(
+        &self,
+        service: &mut ServerWork,
+        group: &FilePart,
+        (root, folder): (&Path, &Path),
+    ) -> Result<()> {
+        ensure_below(root, folder, "the target")?;
+        let part = |name: &str| group.part(name).unwrap_or_else(|| group.clone());
+        if service.private_network {
+            let message = "network = \"private\" hides the target from other machines, but \
+                           [place] puts the load there\n\
+                           hint: leave out 'network', or [place]";
+            return Err(part("target").error_at_key("network", message));
+        }
+        let (load, spec) = (part("load"), &mut service.load.spec);
+        if spec.client != LoadClient::Builtin {
+            let message = "other machines support only the built-in load generator\n\
+                           hint: leave out 'client', or [place]";
+            return Err(load.error_at_key("client", message));
+        }
+        if spec.body_file.is_some() {
+            let message = "body files are not sent to other machines\n\
+                           hint: body = \"...\", or leave out [place]";
+            return Err(load.error_at_key("body_file", message));
+        }
+        if matches!(service.load.warmup, LoadWarmup::SteadyMs(_)) {
+            let message = "until = \"steady\" requires a single generator on the server's \
+                           machine, but [place] puts the load on other machines\n\
+                           hint: warmup = { duration = \"10s\" }";
+            return Err(load.error_at_key("warmup", message));
+        }
+        // A path without a host refers to the target, on whichever machine the target runs.
+        spec.url = spec
+            .url
+            .replacen(LOCAL_TARGET_URL, "http://{target.host}:{port}", 1);
+        Ok(())
+    }
+}
+
+impl Experiment {
+    /// Whether the file requests profiles.
+    fn profile_is_wanted(&self, top: &FilePart) -> bool {
+        self.profile.is_some() || top.has("profile")
+    }
+
+    /// Adapts a server to its services and to the placement. `folder` is the working directory of
+    /// the target.
+    pub(super) fn adapt_service(
+        &self,
+        mut service: ServerWork,
+        (group, target): (&FilePart, &FilePart),
+        folder: &Path,
+    ) -> Result<ServerWork> {
+        let outliving = self
+            .services
+            .iter()
+            .find(|declared| declared.scope != ServiceScope::Run);
+        if let Some(declared) = outliving.filter(|_| service.private_network) {
+            let message = format!(
+                "network = \"private\" lasts for one run, but the service '{}' lasts longer\n\
+                 hint: leave out 'network', or the service's 'scope'",
+                declared.name
+            );
+            return Err(target.error_at_key("network", message));
+        }
+        if let Some(place) = &self.place {
+            place.adapt_server(&mut service, group, (&self.root, folder))?;
+        }
+        Ok(service)
+    }
+
+    /// Returns the services of the target, with all placeholders filled that are known before a
+    /// run.
+    pub(super) fn backing_services(&self, known: &PlaceholderMap) -> Result<Vec<BackingService>> {
+        let resolve = |declared: &DeclaredService| {
+            let filled = known.fill_node(&declared.node, &declared.place)?;
+            let part = FilePart::new(&declared.place, &filled);
+            let keys: ServiceKeys = part.read_part()?;
+            let (ready, within) = match keys.ready {
+                ServiceReadyKeys::Within(time) => (None, time.0),
+                ServiceReadyKeys::Asked(asked) => {
+                    let within = asked
+                        .within
+                        .map_or(target::DEFAULT_READY_LIMIT, |time| time.0);
+                    (asked.command.map(|command| command.argv()), within)
+                }
+            };
+            let directory = match &keys.cwd {
+                Some(folder) => target::normalize_path(&self.root.join(folder)),
+                None => self.root.clone(),
+            };
+            if self.place.is_some() {
+                ensure_below(
+                    &self.root,
+                    &directory,
+                    &format!("the service '{}'", declared.name),
+                )?;
+            }
+            Ok(BackingService {
+                name: declared.name.clone(),
+                program: TargetProgram {
+                    command: keys.command.argv(),
+                    directory,
+                    environment: environment_changes(&keys.env, &part)?,
+                    expected_exit: 0,
+                    limit_ms: as_milliseconds(self.plan.timeout),
+                },
+                ready,
+                within_ms: as_milliseconds(within),
+                stop: keys.stop.resolve_stop(),
+                scope: declared.scope,
+            })
+        };
+        self.services.iter().map(resolve).collect()
+    }
+}

@@ -1,0 +1,208 @@
+//! Measures a command: runs it to its end and extracts metrics from its output.
+
+use super::assertions::CapturedOutput;
+use super::assertions::{self, ProofSources};
+use super::profiling::RunProfiler;
+use super::{RunReport, StageResult, counters, metrics, stage_failure, target};
+use regex::Regex;
+use speedwell_machine::process::{
+    self as process, CpuSet, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock,
+};
+use speedwell_model::assignment::{MetricSource, RunAssignment, TargetMetric};
+use speedwell_model::stage_report::{ReportedMetric, RunStage, StageFailure};
+use std::time::{Instant, SystemTime};
+
+/// Number of lines of stderr that are kept from a failed command.
+const TAIL_LINES: usize = 20;
+
+/// Performs the run of a command.
+///
+/// # Errors
+/// Returns the stage that failed.
+pub fn run_command(
+    assignment: &RunAssignment,
+    pin: Option<CpuSet>,
+    report: &mut RunReport,
+) -> StageResult<()> {
+    let spec = ProcessSpec {
+        pin,
+        ..target::target_spec(&assignment.target, None)
+    };
+    let mut output = CapturedOutput::default();
+    let counter = counters::open_if_wanted(assignment, report);
+    let (started, begin) = (SystemTime::now(), Instant::now());
+    let profiler = RunProfiler::from_request(assignment.profile.as_ref());
+    let outcome = match &profiler {
+        Some(profiler) => profiler.record(spec, &mut output, report)?,
+        None => process::run_child(&spec, &mut output).map_err(|error| {
+            let program = spec.program.display();
+            stage_failure(RunStage::Start, format!("'{program}': {error}"))
+        })?,
+    };
+    let with_stderr = |failure: StageFailure| StageFailure {
+        stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
+        ..failure
+    };
+    check_exit(assignment, &outcome).map_err(with_stderr)?;
+    let sources = ProofSources {
+        output: &output,
+        directory: &assignment.target.directory,
+        since: started,
+        clock: WaitClock::REAL,
+        ask: &|_| Err("a command does not answer requests".to_owned()),
+    };
+    for at_exit in [false, true] {
+        assertions::check_proofs(&assignment.proofs, at_exit, &sources).map_err(with_stderr)?;
+    }
+    if profiler.is_some() {
+        return Ok(());
+    }
+    for figure in &assignment.figures {
+        let values: Vec<f64> = extract_values(figure, &output, begin, &outcome)
+            .map_err(with_stderr)?
+            .into_iter()
+            .map(|value| value * figure.factor)
+            .collect();
+        if values.iter().any(|value| !value.is_finite()) {
+            let name = &figure.metric.name;
+            let failure = stage_failure(
+                RunStage::Figures,
+                format!("'{name}': its value is not finite"),
+            );
+            return Err(with_stderr(failure));
+        }
+        let reported = ReportedMetric::new(figure.metric.clone(), values);
+        report.performed.figures.push(reported);
+    }
+    metrics::add_command_metrics(&outcome, counter.and_then(|counter| counter.read()), report);
+    report.performed.notes.extend(outcome.describe_leftovers());
+    Ok(())
+}
+
+fn check_exit(assignment: &RunAssignment, outcome: &ProcessOutcome) -> StageResult<()> {
+    let expected = assignment.target.expected_exit;
+    let end = match outcome.ended {
+        ProcessEnd::Exit(code) if code == expected => return Ok(()),
+        ProcessEnd::Exit(_) if expected != 0 => format!("{} instead of {expected}", outcome.ended),
+        ProcessEnd::Exit(_) | ProcessEnd::Signal(_) => outcome.ended.to_string(),
+        ProcessEnd::Timeout => {
+            let limit_s = assignment.target.limit_ms as f64 / 1e3;
+            format!("did not end within {limit_s} s")
+        }
+        ProcessEnd::Lingered => "did not end".to_owned(),
+        ProcessEnd::Interrupted => "interrupted".to_owned(),
+    };
+    // The message gives the duration in whole seconds, and leaves it out if it is below one second.
+    // Similar failures therefore have the same message and can be grouped.
+    let duration_clause = match outcome.wall_ns / 1_000_000_000 {
+        0 => String::new(),
+        wall_s => format!(" after {wall_s} s"),
+    };
+    Err(stage_failure(
+        RunStage::Alive,
+        format!("{end}{duration_clause}"),
+    ))
+}
+
+fn extract_values(
+    figure: &TargetMetric,
+    output: &CapturedOutput,
+    begin: Instant,
+    outcome: &ProcessOutcome,
+) -> StageResult<Vec<f64>> {
+    let name = &figure.metric.name;
+    let figure_failure =
+        |reason: String| stage_failure(RunStage::Figures, format!("'{name}': {reason}"));
+    let text = output.stream_text(OutputStream::Stdout);
+    match &figure.from {
+        MetricSource::Regex(pattern) => values_by_pattern(pattern, &text).map_err(figure_failure),
+        MetricSource::Json(path) => value_by_path(path, &text)
+            .map_err(figure_failure)
+            .map(|value| vec![value]),
+        MetricSource::Marks(from, to) => {
+            let time_of_mark = |mark: &str| match mark {
+                "start" => Ok(0.0),
+                "process-end" => Ok(outcome.wall_ns as f64),
+                mark => {
+                    let named = mark.strip_prefix("mark:").unwrap_or(mark);
+                    let moment = output
+                        .mark_time(named)
+                        .ok_or_else(|| format!("no line begins with 'mark:{named}'"))?;
+                    Ok(moment.duration_since(begin).as_nanos() as f64)
+                }
+            };
+            let (from, to) = (
+                time_of_mark(from).map_err(figure_failure)?,
+                time_of_mark(to).map_err(figure_failure)?,
+            );
+            Ok(vec![to - from])
+        }
+    }
+}
+
+fn values_by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
+    let regex = Regex::new(pattern).map_err(|error| error.to_string())?;
+    let values: Vec<f64> = regex
+        .captures_iter(text)
+        .filter_map(|captures| captures.name("value").or_else(|| captures.get(1)))
+        .map(|captures| {
+            let number = captures.as_str().parse::<f64>();
+            number
+                .ok()
+                .filter(|n| n.is_finite())
+                .ok_or_else(|| format!("'{}' is not a number", captures.as_str()))
+        })
+        .collect::<Result<_, _>>()?;
+    if values.is_empty() {
+        Err(format!(
+            "nothing on the command's stdout matches '{pattern}'"
+        ))
+    } else {
+        Ok(values)
+    }
+}
+
+fn value_by_path(path: &str, text: &str) -> Result<f64, String> {
+    let root: serde_json::Value = serde_json::from_str(text.trim())
+        .map_err(|error| format!("the command's stdout is not JSON: {error}"))?;
+    let mut value = &root;
+    for part in path.split('.') {
+        let inner = match part.parse::<usize>() {
+            Ok(index) if value.is_array() => value.get(index),
+            _ => value.get(part),
+        };
+        value = inner.ok_or_else(|| format!("the JSON on the command's stdout has no '{path}'"))?;
+    }
+    value
+        .as_f64()
+        .ok_or_else(|| format!("'{path}' in the JSON on the command's stdout is not a number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_from_text_and_from_json() {
+        let text = "Time(a): 12.5 ms\nTime(b): 3 ms\n";
+        assert_eq!(
+            values_by_pattern(r"Time\(\w\): (?P<value>[\d.]+) ms", text),
+            Ok(vec![12.5, 3.0])
+        );
+        assert_eq!(
+            values_by_pattern(r"Time\(b\): ([\d.]+)", text),
+            Ok(vec![3.0])
+        );
+        assert!(
+            values_by_pattern("x: (.*)", text)
+                .unwrap_err()
+                .contains("nothing on the command's stdout")
+        );
+        assert_eq!(value_by_path("a.1.b", r#"{"a":[0,{"b":7}]}"#), Ok(7.0));
+        assert!(
+            value_by_path("a.2", r#"{"a":[0]}"#)
+                .unwrap_err()
+                .contains("no 'a.2'")
+        );
+    }
+}

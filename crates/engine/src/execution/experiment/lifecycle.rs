@@ -1,0 +1,383 @@
+//! Runs a server under measurement from start to end, stage by stage. Every stage has its own time
+//! limit and reports its own failure.
+//!
+//! Start at [`run_server`], which goes through the stages.
+
+use super::assertions::CapturedOutput;
+use super::assertions::{self, ProofSources};
+use super::counters::ActiveCounters;
+use super::counters::InstructionCounter;
+use super::metrics::{LoadResult, ServerReady};
+use super::profiling::{self, RunProfiler};
+use super::{RunReport, RunSite, StageResult, counters, metrics, stage_failure, target};
+use crate::execution::profile::ActiveRecording;
+use crate::execution::server::{
+    ListenerOwner, ReadinessFailure, TAIL_LINES, describe_listeners, find_listener_owner,
+    free_port, wait_until_ready,
+};
+use crate::execution::verify;
+use speedwell_load::load::ServerAddress;
+use speedwell_machine::process::{self, CpuSet, ProcessSpec, ServiceProcess, WaitClock, tree_of};
+use speedwell_model::assignment::{RunAssignment, ServerWork as Serving};
+use speedwell_model::stage_report::{RunStage, StageFailure};
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Performs the run of a server.
+///
+/// # Errors
+/// Returns the stage that failed. `report` then holds what was measured before.
+pub fn run_server(
+    assignment: &RunAssignment,
+    serving: &Serving,
+    pin: Option<CpuSet>,
+    run: (u64, &RunSite<'_>),
+    report: &mut RunReport,
+) -> StageResult<()> {
+    let port = pick_port(serving.port, assignment.ports, run.1)?;
+    let counter = counters::open_if_wanted(assignment, report);
+    let mut spec = target::target_spec(&assignment.target, Some(port));
+    spec.shutdown = target::shutdown(&serving.stop);
+    spec.pin = pin;
+    let mut server = ServerLifecycle::start(assignment, serving, run, (port, spec))?;
+    let result = server.measure(counter.as_ref(), report);
+    let mut load_result = match result {
+        Ok(load_result) => load_result,
+        Err(failure) => return Err(server.fail_with_exit(failure)),
+    };
+    if let Some(recording) = load_result.recording.take() {
+        server.stop_server(report)?;
+        return profiling::save_profile(recording, report);
+    }
+    metrics::add_server_metrics(&load_result, &server.ready, report);
+    report.load = load_result.load;
+    server.stop_server(report)
+}
+
+/// A running server.
+pub(super) struct ServerLifecycle<'a> {
+    assignment: &'a RunAssignment,
+    pub(super) serving: &'a Serving,
+    pub(super) seed: u64,
+    pub(super) site: &'a RunSite<'a>,
+    pub(super) service: ServiceProcess,
+    output: CapturedOutput,
+    port: u16,
+    pub(super) url: String,
+    started: SystemTime,
+    pub(super) ready: ServerReady,
+    profiler: Option<RunProfiler>,
+    /// Profile recording that began when the server started.
+    attached: Option<ActiveRecording>,
+}
+
+impl<'a> ServerLifecycle<'a> {
+    /// Starts the target and waits until it is ready.
+    fn start(
+        assignment: &'a RunAssignment,
+        serving: &'a Serving,
+        (seed, site): (u64, &'a RunSite<'a>),
+        (port, mut spec): (u16, ProcessSpec),
+    ) -> StageResult<ServerLifecycle<'a>> {
+        let profiler = RunProfiler::from_request(assignment.profile.as_ref());
+        if let Some(profiler) = &profiler {
+            profiler.prepare(&mut spec);
+        }
+        let output = CapturedOutput::default();
+        let (started, begin) = (SystemTime::now(), Instant::now());
+        let program = spec.program.display().to_string();
+        let service = ServiceProcess::start_with_conversation(spec, output.clone())
+            .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
+        let mut server = ServerLifecycle {
+            url: serving.load.spec.url.replace("{port}", &port.to_string()),
+            ready: ServerReady {
+                took_ns: 0,
+                address: SocketAddr::new(site.host(), port),
+            },
+            assignment,
+            serving,
+            seed,
+            site,
+            service,
+            output,
+            port,
+            started,
+            profiler,
+            attached: None,
+        };
+        match server.attach_profiler(false) {
+            Ok(attached) => server.attached = attached,
+            Err(failure) => return Err(server.fail_with_exit(failure)),
+        }
+        match server.wait_until_ready(begin) {
+            Ok(ready) => server.ready = ready,
+            Err(failure) => return Err(server.fail_with_exit(failure)),
+        }
+        Ok(server)
+    }
+
+    fn wait_until_ready(&self, begin: Instant) -> StageResult<ServerReady> {
+        let limit = Duration::from_millis(self.serving.ready.within_ms);
+        let result = wait_until_ready(&self.service, begin, limit, || self.check_ready());
+        let (address, took_ns) =
+            result.map_err(|failure| stage_failure(RunStage::Ready, failure.reason(limit)))?;
+        Ok(ServerReady { took_ns, address })
+    }
+
+    /// Checks whether the server is ready, and returns the address on which it listens.
+    fn check_ready(&self) -> Result<SocketAddr, ReadinessFailure> {
+        let address = find_listener(self.site, self.port, self.service.pid())?;
+        let ready = &self.serving.ready;
+        if let Some(path) = &ready.path {
+            let url = verify::replace_path(&self.url, path);
+            let probe = verify::send_get(&url).map_err(ReadinessFailure::NotYet)?;
+            if probe.status != ready.status {
+                return Err(ReadinessFailure::NotYet(format!(
+                    "'{url}' answers {} instead of {}",
+                    probe.status, ready.status
+                )));
+            }
+        }
+        if let Some(expected) = self.serving.children {
+            let actual = self.child_pids().len();
+            if actual != expected as usize {
+                return Err(ReadinessFailure::NotYet(format!(
+                    "the server has {actual} children instead of {expected}"
+                )));
+            }
+        }
+        Ok(address)
+    }
+
+    /// Returns the processes of the target, without the root process.
+    fn child_pids(&self) -> BTreeSet<i32> {
+        let root_pid = self.service.pid();
+        tree_of(root_pid)
+            .into_iter()
+            .filter(|pid| *pid != root_pid)
+            .collect()
+    }
+
+    /// Starts recording a profile if the request asks for a recording from this moment on. If
+    /// `is_warm` is set, this moment is the end of the warm-up; otherwise, it is the start of the
+    /// server.
+    fn attach_profiler(&self, is_warm: bool) -> StageResult<Option<ActiveRecording>> {
+        let home = &self.assignment.target.directory;
+        match &self.profiler {
+            Some(profiler) => profiler.attach(&self.service, home, is_warm),
+            None => Ok(None),
+        }
+    }
+
+    /// Runs the stages of a server that is ready: searches for evidence (proofs) that the intended
+    /// variant is running, verifies a response, sends the warm-up and the measured load, and then
+    /// checks the results and the server.
+    fn measure(
+        &mut self,
+        counter: Option<&InstructionCounter>,
+        report: &mut RunReport,
+    ) -> StageResult<LoadResult> {
+        self.check_proofs(false)?;
+        self.verify_response(RunStage::Verify)?;
+        self.warm_up(report)?;
+        let attached = self.attached.take().or(self.attach_profiler(true)?);
+        let children_before = self.child_pids();
+        let counters = ActiveCounters::begin(self.service.pid(), counter);
+        let load_result = self.measure_load();
+        let counter_values = counters.end();
+        let peak_rss_bytes = process::peak_rss_bytes_of(self.service.pid());
+        let recording = attached.map(ActiveRecording::stop_recording).transpose();
+        let (session, load) = load_result?;
+        let recording =
+            recording.map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))?;
+        self.check_all_served(&session, load.as_ref())?;
+        self.verify_response(RunStage::VerifyAgain)?;
+        self.check_unchanged(&children_before)?;
+        Ok(LoadResult {
+            session,
+            load,
+            counted: counter_values,
+            peak_rss_bytes,
+            recording,
+        })
+    }
+
+    fn check_proofs(&self, at_exit: bool) -> StageResult<()> {
+        let request_path = |path: &str| {
+            let probe = verify::send_get(&verify::replace_path(&self.url, path))?;
+            Ok(String::from_utf8_lossy(&probe.body).into_owned())
+        };
+        let sources = ProofSources {
+            output: &self.output,
+            directory: &self.assignment.target.directory,
+            since: self.started,
+            clock: self.service.clock(),
+            ask: &request_path,
+        };
+        assertions::check_proofs(&self.assignment.proofs, at_exit, &sources)
+    }
+
+    fn verify_response(&self, stage: RunStage) -> StageResult<()> {
+        let (rule, traffic) = (&self.serving.verify, &self.serving.load);
+        verify::check_response(rule, &traffic.spec, &self.url)
+            .map_err(|reason| stage_failure(stage, reason))
+    }
+
+    /// Checks that the server is alive and has the same children as before the load.
+    fn check_unchanged(&self, children_before: &BTreeSet<i32>) -> StageResult<()> {
+        if self.service.has_ended() {
+            return Err(stage_failure(
+                RunStage::Alive,
+                "the server ended after the load",
+            ));
+        }
+        let children = self.child_pids();
+        if children == *children_before {
+            return Ok(());
+        }
+        let (lost, new) = (
+            children_before.difference(&children).count(),
+            children.difference(children_before).count(),
+        );
+        let reason = format!(
+            "{lost} of the server's children exited during the load, and {new} new ones started"
+        );
+        Err(stage_failure(RunStage::Alive, reason))
+    }
+
+    /// Stops a target that failed, and adds its last stderr lines to the failure. If the target had
+    /// already ended, also adds its exit to the reason.
+    fn fail_with_exit(self, mut failure: StageFailure) -> StageFailure {
+        let has_ended = self.service.has_ended();
+        if let Ok(outcome) = self.service.stop_and_wait() {
+            if has_ended {
+                failure.reason = format!("{}: {}", failure.reason, outcome.ended);
+            }
+            failure.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
+        }
+        failure
+    }
+
+    /// Stops the target and checks how it ended.
+    fn stop_server(self, report: &mut RunReport) -> StageResult<()> {
+        let has_ended = self.service.has_ended();
+        // Proofs that are due at the exit are searched for after the target has ended. Keep what
+        // this search needs.
+        let (output, port, site) = (self.output.clone(), self.port, self.site);
+        let (assignment, started, url) = (self.assignment, self.started, self.url.clone());
+        let outcome = self
+            .service
+            .stop_and_wait()
+            .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
+        let tail = || outcome.stderr.last_lines(TAIL_LINES);
+        if has_ended {
+            let reason = format!("the server ended by itself: {}", outcome.ended);
+            return Err(StageFailure {
+                stderr_tail: tail(),
+                ..stage_failure(RunStage::Alive, reason)
+            });
+        }
+        metrics::add_shutdown_metrics(&outcome, report);
+        let sources = ProofSources {
+            output: &output,
+            directory: &assignment.target.directory,
+            since: started,
+            clock: WaitClock::REAL,
+            ask: &|_| Err(format!("the server at '{url}' has ended")),
+        };
+        assertions::check_proofs(&assignment.proofs, true, &sources).map_err(|failure| {
+            StageFailure {
+                stderr_tail: tail(),
+                ..failure
+            }
+        })?;
+        let was_killed = outcome.shutdown.is_some_and(|shutdown| shutdown.was_killed);
+        if was_killed {
+            let grace = Duration::from_millis(self.serving.stop.grace_ms).as_secs_f64();
+            let reason = format!(
+                "the server did not end within {grace} s of signal {} and was killed",
+                self.serving.stop.signal
+            );
+            return Err(StageFailure {
+                stderr_tail: tail(),
+                ..stage_failure(RunStage::Stop, reason)
+            });
+        }
+        if site
+            .listen_addresses(port)
+            .iter()
+            .any(|address| describe_listeners(address).is_some())
+        {
+            let reason = format!("port {port} is still in use");
+            return Err(stage_failure(RunStage::Stop, reason));
+        }
+        Ok(())
+    }
+}
+
+/// Picks the port of the run. If `port` is given, that port must be free. Otherwise, any free port
+/// will do, or any free port in the range `ports` if that is given.
+pub(super) fn pick_port(
+    port: Option<u16>,
+    ports: Option<(u16, u16)>,
+    site: &RunSite<'_>,
+) -> StageResult<u16> {
+    let find_holder = |port: u16| {
+        site.listen_addresses(port)
+            .iter()
+            .find_map(describe_listeners)
+    };
+    match (port, ports) {
+        (Some(port), _) => match find_holder(port) {
+            None => Ok(port),
+            Some(names) => {
+                let reason = format!("{port} is already in use by {names}");
+                Err(stage_failure(RunStage::Port, reason))
+            }
+        },
+        (None, None) => {
+            let port_failure =
+                |error| stage_failure(RunStage::Port, format!("no port is free: {error}"));
+            free_port(site.host()).map_err(port_failure)
+        }
+        (None, Some((first, last))) => {
+            // Concurrent runs begin their search at different ports, so that they do not race for
+            // the same port.
+            let count = u32::from(last - first) + 1;
+            let begin = std::process::id() % count;
+            let port_at = |offset: u32| first + ((begin + offset) % count) as u16;
+            let is_free = |port: &u16| TcpListener::bind((site.host(), *port)).is_ok();
+            let unused_port = (0..count)
+                .map(port_at)
+                .find(|port| find_holder(*port).is_none() && is_free(port));
+            let reason = || format!("none of {first}-{last} is free");
+            unused_port.ok_or_else(|| stage_failure(RunStage::Port, reason()))
+        }
+    }
+}
+
+/// Returns the address on which the process `pid` or one of its descendants listens on `port`.
+pub(super) fn find_listener(
+    site: &RunSite<'_>,
+    port: u16,
+    pid: i32,
+) -> Result<SocketAddr, ReadinessFailure> {
+    let nobody = match site.address {
+        None => format!("nothing listens on port {port}"),
+        Some(host) => format!("nothing listens on {}", SocketAddr::new(host, port)),
+    };
+    let mut failure = ReadinessFailure::NotYet(nobody);
+    for address in site.listen_addresses(port) {
+        match (find_listener_owner(&address, pid), address) {
+            (ListenerOwner::Own, ServerAddress::Internet(address)) => return Ok(address),
+            (ListenerOwner::Stranger(owner), _) => {
+                failure = ReadinessFailure::Never(format!(
+                    "port {port} belongs to {owner}, which the target did not start"
+                ));
+            }
+            _ => {}
+        }
+    }
+    Err(failure)
+}

@@ -1,0 +1,370 @@
+//! Sends the loads of a run: the warm-up load and the measured load of a server, or the load of a
+//! `[benchmark.NAME]` table. The load of a table does the same as `speedwell load`, and starts its
+//! own server if the table names one.
+//!
+//! Decides which metrics of a load become metrics of the run, and when a load counts as failed.
+//! Start at [`send_load`] for a `[benchmark.NAME]` table, and at [`ServerLifecycle::warm_up`] for a
+//! server.
+
+use super::lifecycle::{ServerLifecycle, pick_port};
+use super::{RunReport, RunSite, StageResult, stage_failure, target};
+use crate::execution::load::{
+    LoadNotice, UNLIMITED, load_with_tool, load_with_tool_beside, run_load_with_server,
+};
+use speedwell_formats::load_session;
+use speedwell_machine::process::{self, CpuSet, ProcessSpec};
+use speedwell_model::assignment::{LoadWarmup, TargetProgram};
+use speedwell_model::load::outcomes::ErrorClass;
+use speedwell_model::load::run::LoadRun;
+use speedwell_model::load::spec::{LoadClient, LoadSpec};
+use speedwell_model::stage_report::{RunStage, StageFailure};
+use speedwell_model::{Metric, MetricDirection, Session};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Names of the request rate in the results of the built-in generator and of other tools.
+const RATE_METRICS: [&str; 2] = ["throughput", "requests_per_second"];
+
+/// Sends the load of a `[benchmark.NAME]` table.
+///
+/// # Errors
+/// Returns the stage that failed.
+pub fn send_load(
+    target: &TargetProgram,
+    spec: &LoadSpec,
+    pin: Option<CpuSet>,
+    seed: u64,
+    report: &mut RunReport,
+) -> StageResult<()> {
+    let port = pick_port(None, None, &RunSite::default())?;
+    let spec = spec
+        .clone()
+        .fill_placeholders(&|text| text.replace("{port}", &port.to_string()));
+    let server = spec
+        .serve
+        .as_ref()
+        .map(|line| server_spec(target, line, port, pin));
+    let mut stage = match server {
+        Some(_) => RunStage::Ready,
+        None => RunStage::Verify,
+    };
+    let mut notes = Vec::new();
+    let mut notify = |notice: LoadNotice| match notice {
+        LoadNotice::Served => stage = RunStage::Verify,
+        LoadNotice::Probed(..) => stage = RunStage::Load,
+        LoadNotice::Warning(warning) => notes.push(warning.to_owned()),
+        LoadNotice::Standing(_) => {}
+    };
+    let result = match spec.client {
+        LoadClient::Builtin => run_load_with_server(server, &spec, seed, &mut notify)
+            .map(|load| LoadOutcome::ByUs(Box::new(load))),
+        _ => load_with_tool_beside(server, &spec, seed, &mut notify)
+            .map(|session| LoadOutcome::ByTool(session.map(Box::new))),
+    };
+    report.performed.notes.extend(notes);
+    match result.map_err(|error| load_failure(stage, &error))? {
+        LoadOutcome::ByUs(load) => record_load(&load, report),
+        LoadOutcome::ByTool(None) => Err(stage_failure(RunStage::Load, "interrupted")),
+        LoadOutcome::ByTool(Some(session)) => {
+            check_tool_errors(&session)?;
+            add_load_metrics(&session, report)
+        }
+    }
+}
+
+/// Result of a load that either our own generator or another tool sent.
+enum LoadOutcome {
+    ByUs(Box<LoadRun>),
+    ByTool(Option<Box<Session>>),
+}
+
+fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet>) -> ProcessSpec {
+    let command = ["/bin/sh", "-c", line].map(str::to_owned).to_vec();
+    let target = TargetProgram {
+        command,
+        ..target.clone()
+    };
+    ProcessSpec {
+        limit: UNLIMITED,
+        pin,
+        ..target::target_spec(&target, Some(port))
+    }
+}
+
+/// Builds the failure of a load. The first lines of the error messages become its reason, on one
+/// line; all other lines, such as hints and the server's last output, become its stderr.
+fn load_failure(stage: RunStage, error: &anyhow::Error) -> StageFailure {
+    let messages: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let first = |message: &String| message.lines().next().unwrap_or_default().to_owned();
+    let reasons: Vec<String> = messages.iter().map(first).collect();
+    let other_lines = messages.iter().flat_map(|message| message.lines().skip(1));
+    StageFailure {
+        stage,
+        reason: reasons.join(": "),
+        stderr_tail: other_lines.collect::<Vec<_>>().join("\n"),
+    }
+}
+
+/// Adds the metrics of a load to the report. Rejects a load that did not complete or that had
+/// failed requests.
+fn record_load(load: &LoadRun, report: &mut RunReport) -> StageResult<()> {
+    if process::is_interrupt_requested() {
+        return Err(stage_failure(RunStage::Load, "interrupted"));
+    }
+    if let Some(server) = &load.server
+        && let Some(died) = &server.died
+    {
+        return Err(StageFailure {
+            stderr_tail: server.stderr_tail.clone(),
+            ..stage_failure(RunStage::Load, format!("the server {died} during the load"))
+        });
+    }
+    if load.is_partial {
+        return Err(stage_failure(RunStage::Load, load.warnings.join(" ")));
+    }
+    check_no_failures(load)?;
+    let session = load_session(load).map_err(|error| load_failure(RunStage::Figures, &error))?;
+    add_load_metrics(&session, report)?;
+    add_own_server_metrics(load, report);
+    Ok(())
+}
+
+/// Adds the metrics of a load: its rate first, then all others.
+fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()> {
+    let figures_failure = |reason: &str| stage_failure(RunStage::Figures, reason);
+    if let Some(failure) = session.failures.first() {
+        return Err(figures_failure(&failure.cause.to_string()));
+    }
+    let run = session
+        .runs
+        .first()
+        .ok_or_else(|| figures_failure("nothing was measured"))?;
+    let is_rate = |name: &str| RATE_METRICS.contains(&name);
+    let mut rate = run
+        .samples
+        .iter()
+        .find(|sample| is_rate(&sample.metric))
+        .ok_or_else(|| figures_failure("the results have no throughput"))?
+        .clone();
+    let elapsed_ns = rate.elapsed_ns.unwrap_or(run.wall_ns);
+    let request_count = rate.value * elapsed_ns as f64 / 1e9;
+    rate.iterations = Some(rate.iterations.unwrap_or(request_count).round());
+    rate.elapsed_ns = Some(elapsed_ns);
+    report.performed.add_sample(Metric::throughput(), &rate);
+    for sample in run.samples.iter().filter(|s| !is_rate(&s.metric)) {
+        if let Some(metric) = session.metric(&sample.metric) {
+            report.performed.add_metric(metric.clone(), sample.value);
+        }
+    }
+    report.performed.notes.extend(run.notes.iter().cloned());
+    Ok(())
+}
+
+/// Adds metrics of the server that the load started itself: its startup time, and its processor
+/// time per request, which varies less than any wall time on a busy machine.
+fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
+    let Some(server) = &load.server else {
+        return;
+    };
+    let requests = load.measured.totals.outcomes.attempts() as f64;
+    let cpu_ns = server.cpu_ns.map(|ns| ns as f64 / requests);
+    let figures = [
+        ("cpu_per_request", cpu_ns.filter(|ns| ns.is_finite())),
+        ("server_ready", Some(server.ready_ns as f64)),
+    ];
+    for (name, value) in figures {
+        if let Some(value) = value {
+            let metric = Metric::new(name, "ns", MetricDirection::Lower);
+            report.performed.add_metric(metric, value);
+        }
+    }
+}
+
+/// Maximum difference in percent between the results of two consecutive seconds. If the difference
+/// is larger, the server is not steady.
+const STEADY_PERCENT: f64 = 5.0;
+
+/// Statuses that a load expects by default.
+const SUCCESS_STATUSES: (u16, u16) = (200, 299);
+
+/// Interval for polling a server under load.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+impl ServerLifecycle<'_> {
+    /// Sends the warm-up load, always with the built-in generator.
+    pub(super) fn warm_up(&self, report: &mut RunReport) -> StageResult<()> {
+        let traffic = &self.serving.load;
+        let spec = LoadSpec {
+            client: LoadClient::Builtin,
+            count: None,
+            time: None,
+            ..self.load_spec()
+        };
+        let (spec, limit_ms) = match traffic.warmup {
+            LoadWarmup::None => return Ok(()),
+            // Fewer requests than connections would leave some connections unused.
+            LoadWarmup::Requests(count) => {
+                let requests = count.max(u64::from(traffic.in_flight()));
+                let count = Some(requests);
+                (LoadSpec { count, ..spec }, None)
+            }
+            LoadWarmup::DurationMs(ms) => {
+                let time = Some(Duration::from_millis(ms));
+                (LoadSpec { time, ..spec }, None)
+            }
+            LoadWarmup::SteadyMs(ms) => {
+                let steady = LoadSpec {
+                    time: Some(Duration::from_millis(ms)),
+                    until_steady: Some(STEADY_PERCENT),
+                    ..spec
+                };
+                (steady, Some(ms))
+            }
+        };
+        let run = self.send_builtin(RunStage::Warmup, &spec)?;
+        if let Some(ms) = limit_ms
+            && run.measured.elapsed_ns >= ms * 1_000_000
+        {
+            report.performed.notes.push(format!(
+                "The server did not become steady within the {} s of warm-up.",
+                ms as f64 / 1e3
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn measure_load(&self) -> StageResult<(Session, Option<LoadRun>)> {
+        let load_error = |error: anyhow::Error| stage_failure(RunStage::Load, format!("{error:#}"));
+        let spec = self.load_spec();
+        if spec.client != LoadClient::Builtin {
+            let spec = LoadSpec {
+                no_verify: true,
+                ..spec
+            };
+            let session = load_with_tool(&spec, self.seed, &mut |_| ())
+                .map_err(load_error)?
+                .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
+            return Ok((session, None));
+        }
+        let run = self.send_builtin(RunStage::Load, &spec)?;
+        Ok((load_session(&run).map_err(load_error)?, Some(run)))
+    }
+
+    /// Returns the load with the address of this server. The load expects the same statuses as the
+    /// verification, unless the verification requests another path.
+    fn load_spec(&self) -> LoadSpec {
+        let mut spec = self.serving.load.spec.clone();
+        spec.url.clone_from(&self.url);
+        let rules = &self.serving.verify;
+        if rules.path.is_none() && rules.statuses != [SUCCESS_STATUSES] {
+            let ranges = rules.statuses.iter().map(|(from, to)| *from..=*to);
+            spec.expect_status = ranges.collect();
+        }
+        spec
+    }
+
+    fn send_builtin(&self, stage: RunStage, spec: &LoadSpec) -> StageResult<LoadRun> {
+        let load_error = |error: anyhow::Error| stage_failure(stage, format!("{error:#}"));
+        let (stop, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
+        let service = &self.service;
+        let result = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    if process::is_interrupt_requested() || service.has_ended() {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    std::thread::sleep(POLL_INTERVAL);
+                }
+            });
+            let address = self.ready.address;
+            let result = self.site.sender.send(spec, self.seed, address, &stop);
+            is_done.store(true, Ordering::Relaxed);
+            result
+        });
+        if result.is_err() && self.service.has_ended() {
+            return Err(stage_failure(stage, "the server ended during the load"));
+        }
+        let run = result.map_err(load_error)?;
+        let has_ended = if run.measured.has_lost_server() {
+            self.service.is_dying()
+        } else {
+            self.service.has_ended()
+        };
+        match has_ended {
+            true => Err(stage_failure(stage, "the server ended during the load")),
+            false if run.measured.is_interrupted => Err(stage_failure(stage, "interrupted")),
+            false => Ok(run),
+        }
+    }
+
+    /// Checks that every request succeeded, and that as many were sent as the load asks for.
+    pub(super) fn check_all_served(
+        &self,
+        session: &Session,
+        load: Option<&LoadRun>,
+    ) -> StageResult<()> {
+        let Some(load) = load else {
+            return check_tool_errors(session);
+        };
+        check_no_failures(load)?;
+        let counts = &load.measured.totals.outcomes;
+        match self.serving.load.spec.count {
+            Some(requested) if counts.succeeded() != requested => {
+                let reason = format!("{} requests instead of {requested}", counts.succeeded());
+                Err(stage_failure(RunStage::Served, reason))
+            }
+            _ if counts.succeeded() == 0 => {
+                Err(stage_failure(RunStage::Served, "no request succeeded"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Fails if any request of the load failed, because that means the server is not working correctly.
+pub(super) fn check_no_failures(load: &LoadRun) -> StageResult<()> {
+    let counts = &load.measured.totals.outcomes;
+    if counts.all_errors() == 0 {
+        return Ok(());
+    }
+    let classes: Vec<String> = ErrorClass::all_classes()
+        .filter(|class| counts.errors(*class) > 0)
+        .map(|class| format!("{} {}", counts.errors(class), class.name()))
+        .collect();
+    let reason = format!(
+        "{} of {} requests failed: {}",
+        counts.all_errors(),
+        counts.attempts(),
+        classes.join(", ")
+    );
+    Err(stage_failure(RunStage::Served, reason))
+}
+
+/// Fails if another tool reports failed requests.
+pub(super) fn check_tool_errors(session: &Session) -> StageResult<()> {
+    let samples = session.runs.iter().flat_map(|run| &run.samples);
+    let failed = samples
+        .filter(|sample| matches!(&*sample.metric, "http_errors" | "http_non2xx"))
+        .find(|sample| sample.value > 0.0);
+    match failed {
+        Some(sample) => {
+            let reason = format!("{}: {} requests", sample.metric, sample.value);
+            Err(stage_failure(RunStage::Served, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Converts a load into a session that holds its metrics. In the session, `http_non2xx` counts the
+/// responses whose status the load did not expect. If the load expects status 404, a 404 is not an
+/// error.
+pub(super) fn load_session(load: &LoadRun) -> anyhow::Result<Session> {
+    let mut session =
+        load_session::load_session("load", std::slice::from_ref(load), &mut Vec::new())?;
+    let unexpected = load.measured.totals.outcomes.errors(ErrorClass::Status);
+    let samples = session.runs.iter_mut().flat_map(|run| &mut run.samples);
+    for sample in samples.filter(|sample| &*sample.metric == "http_non2xx") {
+        sample.value = unexpected as f64;
+    }
+    Ok(session)
+}

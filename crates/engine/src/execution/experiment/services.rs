@@ -1,0 +1,253 @@
+//! Runs the services that a target depends on, such as a database. Services are ready before the
+//! target starts, and are stopped after it has ended.
+//!
+//! Start at [`RunningService::start`]; [`run_shared_services`] runs services that several runs
+//! share.
+
+use super::lifecycle::{find_listener, pick_port};
+use super::{RunReport, RunSite, StageResult, stage_failure, target};
+use crate::execution::load::UNLIMITED;
+use crate::execution::server::{ReadinessFailure, StartFailure, TAIL_LINES, wait_until_ready};
+use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
+use speedwell_model::assignment::{BackingService, PlaceholderValue, ScopedServices, fill_text};
+use speedwell_model::stage_report::{RunStage, StageFailure};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Interval for polling services.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Timeout of one readiness command.
+const READY_COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A service that is ready.
+#[derive(Debug)]
+pub struct RunningService {
+    name: String,
+    service: ServiceProcess,
+    host: String,
+    port: u16,
+}
+
+impl RunningService {
+    /// Starts a service and waits until it is ready.
+    ///
+    /// # Errors
+    /// Returns the stage that failed.
+    pub fn start(
+        definition: &BackingService,
+        site: &RunSite<'_>,
+        ports: Option<(u16, u16)>,
+    ) -> StageResult<RunningService> {
+        let port = pick_port(None, ports, site)?;
+        let host = site.host().to_string();
+        let placeholders = [("host".to_owned(), host.clone()), port_placeholder(port)];
+        let mut spec = target::target_spec(
+            &definition.program.clone().fill_placeholders(&placeholders),
+            Some(port),
+        );
+        spec.shutdown = target::shutdown(&definition.stop);
+        spec.limit = UNLIMITED;
+        let ready_spec = definition.ready.as_ref().map(|command| ProcessSpec {
+            limit: READY_COMMAND_TIMEOUT,
+            ..ready_command(&spec, command, &placeholders)
+        });
+        let program = spec.program.display().to_string();
+        let begin = Instant::now();
+        let service = ServiceProcess::start(spec)
+            .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
+        let limit = Duration::from_millis(definition.within_ms);
+        let result = wait_until_ready(&service, begin, limit, || match &ready_spec {
+            Some(spec) => run_ready_command(spec),
+            None => find_listener(site, port, service.pid()).map(drop),
+        });
+        match result {
+            Ok(_) => Ok(RunningService {
+                name: definition.name.clone(),
+                service,
+                host,
+                port,
+            }),
+            Err(failure) => Err(stop_unready(service, &failure, limit)),
+        }
+    }
+
+    /// Returns the placeholders for the address of the service.
+    pub fn placeholders(&self) -> [PlaceholderValue; 2] {
+        [
+            (format!("{}.host", self.name), self.host.clone()),
+            (format!("{}.port", self.name), self.port.to_string()),
+        ]
+    }
+
+    /// Returns the name of the service.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the port of the service.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns a failure if the service has ended by itself.
+    pub fn find_failure(&self) -> Option<StageFailure> {
+        let has_ended = self.service.has_ended() && !process::is_interrupt_requested();
+        has_ended.then(|| stage_failure(RunStage::Alive, "it ended by itself"))
+    }
+
+    /// Stops the service.
+    ///
+    /// # Errors
+    /// Fails if the service had to be killed.
+    pub fn stop(self, report: &mut RunReport) -> StageResult<()> {
+        let outcome = self
+            .service
+            .stop_and_wait()
+            .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
+        report.performed.notes.extend(outcome.describe_leftovers());
+        if outcome.shutdown.is_some_and(|shutdown| shutdown.was_killed) {
+            let reason = "it did not stop when requested and was killed";
+            return Err(StageFailure {
+                stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
+                ..stage_failure(RunStage::Stop, reason)
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Adds the name of a service to the reason of its failure.
+fn name_service(name: &str, failure: StageFailure) -> StageFailure {
+    StageFailure {
+        reason: format!("service '{name}': {}", failure.reason),
+        ..failure
+    }
+}
+
+/// Starts services in the given order, because a service may need the services before it. Adds the
+/// address of each service to `placeholders`.
+pub(super) fn start_all(
+    services: &[BackingService],
+    site: &RunSite<'_>,
+    ports: Option<(u16, u16)>,
+    placeholders: &mut Vec<PlaceholderValue>,
+) -> StageResult<Vec<RunningService>> {
+    let mut started = Vec::new();
+    for service in services {
+        let running: RunningService = RunningService::start(
+            &service.clone().fill_placeholders(placeholders),
+            site,
+            ports,
+        )
+        .map_err(|failure| name_service(&service.name, failure))?;
+        placeholders.extend(running.placeholders());
+        started.push(running);
+    }
+    Ok(started)
+}
+
+/// Returns the failure of the first service that has ended by itself.
+pub(super) fn find_lost_service(services: &[RunningService]) -> Option<StageFailure> {
+    let named_failure = |service: &RunningService| {
+        service
+            .find_failure()
+            .map(|failure| name_service(service.name(), failure))
+    };
+    services.iter().find_map(named_failure)
+}
+
+/// Stops services in reverse order.
+pub(super) fn stop_all(services: Vec<RunningService>, report: &mut RunReport) -> StageResult<()> {
+    let mut result = Ok(());
+    for service in services.into_iter().rev() {
+        let name = service.name().to_owned();
+        result = result.and(
+            service
+                .stop(report)
+                .map_err(|failure| name_service(&name, failure)),
+        );
+    }
+    result
+}
+
+/// Runs services on this machine until an interrupt tells the process to stop them. Once all
+/// services are ready, calls `ready` with their addresses.
+///
+/// # Errors
+/// Returns the stage that failed, or fails if a service ended by itself.
+pub fn run_shared_services(
+    scope: &ScopedServices,
+    ready: &mut dyn FnMut(&[PlaceholderValue]),
+    report: &mut RunReport,
+) -> StageResult<()> {
+    let site = RunSite::default();
+    let mut placeholders = site.placeholders();
+    placeholders.extend_from_slice(&scope.kept);
+    let known_count = placeholders.len();
+    let services = start_all(&scope.services, &site, scope.ports, &mut placeholders)?;
+    ready(&placeholders[known_count..]);
+    let result = wait_for_loss(|| find_lost_service(&services));
+    let stop_result = stop_all(services, report);
+    result.and(stop_result)
+}
+
+/// Waits until the process is interrupted or `find_loss` finds a failure.
+///
+/// # Errors
+/// Returns the failure that `find_loss` found.
+pub fn wait_for_loss(find_loss: impl Fn() -> Option<StageFailure>) -> StageResult<()> {
+    while !process::is_interrupt_requested() {
+        if let Some(failure) = find_loss() {
+            return Err(failure);
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+    Ok(())
+}
+
+fn port_placeholder(port: u16) -> PlaceholderValue {
+    ("port".to_owned(), port.to_string())
+}
+
+/// Builds a readiness command with the directory and environment of the service.
+fn ready_command(
+    service_spec: &ProcessSpec,
+    command: &[String],
+    placeholders: &[PlaceholderValue],
+) -> ProcessSpec {
+    let mut filled_parts = command.iter().map(|part| fill_text(part, placeholders));
+    let mut spec = ProcessSpec::new(filled_parts.next().unwrap_or_default()).args(filled_parts);
+    spec.directory.clone_from(&service_spec.directory);
+    spec.environment.clone_from(&service_spec.environment);
+    spec.unset.clone_from(&service_spec.unset);
+    spec
+}
+
+fn run_ready_command(spec: &ProcessSpec) -> Result<(), ReadinessFailure> {
+    let program = spec.program.display();
+    let outcome = process::run_child(spec, &mut ())
+        .map_err(|error| ReadinessFailure::Never(format!("cannot start '{program}': {error}")))?;
+    match outcome.ended {
+        ProcessEnd::Exit(0) => Ok(()),
+        _ => {
+            let last_line = outcome.stderr.last_lines(1);
+            Err(ReadinessFailure::NotYet(format!(
+                "'{program}': {} {last_line}",
+                outcome.ended
+            )))
+        }
+    }
+}
+
+fn stop_unready(service: ServiceProcess, cause: &StartFailure, limit: Duration) -> StageFailure {
+    let reason = cause.reason(limit);
+    let outcome = service.stop_and_wait();
+    let mut failure = stage_failure(RunStage::Ready, reason);
+    if let Ok(outcome) = outcome {
+        if matches!(cause, StartFailure::Ended) {
+            failure.reason = format!("{}: {}", failure.reason, outcome.ended);
+        }
+        failure.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
+    }
+    failure
+}

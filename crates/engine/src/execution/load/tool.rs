@@ -1,0 +1,631 @@
+//! Translates a load into the command line of another tool, as far as the tool supports it.
+//!
+//! Decides which options a tool supports; unsupported options are rejected by name, never ignored.
+//! Start at [`load_with_tool`]. Supported versions are ab 2.3, wrk 4, h2load 1.5x, and autocannon 7
+//! and 8.
+
+use super::build::DEFAULT_DURATION;
+use super::run::{PreparedLoad, server_of};
+use super::{LoadJob, LoadNotice, UNLIMITED, build};
+use anyhow::{Context, bail, ensure};
+use speedwell_load::http1::ConnectionOption;
+use speedwell_load::load::{LoadShare, RequestKind};
+use speedwell_load::pace::PacingModel;
+use speedwell_machine::process::{
+    self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, resolve_program,
+};
+use speedwell_model::load::spec::{LoadClient, LoadSpec};
+use speedwell_model::{Case, Sample, Session};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Options that Speedwell handles itself, not the tool, and `concurrency`, which every tool
+/// supports. Some of them concern the probe request: the built-in generator sends it and checks its
+/// response.
+const OWN_OPTIONS: [&str; 10] = [
+    "client",
+    "serve",
+    "serve-timeout",
+    "location",
+    "no-verify",
+    "insecure",
+    "concurrency",
+    "expect-status",
+    "expect-body",
+    "expect-length",
+];
+
+/// Statuses that the built-in generator counts as success.
+const SUCCESS_STATUSES: RangeInclusive<u16> = 200..=299;
+
+/// Options that set header fields. Every tool supports them.
+const HEADER_OPTIONS: [&str; 4] = ["header", "user", "cookie", "user-agent"];
+
+/// Number of requests per second to assume for ab if the load has a duration, but no count: ab
+/// needs a count and reserves memory for it. No single thread sends more requests than this.
+const MAX_AB_RATE: u64 = 250_000;
+
+/// A tool: its name, and the options it supports besides [`OWN_OPTIONS`] and [`HEADER_OPTIONS`].
+struct ToolSupport {
+    name: &'static str,
+    options: &'static [&'static str],
+    /// Statuses that the tool counts as success. It makes no finer distinction.
+    success_statuses: RangeInclusive<u16>,
+    /// Whether the tool counts responses with other statuses separately from errors.
+    counts_others: bool,
+    reasons: &'static [(&'static str, &'static str)],
+}
+
+const AB_SUPPORT: ToolSupport = ToolSupport {
+    name: "ab",
+    options: &[
+        "count",
+        "time",
+        "no-keepalive",
+        "request",
+        "data",
+        "body-file",
+        "timeout",
+        "http1.0",
+        "bind",
+    ],
+    success_statuses: SUCCESS_STATUSES,
+    counts_others: true,
+    reasons: &[("threads", "it has one thread")],
+};
+
+const WRK_SUPPORT: ToolSupport = ToolSupport {
+    name: "wrk",
+    options: &["time", "threads", "no-keepalive", "timeout"],
+    success_statuses: 200..=399,
+    counts_others: true,
+    reasons: &[
+        (
+            "count",
+            "it stops after a given time, not after a number of requests",
+        ),
+        ("request", "it needs a script for that"),
+        ("data", "it needs a script for that"),
+    ],
+};
+
+const H2LOAD_SUPPORT: ToolSupport = ToolSupport {
+    name: "h2load",
+    options: &[
+        "count",
+        "time",
+        "threads",
+        "http2",
+        "streams",
+        "pipeline",
+        "warmup",
+        "data",
+        "body-file",
+        "timeout",
+        "unix-socket",
+    ],
+    success_statuses: SUCCESS_STATUSES,
+    counts_others: false,
+    reasons: &[("rate", "its rate is per connection")],
+};
+
+const AUTOCANNON_SUPPORT: ToolSupport = ToolSupport {
+    name: "autocannon",
+    options: &[
+        "count",
+        "time",
+        "threads",
+        "request",
+        "data",
+        "body-file",
+        "pipeline",
+        "timeout",
+        "no-keepalive",
+        "unix-socket",
+    ],
+    success_statuses: SUCCESS_STATUSES,
+    counts_others: true,
+    reasons: &[("rate", "it sends the requests of each second in one burst")],
+};
+
+/// Command line of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ToolCommand {
+    /// Name of the tool and of its program.
+    pub name: &'static str,
+    pub arguments: Vec<String>,
+}
+
+fn tool_support(client: LoadClient) -> anyhow::Result<ToolSupport> {
+    match client {
+        LoadClient::Ab => Ok(AB_SUPPORT),
+        LoadClient::Wrk => Ok(WRK_SUPPORT),
+        LoadClient::H2load => Ok(H2LOAD_SUPPORT),
+        LoadClient::Autocannon => Ok(AUTOCANNON_SUPPORT),
+        LoadClient::Builtin => bail!("our own generator needs no command"),
+    }
+}
+
+/// Says which of a tool's two counts is the number of expected responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExpectedCount {
+    /// Responses that the tool counts as success.
+    Good,
+    /// The other responses.
+    Others,
+}
+
+/// Decides which of a tool's two counts is the number of expected responses. Fails if the expected
+/// statuses belong to both counts.
+fn select_expected(
+    tool: &ToolSupport,
+    statuses: &[RangeInclusive<u16>],
+) -> anyhow::Result<ExpectedCount> {
+    let is_inside = |range: &RangeInclusive<u16>| {
+        tool.success_statuses.contains(range.start()) && tool.success_statuses.contains(range.end())
+    };
+    let is_outside = |range: &RangeInclusive<u16>| {
+        range.end() < tool.success_statuses.start() || range.start() > tool.success_statuses.end()
+    };
+    if statuses.iter().all(is_inside) {
+        return Ok(ExpectedCount::Good);
+    }
+    if tool.counts_others && statuses.iter().all(is_outside) {
+        return Ok(ExpectedCount::Others);
+    }
+    let formatted: Vec<String> = statuses
+        .iter()
+        .map(|range| match (range.start(), range.end()) {
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first}-{last}"),
+        })
+        .collect();
+    let (first, last) = (tool.success_statuses.start(), tool.success_statuses.end());
+    let counts = if tool.counts_others {
+        format!("distinguishes only {first}-{last} from all other statuses")
+    } else {
+        format!("counts every status but {first}-{last} as a failure")
+    };
+    bail!(
+        "{} cannot count {} as success: it {counts}\n\
+         hint: Speedwell's own generator can: leave out --client (or the key 'client' of a file)",
+        tool.name,
+        formatted.join(", ")
+    )
+}
+
+/// Makes `http_non2xx` the number of unexpected responses. In this metric, the tool reports the
+/// number of responses that it does not count as success. If exactly these responses are expected,
+/// all other responses are unexpected.
+fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
+    if expected == ExpectedCount::Good {
+        return;
+    }
+    let responses = samples.first().and_then(|sample| sample.iterations);
+    let others = samples
+        .iter_mut()
+        .filter(|sample| &*sample.metric == "http_non2xx");
+    for sample in others {
+        sample.value = (responses.unwrap_or(0.0) - sample.value).max(0.0);
+    }
+}
+
+/// Builds the command of a tool for a load. Writes the request body, if any, to the file `body`.
+///
+/// # Errors
+/// Fails if the tool does not support an option.
+pub(super) fn build_command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCommand> {
+    let spec = &job.spec;
+    let tool = tool_support(spec.client)?;
+    check_supported(&tool, &spec.option_names())?;
+    select_expected(&tool, &spec.expect_status)?;
+    let request = ToolRequest::from_job(job, body)?;
+    let arguments = match spec.client {
+        LoadClient::Ab => ab_arguments(spec, &request)?,
+        LoadClient::Wrk => wrk_arguments(spec, &request)?,
+        LoadClient::H2load => h2load_arguments(spec, &request),
+        _ => autocannon_arguments(spec, &request)?,
+    };
+    Ok(ToolCommand {
+        name: tool.name,
+        arguments,
+    })
+}
+
+fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
+    let is_supported = |name: &str| {
+        OWN_OPTIONS.contains(&name)
+            || HEADER_OPTIONS.contains(&name)
+            || tool.options.contains(&name)
+    };
+    let unsupported: Vec<&String> = given.iter().filter(|name| !is_supported(name)).collect();
+    let Some(first) = unsupported.first() else {
+        return Ok(());
+    };
+    let names: Vec<String> = unsupported.iter().map(|name| format!("--{name}")).collect();
+    let reason = tool
+        .reasons
+        .iter()
+        .find(|(name, _)| name == first)
+        .map_or(String::new(), |(_, reason)| format!(": {reason}"));
+    bail!(
+        "{} does not support {}{reason}\nhint: leave it out, or leave out --client",
+        tool.name,
+        names.join(", ")
+    )
+}
+
+/// The request of a load, prepared for the command line of a tool.
+struct ToolRequest {
+    url: String,
+    kind: RequestKind,
+    concurrency: u32,
+    body: Option<PathBuf>,
+}
+
+impl ToolRequest {
+    fn from_job(job: &LoadJob, body: &Path) -> anyhow::Result<ToolRequest> {
+        let [kind] = job.load.kinds.kinds() else {
+            bail!("other tools cannot send several kinds of requests");
+        };
+        let PacingModel::Closed(closed) = &job.load.pace else {
+            bail!("other tools cannot send requests on a schedule");
+        };
+        let client = job.spec.client;
+        let has_method = matches!(client, LoadClient::Ab | LoadClient::Autocannon);
+        let default_method = if kind.body.is_some() { "POST" } else { "GET" };
+        ensure!(
+            has_method || kind.method == default_method,
+            "the method {} is not supported",
+            kind.method
+        );
+        let file = match &kind.body {
+            None => None,
+            Some(bytes) => {
+                std::fs::write(body, bytes)?;
+                Some(body.to_owned())
+            }
+        };
+        Ok(ToolRequest {
+            url: job.url.to_string(),
+            kind: kind.clone(),
+            concurrency: closed.concurrency,
+            body: file,
+        })
+    }
+
+    /// Returns the header fields as name and value. Includes `Connection: close` if the connection
+    /// is to be closed after the response.
+    fn header_pairs(&self) -> Vec<(String, String)> {
+        let headers = self.kind.headers.iter();
+        let mut fields: Vec<(String, String)> = headers
+            .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned()))
+            .collect();
+        if self.kind.connection == ConnectionOption::Close {
+            fields.push(("Connection".to_owned(), "close".to_owned()));
+        }
+        fields
+    }
+
+    fn closes_connection(&self) -> bool {
+        self.kind.connection == ConnectionOption::Close
+    }
+}
+
+/// Converts a duration for tools that accept whole seconds only.
+fn whole_seconds(tool: &str, option: &str, time: Duration) -> anyhow::Result<u64> {
+    ensure!(
+        time.subsec_nanos() == 0 && time.as_secs() > 0,
+        "{tool} supports only whole seconds for --{option}"
+    );
+    Ok(time.as_secs())
+}
+
+fn duration_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
+    let default_time = spec.count.is_none().then_some(DEFAULT_DURATION);
+    let time = spec.time.or(default_time);
+    time.map(|time| whole_seconds(tool, "time", time))
+        .transpose()
+}
+
+fn timeout_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
+    let limit = spec.timeout;
+    limit
+        .map(|time| whole_seconds(tool, "timeout", time))
+        .transpose()
+}
+
+fn push_option(arguments: &mut Vec<String>, option: &str, value: impl ToString) {
+    arguments.extend([option.to_owned(), value.to_string()]);
+}
+
+fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
+    // Without -r, ab gives up after an error. Without -l, it counts responses as failed if their
+    // lengths differ.
+    let mut arguments: Vec<String> = ["-q", "-r", "-l"].map(str::to_owned).to_vec();
+    if !request.closes_connection() {
+        arguments.push("-k".to_owned());
+    }
+    push_option(&mut arguments, "-c", request.concurrency);
+    let seconds = duration_seconds(spec, "ab")?;
+    if let Some(seconds) = seconds {
+        // -t sets a count of its own, which a later -n replaces.
+        push_option(&mut arguments, "-t", seconds);
+    }
+    let max_requests = seconds.unwrap_or(0).saturating_mul(MAX_AB_RATE);
+    push_option(&mut arguments, "-n", spec.count.unwrap_or(max_requests));
+    if let Some(seconds) = timeout_seconds(spec, "ab")? {
+        push_option(&mut arguments, "-s", seconds);
+    }
+    if let Some(address) = spec.bind {
+        push_option(&mut arguments, "-B", address);
+    }
+    for (name, value) in request.header_pairs() {
+        match name.to_ascii_lowercase().as_str() {
+            "connection" => {}
+            "content-type" if request.body.is_some() => push_option(&mut arguments, "-T", value),
+            _ => push_option(&mut arguments, "-H", format!("{name}: {value}")),
+        }
+    }
+    if let Some(body) = &request.body {
+        push_option(&mut arguments, "-p", body.display());
+    }
+    if request.kind.method != "GET" {
+        push_option(&mut arguments, "-m", &request.kind.method);
+    }
+    arguments.push(request.url.clone());
+    Ok(arguments)
+}
+
+fn wrk_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
+    let mut arguments = vec!["--latency".to_owned()];
+    push_option(&mut arguments, "-c", request.concurrency);
+    push_option(&mut arguments, "-t", spec.threads.unwrap_or(1));
+    if let Some(seconds) = duration_seconds(spec, "wrk")? {
+        push_option(&mut arguments, "-d", format!("{seconds}s"));
+    }
+    if let Some(seconds) = timeout_seconds(spec, "wrk")? {
+        push_option(&mut arguments, "--timeout", format!("{seconds}s"));
+    }
+    for (name, value) in request.header_pairs() {
+        push_option(&mut arguments, "-H", format!("{name}: {value}"));
+    }
+    arguments.push(request.url.clone());
+    Ok(arguments)
+}
+
+fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
+    let milliseconds = |time: Duration| format!("{}ms", time.as_millis());
+    let mut arguments = Vec::new();
+    if !spec.http2 {
+        arguments.push("--h1".to_owned());
+    }
+    let streams = spec.streams_per_connection();
+    push_option(&mut arguments, "-c", request.concurrency.div_ceil(streams));
+    push_option(&mut arguments, "-m", streams);
+    push_option(&mut arguments, "-t", spec.threads.unwrap_or(1));
+    match (spec.count, spec.time) {
+        (Some(count), None) => push_option(&mut arguments, "-n", count),
+        (_, time) => {
+            let duration = time.unwrap_or(DEFAULT_DURATION);
+            push_option(&mut arguments, "-D", milliseconds(duration));
+            if let Some(warmup) = spec.warmup {
+                push_option(&mut arguments, "--warm-up-time", milliseconds(warmup));
+            }
+        }
+    }
+    if let Some(limit) = spec.timeout.filter(|limit| !limit.is_zero()) {
+        push_option(&mut arguments, "-N", milliseconds(limit));
+    }
+    for (name, value) in request.header_pairs() {
+        push_option(
+            &mut arguments,
+            "-H",
+            format!("{}: {value}", name.to_ascii_lowercase()),
+        );
+    }
+    if let Some(body) = &request.body {
+        push_option(&mut arguments, "-d", body.display());
+    }
+    if let Some(path) = &spec.unix_socket {
+        push_option(&mut arguments, "-B", format!("unix:{}", path.display()));
+    }
+    arguments.push(request.url.clone());
+    arguments
+}
+
+fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
+    let mut arguments: Vec<String> = ["-j", "-n"].map(str::to_owned).to_vec();
+    push_option(&mut arguments, "-c", request.concurrency);
+    match spec.count {
+        Some(count) => push_option(&mut arguments, "-a", count),
+        None => {
+            if let Some(seconds) = duration_seconds(spec, "autocannon")? {
+                push_option(&mut arguments, "-d", seconds);
+            }
+        }
+    }
+    if let Some(threads) = spec.threads {
+        push_option(&mut arguments, "-w", threads);
+    }
+    if let Some(streams) = spec.pipeline {
+        push_option(&mut arguments, "-p", streams);
+    }
+    if let Some(seconds) = timeout_seconds(spec, "autocannon")? {
+        push_option(&mut arguments, "-t", seconds);
+    }
+    push_option(&mut arguments, "-m", &request.kind.method);
+    for (name, value) in request.header_pairs() {
+        push_option(&mut arguments, "-H", format!("{name}={value}"));
+    }
+    if let Some(body) = &request.body {
+        push_option(&mut arguments, "-i", body.display());
+    }
+    if let Some(path) = &spec.unix_socket {
+        push_option(&mut arguments, "-S", path.display());
+    }
+    arguments.push(request.url.clone());
+    Ok(arguments)
+}
+
+/// Sends one load with the tool that the specification names. Returns `None` if the load was
+/// interrupted.
+///
+/// # Errors
+/// Fails if the tool is missing, does not support the specification, or does not report its
+/// results.
+pub fn load_with_tool(
+    spec: &LoadSpec,
+    seed: u64,
+    notify: &mut dyn FnMut(LoadNotice),
+) -> anyhow::Result<Option<Session>> {
+    load_with_tool_beside(server_of(spec), spec, seed, notify)
+}
+
+/// Does the same as [`load_with_tool`], but starts `server`, if given, instead of the server that
+/// the specification names.
+///
+/// # Errors
+/// Fails under the same conditions as [`load_with_tool`].
+pub fn load_with_tool_beside(
+    server: Option<ProcessSpec>,
+    spec: &LoadSpec,
+    seed: u64,
+    notify: &mut dyn FnMut(LoadNotice),
+) -> anyhow::Result<Option<Session>> {
+    let scratch = ScratchFolder::new()?;
+    let body = scratch.path("body");
+    let job = build::build_job(spec, seed, LoadShare::ONLY)?;
+    let url = job.url.to_string();
+    // Build the command here, too, so that unsupported options are rejected before a server is
+    // started.
+    let command = build_command(&job, &body)?;
+    resolve_program(Path::new(command.name))
+        .with_context(|| format!("cannot send the load with {}", command.name))?;
+    let prepared = PreparedLoad::prepare(job, server, notify)?;
+    if spec.expect_body.is_some() || spec.expect_length.is_some() {
+        notify(LoadNotice::Warning(&format!(
+            "{} does not check bodies: only the response before the load was checked.",
+            command.name
+        )));
+    }
+    for warning in &prepared.warnings {
+        notify(LoadNotice::Warning(warning));
+    }
+    let command = self::build_command(&prepared.job, &body)?;
+    let outcome = run_tool(&command)?;
+    if let Some(server) = prepared.stop_server()?
+        && let Some(died) = &server.died
+    {
+        bail!(
+            "the server {died} during the load; it wrote:\n{}",
+            server.stderr_tail
+        );
+    }
+    if outcome.ended == ProcessEnd::Interrupted {
+        return Ok(None);
+    }
+    let text = outcome.stdout.text();
+    let error_context = || {
+        let stderr = outcome.stderr.last_lines(5);
+        format!("{} reported no results: {stderr}", command.name)
+    };
+    let label = format!("{} {url}", command.name);
+    let mut warnings = Vec::new();
+    let sessions = speedwell_formats::read_with_warnings(&label, text.as_bytes(), &mut warnings)
+        .with_context(error_context)?;
+    for warning in &warnings {
+        notify(LoadNotice::Warning(warning));
+    }
+    let mut session = sessions.into_iter().next().with_context(error_context)?;
+    let expected = select_expected(&tool_support(spec.client)?, &spec.expect_status)?;
+    for run in &mut session.runs {
+        count_unexpected(&mut run.samples, expected);
+        // Set the URL here, because some tools do not print it.
+        run.case = Case::new(url.clone(), run.case.values.clone()).into();
+    }
+    for failure in &mut session.failures {
+        let case = failure.case.as_deref().map(Case::parse);
+        if let Some(Ok(case)) = case {
+            failure.case = Some(Case::new(url.clone(), case.values).id());
+        }
+        failure.benchmark.clone_from(&url);
+    }
+    Ok(Some(session))
+}
+
+fn run_tool(command: &ToolCommand) -> anyhow::Result<ProcessOutcome> {
+    let spec = ProcessSpec {
+        limit: UNLIMITED,
+        ..ProcessSpec::new(command.name).args(command.arguments.iter().cloned())
+    };
+    process::run_child(&spec, &mut ()).with_context(|| format!("cannot start {}", command.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expectation_of(
+        client: LoadClient,
+        statuses: &[RangeInclusive<u16>],
+    ) -> Result<ExpectedCount, String> {
+        let tool = tool_support(client).unwrap();
+        select_expected(&tool, statuses).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_expected_status_is_one_that_the_tool_counts() {
+        use LoadClient::{Ab, Autocannon, H2load, Wrk};
+        for client in [Ab, Wrk, H2load, Autocannon] {
+            assert_eq!(expectation_of(client, &[]), Ok(ExpectedCount::Good));
+            assert_eq!(
+                expectation_of(client, &[200..=200]),
+                Ok(ExpectedCount::Good)
+            );
+            assert_eq!(
+                expectation_of(client, &[200..=204, 206..=206]),
+                Ok(ExpectedCount::Good)
+            );
+        }
+        assert_eq!(expectation_of(Ab, &[404..=404]), Ok(ExpectedCount::Others));
+        assert_eq!(
+            expectation_of(Autocannon, &[304..=304]),
+            Ok(ExpectedCount::Others)
+        );
+        assert_eq!(expectation_of(Wrk, &[304..=304]), Ok(ExpectedCount::Good));
+        assert_eq!(expectation_of(Wrk, &[500..=599]), Ok(ExpectedCount::Others));
+        for (client, statuses) in [
+            (Ab, vec![200..=200, 404..=404]),
+            (Ab, vec![200..=399]),
+            (Wrk, vec![200..=200, 404..=404]),
+            (H2load, vec![404..=404]),
+        ] {
+            let told = expectation_of(client, &statuses).unwrap_err();
+            assert!(
+                told.contains("as success") && told.contains("hint: "),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn statuses_that_are_expected_are_not_counted_as_unexpected() {
+        let sample = |metric: &str, value: f64, iterations: Option<f64>| Sample {
+            metric: metric.into(),
+            value,
+            elapsed_ns: None,
+            iterations,
+        };
+        for (which, count) in [(ExpectedCount::Good, 97.0), (ExpectedCount::Others, 3.0)] {
+            let mut samples = [
+                sample("throughput", 50.0, Some(100.0)),
+                sample("http_non2xx", 97.0, None),
+            ];
+            count_unexpected(&mut samples, which);
+            assert_eq!(samples[1].value, count, "{which:?}");
+            assert_eq!(samples[0].value, 50.0);
+        }
+    }
+}

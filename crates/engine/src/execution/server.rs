@@ -1,0 +1,401 @@
+//! Starts a local server, and determines when it is ready and whether it is really the process that
+//! listens at its address.
+//!
+//! This module decides whose responses are measured. It knows nothing about the requests. Start at
+//! [`wait_until_ready`], which every server goes through, or at [`LoadServer::start`] for the
+//! server of a load.
+
+use crate::execution::load::{ServerOutcome, UNLIMITED, format_address as format_server_address};
+use anyhow::{Context, bail};
+use speedwell_load::load::ServerAddress;
+use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// Interval for polling a starting server.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Timeout of one connection attempt.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Number of lines that are kept from the stderr of a server that died.
+pub const TAIL_LINES: usize = 20;
+
+/// Why a server is not ready.
+pub enum ReadinessFailure {
+    /// The server may still become ready. The text says what is missing.
+    NotYet(String),
+    /// The server cannot become ready, for this reason.
+    Never(String),
+}
+
+/// Why a server did not become ready.
+pub enum StartFailure {
+    /// The user interrupted the wait.
+    Interrupted,
+    /// The server ended before it was ready.
+    Ended,
+    /// The server cannot become ready, for this reason.
+    Never(String),
+    /// The server was not ready in time. The text says what was still missing.
+    TooSlow(String),
+}
+
+impl StartFailure {
+    /// Formats the reason as the end of a sentence.
+    pub fn reason(&self, limit: Duration) -> String {
+        match self {
+            StartFailure::Interrupted => "interrupted".to_owned(),
+            StartFailure::Ended => "it ended before it was ready".to_owned(),
+            StartFailure::Never(reason) => reason.clone(),
+            StartFailure::TooSlow(missing) => {
+                format!("not ready within {} s: {missing}", limit.as_secs_f64())
+            }
+        }
+    }
+}
+
+/// Polls `check` until it succeeds, at most for `limit` by the clock of the service. Returns the
+/// result of `check`, and the real time since `begin` in nanoseconds.
+///
+/// # Errors
+/// See [`StartFailure`].
+pub fn wait_until_ready<T>(
+    service: &ServiceProcess,
+    begin: Instant,
+    limit: Duration,
+    mut check: impl FnMut() -> Result<T, ReadinessFailure>,
+) -> Result<(T, u64), StartFailure> {
+    let clock = service.clock();
+    let deadline = clock.now() + limit;
+    loop {
+        if process::is_interrupt_requested() {
+            return Err(StartFailure::Interrupted);
+        }
+        if service.has_ended() {
+            return Err(StartFailure::Ended);
+        }
+        let missing = match check() {
+            Ok(result) => return Ok((result, begin.elapsed().as_nanos() as u64)),
+            Err(ReadinessFailure::Never(reason)) => return Err(StartFailure::Never(reason)),
+            Err(ReadinessFailure::NotYet(missing)) => missing,
+        };
+        if clock.now() > deadline {
+            return Err(StartFailure::TooSlow(missing));
+        }
+        clock.wait(POLL_INTERVAL);
+    }
+}
+
+/// Who listens at an address.
+pub enum ListenerOwner {
+    /// No known process of this machine.
+    Nobody,
+    /// The server, or a process that it started.
+    Own,
+    /// These other processes.
+    Stranger(String),
+}
+
+/// Returns who listens at an address, as seen from the server with root process `pid`.
+pub fn find_listener_owner(address: &ServerAddress, pid: i32) -> ListenerOwner {
+    let sockets = listening_sockets(address);
+    if sockets.is_empty() {
+        ListenerOwner::Nobody
+    } else if process::holders_of(&sockets, process::tree_of(pid)).is_empty() {
+        ListenerOwner::Stranger(process::names_of(&process::all_holders_of(&sockets)))
+    } else {
+        ListenerOwner::Own
+    }
+}
+
+/// Names the processes that listen at an address, if any.
+pub fn describe_listeners(address: &ServerAddress) -> Option<String> {
+    let sockets = listening_sockets(address);
+    (!sockets.is_empty()).then(|| process::names_of(&process::all_holders_of(&sockets)))
+}
+
+/// Returns a free port at this address of this machine.
+///
+/// # Errors
+/// Fails if no port is free.
+pub fn free_port(host: IpAddr) -> std::io::Result<u16> {
+    TcpListener::bind((host, 0))?
+        .local_addr()
+        .map(|address| address.port())
+}
+
+/// Builds a server command from a shell line.
+pub fn shell_server(command: &str) -> ProcessSpec {
+    ProcessSpec {
+        limit: UNLIMITED,
+        // The server may itself be a harness. It must not use the private channel of this process.
+        unset: vec!["SPEEDWELL_FDS".to_owned()],
+        ..ProcessSpec::new("/bin/sh").args(["-c", command])
+    }
+}
+
+/// A load's server, which accepts connections.
+#[derive(Debug)]
+pub struct LoadServer {
+    service: ServiceProcess,
+    command: String,
+    ready_ns: u64,
+    cpu_before_ns: Option<u64>,
+}
+
+impl LoadServer {
+    /// Starts the server and waits until one of the addresses accepts connections. Messages use
+    /// `command` as the name of the server.
+    ///
+    /// # Errors
+    /// Fails if the addresses are in use already, the command ends or does not accept connections
+    /// in time, or another process accepts them.
+    pub fn start(
+        spec: ProcessSpec,
+        command: &str,
+        limit: Duration,
+        addresses: &[ServerAddress],
+        warnings: &mut Vec<String>,
+    ) -> anyhow::Result<LoadServer> {
+        check_not_in_use(addresses)?;
+        let begin = Instant::now();
+        let service = ServiceProcess::start(spec)
+            .with_context(|| format!("cannot start the server '{command}'"))?;
+        let ready = wait_until_ready(&service, begin, limit, || {
+            let address = addresses
+                .iter()
+                .find(|address| accepts_connections(address))
+                .ok_or_else(|| ReadinessFailure::NotYet(String::new()))?;
+            check_owner(&service, command, address).map_err(ReadinessFailure::Never)
+        });
+        match ready {
+            Ok((warning, ready_ns)) => {
+                warnings.extend(warning);
+                Ok(LoadServer {
+                    ready_ns,
+                    cpu_before_ns: None,
+                    command: command.to_owned(),
+                    service,
+                })
+            }
+            Err(StartFailure::Interrupted) => {
+                bail!("interrupted while the server '{command}' was starting")
+            }
+            Err(StartFailure::Ended) => Err(early_exit_error(service, command)),
+            Err(StartFailure::Never(reason)) => bail!(reason),
+            Err(StartFailure::TooSlow(_)) => {
+                Err(start_timeout_error(service, command, limit, addresses))
+            }
+        }
+    }
+
+    /// Starts counting the server's processor time.
+    pub fn start_counting(&mut self) {
+        self.cpu_before_ns = process::cpu_ns_of(self.service.pid());
+    }
+
+    /// Whether the server has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        self.service.has_ended()
+    }
+
+    /// Whether a server that vanished under load is ending. Waits briefly for its end; see
+    /// [`ServiceProcess::is_dying`].
+    pub fn is_dying(&self) -> bool {
+        self.service.is_dying()
+    }
+
+    /// Stops the server.
+    ///
+    /// # Errors
+    /// Fails if waiting for the exit of the server fails.
+    pub fn stop(self) -> anyhow::Result<ServerOutcome> {
+        let after_ns = process::cpu_ns_of(self.service.pid());
+        let cpu_ns = after_ns.zip(self.cpu_before_ns);
+        let has_died = self.service.has_ended();
+        let outcome = self
+            .service
+            .stop_and_wait()
+            .with_context(|| format!("cannot wait for the server '{}'", self.command))?;
+        let died = has_died.then(|| outcome.ended.to_string());
+        Ok(ServerOutcome {
+            command: self.command,
+            ready_ns: self.ready_ns,
+            cpu_ns: cpu_ns.map(|(after, before)| after.saturating_sub(before)),
+            stderr_tail: match &died {
+                Some(_) => outcome.stderr.last_lines(TAIL_LINES),
+                None => String::new(),
+            },
+            died,
+        })
+    }
+}
+
+fn accepts_connections(address: &ServerAddress) -> bool {
+    match address {
+        ServerAddress::Internet(socket) => {
+            TcpStream::connect_timeout(socket, CONNECT_TIMEOUT).is_ok()
+        }
+        ServerAddress::Unix(path) => UnixStream::connect(path).is_ok(),
+    }
+}
+
+fn listening_sockets(address: &ServerAddress) -> BTreeSet<u64> {
+    match address {
+        ServerAddress::Internet(socket) => process::sockets_at(*socket),
+        ServerAddress::Unix(path) => process::sockets_at_path(path),
+    }
+}
+
+/// Whether an address belongs to this machine. Only then does our kernel know which process listens
+/// at it.
+fn is_local(address: &ServerAddress) -> bool {
+    match address {
+        ServerAddress::Internet(socket) => TcpListener::bind((socket.ip(), 0)).is_ok(),
+        ServerAddress::Unix(_) => true,
+    }
+}
+
+fn check_not_in_use(addresses: &[ServerAddress]) -> anyhow::Result<()> {
+    for address in addresses {
+        if let Some(names) = describe_listeners(address) {
+            bail!(
+                "'{}' is already in use by {names}: its responses would be mistaken for responses of \
+                 the server that --serve starts\nhint: stop that process, or leave out --serve to \
+                 send the requests to it",
+                format_server_address(address)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a process started by the command owns the listening socket. Returns a warning if the
+/// owner cannot be determined.
+fn check_owner(
+    service: &ServiceProcess,
+    command: &str,
+    address: &ServerAddress,
+) -> Result<Option<String>, String> {
+    let names = match find_listener_owner(address, service.pid()) {
+        ListenerOwner::Own => return Ok(None),
+        ListenerOwner::Nobody if !is_local(address) => {
+            return Ok(Some(format!(
+                "'{}' is on another machine: Speedwell cannot check that its responses come from \
+                 the started server.",
+                format_server_address(address)
+            )));
+        }
+        ListenerOwner::Nobody => process::names_of(&[]),
+        ListenerOwner::Stranger(names) => names,
+    };
+    Err(format!(
+        "'{}' is served by {names}, which '{command}' did not start\nhint: a server must stay in \
+         the foreground; to measure the server of another program, start it yourself and leave \
+         out --serve",
+        format_server_address(address)
+    ))
+}
+
+fn early_exit_error(service: ServiceProcess, command: &str) -> anyhow::Error {
+    match service.stop_and_wait() {
+        Err(error) => anyhow::Error::new(error).context(format!("the server '{command}' ended")),
+        Ok(outcome) => {
+            let hint = match outcome.ended {
+                ProcessEnd::Exit(0) => {
+                    "\nhint: the command must stay in the foreground as long as it serves"
+                }
+                _ => "",
+            };
+            anyhow::anyhow!(
+                "the server '{command}' {} before it accepted connections{}{hint}",
+                outcome.ended,
+                quote_output(&outcome.stderr.last_lines(TAIL_LINES))
+            )
+        }
+    }
+}
+
+fn start_timeout_error(
+    service: ServiceProcess,
+    command: &str,
+    limit: Duration,
+    addresses: &[ServerAddress],
+) -> anyhow::Error {
+    let addresses_text: Vec<String> = addresses.iter().map(format_server_address).collect();
+    let tail = service
+        .stop_and_wait()
+        .map(|outcome| outcome.stderr.last_lines(TAIL_LINES));
+    anyhow::anyhow!(
+        "the server '{}' did not accept connections at {} within {} s{}\n\
+         hint: is that the address it serves? --serve-timeout gives it more time",
+        command,
+        addresses_text.join(", "),
+        limit.as_secs_f64(),
+        quote_output(&tail.unwrap_or_default())
+    )
+}
+
+/// Formats a server's output for the end of a message.
+fn quote_output(tail: &str) -> String {
+    if tail.is_empty() {
+        String::new()
+    } else {
+        format!("; it wrote:\n{tail}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_machine::process::WaitClock;
+
+    fn start_service(command: &str, clock: WaitClock) -> ServiceProcess {
+        ServiceProcess::start(ProcessSpec {
+            clock,
+            ..shell_server(command)
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_server_that_is_not_ready_in_time_is_told_with_what_was_missing_last() {
+        let clock = WaitClock::movable();
+        let service = start_service("exec sleep 600", clock);
+        let mut looks = 0;
+        let found = wait_until_ready(&service, Instant::now(), 30 * CONNECT_TIMEOUT, || {
+            clock.advance(10 * CONNECT_TIMEOUT);
+            looks += 1;
+            Err::<(), ReadinessFailure>(ReadinessFailure::NotYet(format!(
+                "nothing at look {looks}"
+            )))
+        });
+        assert!(
+            matches!(&found, Err(StartFailure::TooSlow(why)) if why == "nothing at look 4"),
+            "{looks} looks"
+        );
+    }
+
+    #[test]
+    fn a_server_that_ends_is_not_waited_for_and_a_slow_one_is_ready_when_it_is_found() {
+        let clock = WaitClock::movable();
+        let service = start_service("exit 3", clock);
+        let nothing = || Err::<(), ReadinessFailure>(ReadinessFailure::NotYet(String::new()));
+        let found = wait_until_ready(&service, Instant::now(), CONNECT_TIMEOUT, nothing);
+        assert!(matches!(found, Err(StartFailure::Ended)));
+
+        let service = start_service("exec sleep 600", clock);
+        let mut looks = 0;
+        let found = wait_until_ready(&service, Instant::now(), 30 * CONNECT_TIMEOUT, || {
+            clock.advance(10 * CONNECT_TIMEOUT);
+            looks += 1;
+            (looks == 3)
+                .then_some("here")
+                .ok_or_else(|| ReadinessFailure::NotYet(String::new()))
+        });
+        assert!(matches!(found, Ok(("here", _))), "{looks} looks");
+    }
+}

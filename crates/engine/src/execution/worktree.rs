@@ -1,0 +1,809 @@
+//! Checks out and builds each revision once, in a linked worktree in the cache folder, so that the
+//! user's checkout stays as it is.
+//!
+//! Git's metadata of a worktree (gitrepository-layout(5)) is in the cache folder as well, so the
+//! user's repository never shows a trace of Speedwell, even if Speedwell was killed.
+//!
+//! This module decides which folder belongs to a revision and its build command, when a worktree is
+//! used again, and when it is evicted. It knows nothing about measurements.
+//!
+//! The folder around a worktree is locked while the worktree is built (exclusive lock) or measured
+//! (shared lock). The kernel releases the lock when the process ends, so a worktree that a killed
+//! process left behind is not locked. If it is incomplete, it has no `BUILT_MARKER`.
+//!
+//! Start at [`Checkout::find`], then [`prepare_worktree`].
+
+use anyhow::{Context, Result, bail, ensure};
+use speedwell_adapters::cache_folder;
+use speedwell_machine::environment::{GitError, GitRepository, REPOSITORY_VARIABLES};
+use speedwell_machine::process::{
+    ProcessEnd, ProcessSpec, begin_activity, is_interrupt_requested, run_child,
+};
+use speedwell_model::{BuildCommand, VariantWorktree, nearest_name, quote};
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Maximum number of worktrees kept, including those in use.
+const MAX_WORKTREES: usize = 8;
+
+/// Timeout of a query to git; a query that exceeds it counts as failed.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Timeout of a checkout: a large repository takes long on a busy machine.
+const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Maximum number of lines that a message shows from the output of a failed build.
+const MAX_SHOWN_LINES: usize = 20;
+
+/// File that marks a worktree as complete and built; its modification time is the time of the last
+/// use.
+const BUILT_MARKER: &str = "built";
+
+/// File with the whole output of a build.
+const OUTPUT_FILE: &str = "output";
+
+/// Folder with git's metadata of the worktree.
+const GIT_FOLDER: &str = "git";
+
+/// File that names the repository in which an earlier version of Speedwell registered the worktree.
+const REPOSITORY_FILE: &str = "repository";
+
+/// Folder that keeps the revision's own files, as checked out and built, while other files replace
+/// them in the worktree.
+const ORIGINALS_FOLDER: &str = "originals";
+
+/// Format version of a worktree and its metadata. A worktree with another version is built again.
+const FORMAT_VERSION: u32 = 2;
+
+/// File that lists which files of the worktree were replaced, for example by files of the user's
+/// checkout.
+const REPLACED_LIST: &str = "placed";
+
+/// Locks held by this process, each with the folder that it locks.
+static HELD_LOCKS: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
+
+/// The user's checkout.
+#[derive(Debug, Clone)]
+pub struct Checkout {
+    /// Root folder.
+    pub root: PathBuf,
+    /// Current folder, relative to the root.
+    pub inside: PathBuf,
+    /// The repository's git folder, shared by all its worktrees.
+    repository: PathBuf,
+}
+
+/// A commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedCommit {
+    /// Full commit id.
+    pub id: String,
+    /// Tree id: commits with the same tree have the same files.
+    pub tree: String,
+}
+
+impl Checkout {
+    /// Finds the checkout that contains the folder.
+    ///
+    /// # Errors
+    /// Fails if no checkout contains the folder, or if git is missing.
+    pub fn find(folder: &Path) -> Result<Checkout> {
+        let rev_parse =
+            |arguments: &[&str]| query_git(folder, &[&["rev-parse"], arguments].concat());
+        let root = rev_parse(&["--show-toplevel"]).map_err(|error| {
+            let is_git_error = matches!(error, GitError::Says(_));
+            let error = anyhow::Error::new(error);
+            if is_git_error {
+                let displayed = folder.display();
+                error.context(format!(
+                    "'{displayed}' is not in a checkout of a git repository"
+                ))
+            } else {
+                error
+            }
+        })?;
+        let repository = rev_parse(&["--git-common-dir"])?;
+        Ok(Checkout {
+            inside: rev_parse(&["--show-prefix"])?.into(),
+            repository: folder.join(repository).canonicalize()?,
+            root: root.into(),
+        })
+    }
+
+    /// Resolves a revision, as the user typed it, to a commit.
+    ///
+    /// # Errors
+    /// Fails if there is no such commit; the message suggests the nearest known name.
+    pub fn resolve_commit(&self, typed: &str) -> Result<ResolvedCommit> {
+        let rev_parse = |suffix: &str| {
+            let name = format!("{typed}{suffix}");
+            let arguments = ["rev-parse", "--verify", "--end-of-options", &name];
+            query_git(&self.root, &arguments)
+        };
+        match rev_parse("^{commit}") {
+            Ok(id) => Ok(ResolvedCommit {
+                tree: rev_parse("^{tree}")?,
+                id,
+            }),
+            Err(GitError::Says(_)) => {
+                bail!("unknown revision '{typed}'{}", self.suggest_revision(typed))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn suggest_revision(&self, typed: &str) -> String {
+        let names = ["for-each-ref", "--format=%(refname:short)"];
+        let mut names: Vec<String> = query_git(&self.root, &names)
+            .unwrap_or_default()
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        names.push("HEAD".to_owned());
+        let shallow = query_git(&self.root, &["rev-parse", "--is-shallow-repository"]);
+        let is_shallow = shallow.is_ok_and(|answer| answer == "true");
+        let base = typed.split(['~', '^', '@', ':']).next().unwrap_or_default();
+        let is_too_old = names.iter().any(|name| name == base);
+        match nearest_name(typed, &names) {
+            Some(nearest) if !is_too_old => format!("\nhint: did you mean '{nearest}'?"),
+            _ if is_shallow => {
+                "\nhint: this clone is shallow; 'git fetch --unshallow' brings older revisions"
+                    .into()
+            }
+            _ if is_too_old => format!("\nhint: 'git log {base}' lists its commits"),
+            _ => "\nhint: name a branch, a tag or a commit, as in 'git log REVISION'".into(),
+        }
+    }
+
+    /// Whether tracked files differ from the commit that is checked out.
+    pub fn has_changes(&self) -> bool {
+        let arguments = ["status", "--porcelain", "--untracked-files=no"];
+        query_git(&self.root, &arguments).is_ok_and(|changes| !changes.is_empty())
+    }
+
+    /// Describes the worktree of a commit; [`prepare_worktree`] creates it.
+    pub fn describe_worktree(
+        &self,
+        typed: &str,
+        commit: &ResolvedCommit,
+        build: Option<&BuildCommand>,
+    ) -> VariantWorktree {
+        let mut identity = DefaultHasher::new();
+        (&self.repository, &commit.id).hash(&mut identity);
+        build
+            .map(|build| (&build.command, &build.directory))
+            .hash(&mut identity);
+        let entry = cache_folder()
+            .join("worktrees")
+            .join(format!("{:016x}", identity.finish()));
+        VariantWorktree {
+            revision: commit.id.clone(),
+            typed: typed.to_owned(),
+            checkout: self.root.clone(),
+            folder: entry.join(commit.id.get(..12).unwrap_or(&commit.id)),
+            build: build.cloned(),
+        }
+    }
+}
+
+/// Makes sure that the worktree exists and is built, and locks it until [`release_worktree`] or the
+/// end of this process. Before waiting and before building, passes `note` a text that says so.
+///
+/// # Errors
+/// Fails if the commit cannot be checked out or built.
+pub fn prepare_worktree(
+    worktree: &VariantWorktree,
+    note: &mut dyn FnMut(&str) -> Result<()>,
+) -> Result<()> {
+    let entry = WorktreeEntry::of_worktree(worktree)?;
+    if held_locks().iter().any(|(folder, _)| *folder == entry.0) {
+        return Ok(());
+    }
+    let mut is_waiting = false;
+    loop {
+        ensure!(
+            !is_interrupt_requested(),
+            "interrupted before '{}' was built",
+            worktree.typed
+        );
+        let lock = entry.open_folder()?;
+        let may_be_used = || entry.is_same_folder(&lock) && entry.is_built(worktree);
+        if may_be_used() && lock.try_lock_shared().is_ok() && may_be_used() {
+            entry.update_last_use();
+            held_locks().push((entry.0, lock));
+            return Ok(());
+        }
+        if lock.try_lock().is_ok() {
+            if entry.is_same_folder(&lock) && !entry.is_built(worktree) {
+                entry.create(worktree, note)?;
+            }
+            continue;
+        }
+        if !is_waiting {
+            note(&format!(
+                "waiting for another Speedwell process to create the worktree of '{}'",
+                worktree.typed
+            ))?;
+            is_waiting = true;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Unlocks the worktree, so that it may be evicted.
+pub fn release_worktree(worktree: &VariantWorktree) {
+    if let Ok(entry) = WorktreeEntry::of_worktree(worktree) {
+        held_locks().retain(|(folder, _)| *folder != entry.0);
+    }
+}
+
+/// Replaces the contents of files of the worktree, and restores files that an earlier session
+/// replaced.
+///
+/// # Errors
+/// Fails if a file cannot be written, or if another process is measuring with other contents of the
+/// file.
+pub fn replace_files(
+    worktree: &VariantWorktree,
+    replacements: &[(PathBuf, Vec<u8>)],
+) -> Result<()> {
+    let entry = WorktreeEntry::of_worktree(worktree)?;
+    loop {
+        let others: Vec<PathBuf> = entry
+            .replaced_files()
+            .into_iter()
+            .filter(|path| {
+                replacements
+                    .iter()
+                    .all(|(replacement, _)| replacement != path)
+            })
+            .collect();
+        let differs =
+            |(path, content): &&(PathBuf, Vec<u8>)| fs::read(path).ok().as_ref() != Some(content);
+        let different: Vec<_> = replacements.iter().filter(differs).collect();
+        if others.is_empty() && different.is_empty() {
+            return Ok(());
+        }
+        let locks = held_locks();
+        let lock = locks.iter().find(|(folder, _)| *folder == entry.0);
+        let (_, lock) =
+            lock.context("the worktree was not prepared before its files were replaced")?;
+        if lock.try_lock().is_err() {
+            let mut files = different.iter().map(|(path, _)| path).chain(&others);
+            let file = files
+                .next()
+                .and_then(|path| path.strip_prefix(&worktree.folder).ok());
+            bail!(
+                "another Speedwell process is measuring '{}' with a different '{}'\nhint: wait \
+                 until it has finished",
+                worktree.typed,
+                file.unwrap_or(Path::new("")).display()
+            );
+        }
+        entry.replace_and_restore(worktree, &others, replacements)?;
+        // The lock is not held while it changes from exclusive to shared, so another process may
+        // replace files in between. The loop therefore checks everything once more.
+        lock.lock_shared()?;
+    }
+}
+
+/// Returns which of the given files of the checkout are artifacts, that is, files that each
+/// revision must build for itself. Artifacts are files that git ignores in the checkout, and files
+/// that are in no commit but that the build of the worktree has produced.
+pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let is_inside = |path: &&PathBuf| path.starts_with(&worktree.checkout) && path.is_file();
+    let checkout_files: Vec<PathBuf> = files.iter().filter(is_inside).cloned().collect();
+    let ignored = ["--others", "--ignored", "--exclude-standard"];
+    let mut artifacts: BTreeSet<PathBuf> =
+        list_files(&worktree.checkout, &ignored, &checkout_files);
+    if let (Some(_), Ok(entry)) = (&worktree.build, WorktreeEntry::of_worktree(worktree)) {
+        let worktree_files: Vec<PathBuf> = files
+            .iter()
+            .filter_map(|file| worktree.path_of(file))
+            .collect();
+        let replaced = entry.replaced_files();
+        let is_built_here = |path: &PathBuf| {
+            !replaced.contains(path) || entry.original_path(worktree, path).is_file()
+        };
+        let built = list_files(&worktree.folder, &["--others"], &worktree_files)
+            .into_iter()
+            .filter(is_built_here);
+        artifacts.extend(built.filter_map(|path| {
+            let inside = path.strip_prefix(&worktree.folder).ok()?;
+            Some(worktree.checkout.join(inside))
+        }));
+    }
+    artifacts
+}
+
+/// Returns which of the given files of the checkout are tracked by git, that is, are in its index.
+pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    list_files(checkout, &[], files)
+}
+
+/// Returns which of the files `git ls-files` lists with these options.
+fn list_files(folder: &Path, options: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    const MAX_FILES: usize = 200;
+    let mut listed = BTreeSet::new();
+    for chunk in files.chunks(MAX_FILES) {
+        let names = chunk.iter().filter_map(|file| file.to_str());
+        let arguments: Vec<&str> = ["--literal-pathspecs", "ls-files", "-z"]
+            .into_iter()
+            .chain(options.iter().copied())
+            .chain(["--"])
+            .chain(names)
+            .collect();
+        let output = query_git(folder, &arguments).unwrap_or_default();
+        let paths = output.split('\0').filter(|path| !path.is_empty());
+        listed.extend(paths.map(|path| folder.join(path)));
+    }
+    listed
+}
+
+fn held_locks() -> MutexGuard<'static, Vec<(PathBuf, File)>> {
+    HELD_LOCKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Entry of the cache: the folder that holds a worktree and its metadata.
+struct WorktreeEntry(PathBuf);
+
+impl WorktreeEntry {
+    fn of_worktree(worktree: &VariantWorktree) -> Result<WorktreeEntry> {
+        let folder = worktree
+            .folder
+            .parent()
+            .context("the worktree has no folder of its own")?;
+        Ok(WorktreeEntry(folder.to_owned()))
+    }
+
+    /// Opens the folder, which serves as the lock.
+    fn open_folder(&self) -> Result<File> {
+        let error_context = || format!("cannot create the folder '{}'", self.0.display());
+        let mut builder = DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.0)
+            .with_context(error_context)?;
+        File::open(&self.0).with_context(error_context)
+    }
+
+    /// Whether the path still names the folder that was opened: the previous lock holder may have
+    /// removed it.
+    fn is_same_folder(&self, lock: &File) -> bool {
+        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let (opened, current) = (lock.metadata(), fs::metadata(&self.0));
+        opened
+            .is_ok_and(|opened| current.is_ok_and(|current| identity(opened) == identity(current)))
+    }
+
+    fn is_built(&self, worktree: &VariantWorktree) -> bool {
+        let built = fs::read_to_string(self.0.join(BUILT_MARKER));
+        built.is_ok_and(|built| built == worktree_identity(worktree)) && worktree.folder.is_dir()
+    }
+
+    /// Updates the time of last use.
+    fn update_last_use(&self) {
+        if let Ok(built) = File::options().append(true).open(self.0.join(BUILT_MARKER)) {
+            let _ = built.set_modified(SystemTime::now());
+        }
+    }
+
+    fn last_used(&self) -> Option<SystemTime> {
+        fs::metadata(self.0.join(BUILT_MARKER))
+            .ok()?
+            .modified()
+            .ok()
+    }
+
+    /// Removes what earlier attempts left behind, then checks out the commit and builds it.
+    fn create(
+        &self,
+        worktree: &VariantWorktree,
+        note: &mut dyn FnMut(&str) -> Result<()>,
+    ) -> Result<()> {
+        self.remove_contents();
+        self.evict_unused();
+        let description = format!(
+            "revision '{}' ({})",
+            worktree.typed,
+            worktree.short_revision()
+        );
+        let error_context = || format!("cannot check out {description}");
+        self.link_repository(worktree).with_context(error_context)?;
+        let reset = ["reset", "--quiet", "--hard", &worktree.revision];
+        change_files(&worktree.folder, &reset).with_context(error_context)?;
+        update_submodules(&worktree.checkout, &worktree.folder).with_context(error_context)?;
+        if let Some(build) = &worktree.build {
+            note(&format!("building {description}: {}", build.command))?;
+            let _activity = begin_activity(format!("building {description}"));
+            self.run_build(build, worktree)
+                .with_context(|| format!("cannot build {description}"))?;
+        }
+        let marker = self.0.join(BUILT_MARKER);
+        fs::write(&marker, worktree_identity(worktree))
+            .with_context(|| format!("cannot write '{}'", marker.display()))
+    }
+
+    /// Creates a worktree of the repository without any files, as `git worktree add --no-checkout`
+    /// does.
+    fn link_repository(&self, worktree: &VariantWorktree) -> Result<()> {
+        let repository = query_git(&worktree.checkout, &["rev-parse", "--git-common-dir"])?;
+        let repository = worktree.checkout.join(repository).canonicalize()?;
+        let git_folder = self.0.join(GIT_FOLDER);
+        let link = worktree.folder.join(".git");
+        for folder in [&git_folder, &worktree.folder] {
+            fs::create_dir(folder)?;
+        }
+        let line_of = |path: &Path| [path.as_os_str().as_encoded_bytes(), b"\n"].concat();
+        fs::write(git_folder.join("HEAD"), format!("{}\n", worktree.revision))?;
+        fs::write(git_folder.join("commondir"), line_of(&repository))?;
+        fs::write(git_folder.join("gitdir"), line_of(&link))?;
+        fs::write(&link, [b"gitdir: ", &line_of(&git_folder)[..]].concat())?;
+        Ok(())
+    }
+
+    fn run_build(&self, build: &BuildCommand, worktree: &VariantWorktree) -> Result<()> {
+        let directory = worktree.folder.join(&build.directory);
+        ensure!(
+            directory.is_dir(),
+            "it has no folder '{}'\nhint: start Speedwell in a folder that every revision has",
+            build.directory.display()
+        );
+        let command = fill_placeholders(&build.command, worktree);
+        let spec = ProcessSpec {
+            environment: worktree_variables(worktree),
+            directory: Some(directory),
+            limit: Duration::from_millis(build.limit_ms),
+            unset: REPOSITORY_VARIABLES.map(str::to_owned).to_vec(),
+            // Merges both streams, so that related lines stay together.
+            ..ProcessSpec::new("sh").args(["-c", &format!("exec 2>&1\n{command}")])
+        };
+        let outcome = run_child(&spec, &mut ()).context("cannot start 'sh'")?;
+        let output = self.0.join(OUTPUT_FILE);
+        fs::write(&output, outcome.stdout.text())
+            .with_context(|| format!("cannot write '{}'", output.display()))?;
+        let output_message = match outcome.stdout.last_lines(MAX_SHOWN_LINES) {
+            text if text.is_empty() => " without output".to_owned(),
+            text => format!(" and printed:\n{text}"),
+        };
+        let end_message = match outcome.ended {
+            ProcessEnd::Exit(0) => return Ok(()),
+            ProcessEnd::Interrupted => bail!("interrupted"),
+            ProcessEnd::Timeout => format!(
+                "timed out after {} s (--build-timeout)",
+                build.limit_ms.div_ceil(1000)
+            ),
+            end => end.to_string(),
+        };
+        bail!(
+            "{} {end_message}{output_message}\nhint: the full output of the build is in '{}', and the \
+             worktree is '{}'",
+            quote(&build.command),
+            output.display(),
+            worktree.folder.display()
+        )
+    }
+
+    /// Lists the files that may differ from the revision.
+    fn replaced_files(&self) -> Vec<PathBuf> {
+        let paths = fs::read_to_string(self.0.join(REPLACED_LIST)).unwrap_or_default();
+        paths.lines().map(PathBuf::from).collect()
+    }
+
+    /// Restores `others` from the revision, and writes the replacements.
+    fn replace_and_restore(
+        &self,
+        worktree: &VariantWorktree,
+        others: &[PathBuf],
+        replacements: &[(PathBuf, Vec<u8>)],
+    ) -> Result<()> {
+        let error_context = |path: &Path| format!("cannot write '{}'", path.display());
+        let already_replaced = self.replaced_files();
+        let is_first = |path: &Path| already_replaced.iter().all(|replaced| replaced != path);
+        for (path, _) in replacements.iter().filter(|(path, _)| is_first(path)) {
+            self.keep_original(worktree, path)
+                .with_context(|| error_context(path))?;
+        }
+        // Record the files before replacing them. If this process is killed in between, the next
+        // process knows which files may have been replaced.
+        let all_replaced: BTreeSet<PathBuf> = already_replaced
+            .into_iter()
+            .chain(replacements.iter().map(|(path, _)| path.clone()))
+            .collect();
+        self.record_replaced(all_replaced.iter())?;
+        for path in others {
+            // Remove the file even if the revision has no file of its own to put in its place.
+            let _ = fs::remove_file(path);
+            let original = self.original_path(worktree, path);
+            if original.is_file() {
+                fs::rename(&original, path).with_context(|| error_context(path))?;
+            }
+        }
+        for (path, content) in replacements {
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            fs::create_dir_all(folder).with_context(|| error_context(path))?;
+            ensure!(
+                folder
+                    .canonicalize()?
+                    .starts_with(worktree.folder.canonicalize()?),
+                "{}: a link in revision '{}' points outside its worktree",
+                error_context(path),
+                worktree.typed
+            );
+            let draft = path.with_extension("speedwell-draft");
+            let write = || fs::write(&draft, content).and_then(|()| fs::rename(&draft, path));
+            write().with_context(|| error_context(path))?;
+        }
+        self.record_replaced(replacements.iter().map(|(path, _)| path))
+    }
+
+    /// Returns the path at which the revision's own file is kept while another file replaces it.
+    fn original_path(&self, worktree: &VariantWorktree, path: &Path) -> PathBuf {
+        let inside = path.strip_prefix(&worktree.folder).unwrap_or(path);
+        self.0.join(ORIGINALS_FOLDER).join(inside)
+    }
+
+    /// Saves the revision's own file, because perhaps only the build of the revision can produce
+    /// it.
+    fn keep_original(&self, worktree: &VariantWorktree, path: &Path) -> Result<()> {
+        if path.is_file() {
+            let original = self.original_path(worktree, path);
+            fs::create_dir_all(original.parent().unwrap_or(&self.0))?;
+            fs::copy(path, &original)?;
+        }
+        Ok(())
+    }
+
+    fn record_replaced<'a>(&self, paths: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
+        let lines: Vec<String> = paths.map(|path| format!("{}\n", path.display())).collect();
+        fs::write(self.0.join(REPLACED_LIST), lines.concat())
+            .context("cannot record which files were replaced")
+    }
+
+    /// Evicts unfinished worktrees, and as many of the least recently used worktrees as needed to
+    /// make room for one more. Worktrees in use are locked and stay.
+    fn evict_unused(&self) {
+        let siblings = self.0.parent().and_then(|parent| fs::read_dir(parent).ok());
+        let mut others: Vec<WorktreeEntry> = siblings
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|other| WorktreeEntry(other.path()))
+            .filter(|other| other.0 != self.0)
+            .collect();
+        others.sort_by_key(|other| std::cmp::Reverse(other.last_used()));
+        let is_retained = |index: usize, other: &WorktreeEntry| {
+            index + 1 < MAX_WORKTREES && other.last_used().is_some()
+        };
+        for (_, evicted) in others
+            .iter()
+            .enumerate()
+            .filter(|(index, other)| !is_retained(*index, other))
+        {
+            let lock = File::open(&evicted.0);
+            if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+                evicted.remove_contents();
+                let _ = fs::remove_dir(&evicted.0);
+            }
+        }
+    }
+
+    /// Removes the worktree and git's metadata of it. If something cannot be removed, the next
+    /// attempt to create the worktree fails and reports it.
+    fn remove_contents(&self) {
+        let _ = fs::remove_file(self.0.join(BUILT_MARKER));
+        let repository = fs::read_to_string(self.0.join(REPOSITORY_FILE)).map(PathBuf::from);
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if !path.is_dir() {
+                let _ = fs::remove_file(&path);
+                continue;
+            }
+            if let Ok(repository) = &repository {
+                let folder = path.to_string_lossy();
+                let remove = ["worktree", "remove", "--force", "--force", folder.as_ref()];
+                let _ = change_files(repository, &remove);
+            }
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// Returns a text that identifies the revision and the build of a worktree.
+fn worktree_identity(worktree: &VariantWorktree) -> String {
+    let build = worktree.build.as_ref().map_or(String::new(), |build| {
+        format!("{}\n{}", build.directory.display(), build.command)
+    });
+    format!("{FORMAT_VERSION}\n{}\n{build}\n", worktree.revision)
+}
+
+/// Returns the environment variables that builds and measured processes get.
+pub fn worktree_variables(worktree: &VariantWorktree) -> Vec<(String, String)> {
+    let folder = worktree.folder.to_string_lossy().into_owned();
+    vec![
+        ("SPEEDWELL_REVISION".to_owned(), worktree.revision.clone()),
+        ("SPEEDWELL_WORKTREE".to_owned(), folder),
+    ]
+}
+
+/// Expands placeholders of the command; `${worktree}` is left to the shell.
+fn fill_placeholders(command: &str, worktree: &VariantWorktree) -> String {
+    let mut expanded = command.to_owned();
+    let folder = worktree.folder.to_string_lossy();
+    for (name, value) in [
+        ("{worktree}", quote(&folder)),
+        ("{revision}", worktree.revision.clone()),
+    ] {
+        let parts: Vec<&str> = expanded.split(name).collect();
+        let mut filled = parts[0].to_owned();
+        for part in &parts[1..] {
+            let is_variable = filled.ends_with('$');
+            filled.push_str(if is_variable { name } else { &value });
+            filled.push_str(part);
+        }
+        expanded = filled;
+    }
+    expanded
+}
+
+/// Checks out submodules from the user's checkout instead of their remotes, without a network.
+/// Skips submodules that are not checked out there.
+fn update_submodules(checkout: &Path, folder: &Path) -> Result<()> {
+    if !folder.join(".gitmodules").is_file() {
+        return Ok(());
+    }
+    let paths = [
+        "config",
+        "--file",
+        ".gitmodules",
+        "--get-regexp",
+        r"^submodule\..*\.path$",
+    ];
+    for line in query_git(folder, &paths).unwrap_or_default().lines() {
+        let Some((key, path)) = line.split_once(' ') else {
+            continue;
+        };
+        let name = key.trim_end_matches(".path");
+        let source = checkout.join(path);
+        if !source.join(".git").exists() {
+            continue;
+        }
+        let url = format!("{name}.url={}", source.display());
+        let update = [
+            "-c",
+            "protocol.file.allow=always",
+            "-c",
+            &url,
+            "submodule",
+            "update",
+            "--",
+            path,
+        ];
+        change_files(folder, &update).with_context(|| format!("in its submodule '{path}'"))?;
+        update_submodules(&source, &folder.join(path))?;
+    }
+    Ok(())
+}
+
+/// Runs a git command that only reads, and returns its output.
+fn query_git(folder: &Path, arguments: &[&str]) -> Result<String, GitError> {
+    GitRepository::for_folder(folder, QUERY_TIMEOUT).git_output(arguments)
+}
+
+/// Runs a git command that changes files.
+fn change_files(folder: &Path, arguments: &[&str]) -> Result<(), GitError> {
+    GitRepository::for_folder(folder, CHECKOUT_TIMEOUT)
+        .git_output(arguments)
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::FakeRepo;
+
+    /// Creates a repository with a file `speed`, and prepares a worktree of its first commit.
+    /// Returns `None` if git is missing.
+    fn create_worktree(folder: &Path) -> Option<VariantWorktree> {
+        let checkout = folder.join("checkout");
+        let history = FakeRepo::init(&checkout)?;
+        history.write_file("speed", "first").commit_all("one");
+        let found = Checkout::find(&checkout).unwrap();
+        let commit = found.resolve_commit("HEAD").unwrap();
+        let mut worktree = found.describe_worktree("HEAD", &commit, None);
+        worktree.folder = folder.join("cache/entry/tree");
+        prepare_worktree(&worktree, &mut |_| Ok(())).unwrap();
+        Some(worktree)
+    }
+
+    #[test]
+    fn files_of_a_session_are_placed_and_those_of_the_one_before_are_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(worktree) = create_worktree(folder.path()) else {
+            return;
+        };
+        let path = |name: &str| worktree.folder.join(name);
+        let text = |name: &str| fs::read_to_string(path(name)).ok();
+        fs::write(path("artifact"), "built").unwrap();
+        let wanted = |name: &str| (path(name), b"mine".to_vec());
+        let files = ["speed", "new/other", "artifact"];
+        replace_files(&worktree, &files.map(wanted)).unwrap();
+        assert_eq!(
+            files.map(text),
+            [const { Some("mine") }; 3].map(|own| own.map(str::to_owned))
+        );
+        replace_files(&worktree, &files.map(wanted)).unwrap();
+        replace_files(&worktree, &[wanted("third")]).unwrap();
+        let restored = [Some("first"), None, Some("built")];
+        assert_eq!(files.map(text), restored.map(|own| own.map(str::to_owned)));
+        let entry = WorktreeEntry::of_worktree(&worktree).unwrap();
+        let another = entry.open_folder().unwrap();
+        another.lock_shared().unwrap();
+        replace_files(&worktree, &[wanted("third")]).expect("nothing changes");
+        let told = replace_files(&worktree, &[]).unwrap_err().to_string();
+        assert!(
+            told.starts_with(
+                "another Speedwell process is measuring 'HEAD' with a different 'third'"
+            ),
+            "{told}"
+        );
+        assert_eq!(text("third"), Some("mine".into()));
+    }
+
+    #[test]
+    fn the_repository_of_the_user_does_not_know_the_worktree() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(worktree) = create_worktree(folder.path()) else {
+            return;
+        };
+        let listed = |at: &Path| query_git(at, &["worktree", "list"]).unwrap();
+        assert_eq!(listed(&worktree.checkout).lines().count(), 1);
+        assert!(!worktree.checkout.join(".git/worktrees").exists());
+        // The worktree is still a checkout of its own, for builds that query git.
+        assert_eq!(
+            query_git(&worktree.folder, &["rev-parse", "HEAD"]).unwrap(),
+            worktree.revision
+        );
+        assert_eq!(
+            query_git(&worktree.folder, &["status", "--porcelain"]).unwrap(),
+            ""
+        );
+    }
+
+    #[test]
+    fn a_link_that_leads_out_of_the_worktree_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(worktree) = create_worktree(folder.path()) else {
+            return;
+        };
+        let outside = folder.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        std::os::unix::fs::symlink(&outside, worktree.folder.join("link")).unwrap();
+        let wanted = (worktree.folder.join("link/speed"), b"mine".to_vec());
+        let told = replace_files(&worktree, &[wanted]).unwrap_err().to_string();
+        assert!(told.contains("points outside its worktree"), "{told}");
+        assert!(!outside.join("speed").exists());
+    }
+
+    #[test]
+    fn placeholders_of_a_build_are_filled_and_variables_of_the_shell_are_not() {
+        let worktree = VariantWorktree {
+            revision: "abc".into(),
+            typed: "main".into(),
+            checkout: "/repo".into(),
+            folder: "/a b/tree".into(),
+            build: None,
+        };
+        let filled = fill_placeholders(
+            "cd {worktree} && x ${worktree} {a,b} {revision}{revision}",
+            &worktree,
+        );
+        assert_eq!(filled, "cd '/a b/tree' && x ${worktree} {a,b} abcabc");
+    }
+}

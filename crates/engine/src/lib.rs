@@ -1,0 +1,60 @@
+//! Plans and executes measurements, and decides when to stop.
+//!
+//! A request is plain data ([`MeasureRequest`], [`SessionRequest`]) that the command line fills in.
+//! Messages go to an [`EventListener`]; nothing here prints, or depends on options, the store,
+//! reports or exit statuses. Start at [`PreparedPlan::read`], [`check_plan`] and
+//! [`execution::execute`].
+
+pub mod eval;
+pub mod execution;
+pub mod experiment;
+pub mod instructions;
+pub mod layout;
+mod own_benchmarks;
+mod pairs;
+mod plans;
+pub mod rehearsal;
+mod request;
+pub mod revisions;
+mod scripts;
+mod session;
+mod trial;
+
+pub use pairs::check_targets as check_paired_targets;
+pub use plans::attach_definitions;
+pub use rehearsal::describe_failure;
+pub use request::{
+    BuildRequest, HeldMachines, MeasureRequest, PlaceRoles, PlanRequest, PreparedPlan,
+    ResumedSession, RevisionRequest, SamplingRequest, SearchRequest, SessionRequest,
+    VariantRequest, draw_seed,
+};
+pub use scripts::{BenchmarkScript, ScriptsRequest, execute_scripts};
+pub use session::{
+    AnalysisStoppingRule, MeasuredSession, build_packages, check_plan, check_processors,
+    needs_earlier_runs, prepare_measurement, reach_warning, session_header, warn_if_busy,
+};
+pub use trial::{TrialResult, try_cases};
+
+use speedwell_model::{SessionEvent, SessionObserver};
+use std::sync::{Mutex, PoisonError};
+
+/// Observes a measurement, and the reading of benchmarks before it.
+pub type EventListener<'a> = dyn SessionObserver + Send + 'a;
+
+/// Lets several threads send events before the first run. Errors are ignored, because a listener
+/// that fails now will fail again once measuring starts.
+pub fn shared_emitter(listener: &mut EventListener<'_>) -> impl Fn(&SessionEvent<'_>) + Sync {
+    let shared = Mutex::new(listener);
+    move |event| {
+        let mut listener = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = listener.observe(event);
+    }
+}
+
+/// Sends a warning about the results.
+///
+/// # Errors
+/// Fails if the listener fails.
+pub fn emit_warning(listener: &mut EventListener<'_>, sentence: &str) -> anyhow::Result<()> {
+    listener.observe(&SessionEvent::Warning(sentence))
+}

@@ -1,0 +1,173 @@
+//! Finds what each variant measures besides the code of its revision: its own version of a
+//! benchmark, and files of the user's checkout.
+//!
+//! This module decides what to record with every variant, so that the analysis knows which results
+//! cannot be compared. It also decides what to warn about before measuring. Start at
+//! [`record_benchmarks`].
+
+use crate::execution::worktree;
+use anyhow::{Result, bail};
+use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_adapters::{
+    BenchmarkJob, BenchmarkSource, ModuleLog, ProgressReporter, SourceKind, code_files,
+    fingerprint_benchmarks, is_javascript, is_python, resolve_program_for,
+};
+use speedwell_model::{Variant, VariantWorktree};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Files that list packages, each with the command that installs these packages.
+const INSTALLERS: [(&str, &str); 5] = [
+    ("package-lock.json", "npm ci"),
+    ("yarn.lock", "yarn install --frozen-lockfile"),
+    ("pnpm-lock.yaml", "pnpm install --frozen-lockfile"),
+    ("bun.lock", "bun install --frozen-lockfile"),
+    ("package.json", "npm install"),
+];
+
+/// Records with every variant what its benchmarks do, and which files a revision loads from the
+/// checkout instead of from its own worktree.
+///
+/// # Errors
+/// Fails if the benchmarks of a revision need packages that are not installed in its worktree.
+pub fn record_benchmarks(
+    variants: &mut [Variant],
+    suite: &mut DiscoveredBenchmarks,
+    selection: &BenchmarkSelection,
+    reporter: ProgressReporter<'_>,
+) -> Result<()> {
+    for variant in variants.iter_mut() {
+        variant.work = fingerprint_benchmarks(&suite.jobs, variant);
+        if let Some(worktree) = variant.worktree.clone() {
+            variant.checkout_files =
+                find_strays(variant, &worktree, &suite.jobs, selection, reporter)?;
+        }
+    }
+    suite.warnings.extend(strays_warning(variants));
+    Ok(())
+}
+
+/// Finds project files that the benchmarks load from the checkout. Listing the cases shows which
+/// files are loaded. Files that are named in JavaScript sources also count, because some are loaded
+/// only while measuring.
+fn find_strays(
+    variant: &Variant,
+    worktree: &VariantWorktree,
+    jobs: &[BenchmarkJob],
+    selection: &BenchmarkSelection,
+    reporter: ProgressReporter<'_>,
+) -> Result<Vec<String>> {
+    let mut sources: Vec<BenchmarkSource> = Vec::new();
+    let mut loaded: BTreeSet<PathBuf> = BTreeSet::new();
+    for job in jobs.iter().filter(|job| !job.source.is_program()) {
+        let source = job.source.under(variant).into_owned();
+        if !sources.contains(&source) {
+            let program = resolve_program_for(&job.source, variant);
+            let code = code_files(job, variant, &program).into_iter();
+            loaded.extend(code.filter(|file| is_javascript(file)));
+            sources.push(source);
+        }
+    }
+    let is_script =
+        |source: &BenchmarkSource| is_javascript(&source.file) || is_python(&source.file);
+    let (suite_sources, mut sources): (Vec<BenchmarkSource>, Vec<BenchmarkSource>) = (sources
+        .into_iter())
+    .partition(|source| source.kind == SourceKind::Suite && is_script(source));
+    if let Some(missing) = suite_sources
+        .iter()
+        .filter(|source| is_javascript(&source.file))
+        .find_map(|source| missing_packages(source, worktree))
+    {
+        bail!(missing);
+    }
+    if !suite_sources.is_empty() {
+        let log = ModuleLog::new(worktree)?;
+        discover::describe_sources(&suite_sources, selection, &log.observed(variant), reporter);
+        loaded.extend(log.files());
+    }
+    sources.retain(|source| {
+        matches!(
+            source.kind,
+            SourceKind::Node | SourceKind::NodeCore | SourceKind::Python
+        )
+    });
+    let described = discover::describe_sources(&sources, selection, variant, reporter);
+    for (source, description) in sources.iter().zip(described) {
+        let missing = description
+            .failure
+            .as_ref()
+            .and_then(|_| missing_packages(source, worktree));
+        if let Some(missing) = missing {
+            bail!(missing);
+        }
+        loaded.extend(description.loaded);
+    }
+    let folder = worktree
+        .folder
+        .canonicalize()
+        .unwrap_or_else(|_| worktree.folder.clone());
+    let is_stray =
+        |path: &PathBuf| path.starts_with(&worktree.checkout) && !path.starts_with(&folder);
+    let loaded: Vec<PathBuf> = loaded.into_iter().filter(is_stray).collect();
+    let tracked = worktree::find_tracked(&worktree.checkout, &loaded).into_iter();
+    let relative = |path: PathBuf| {
+        let relative = path.strip_prefix(&worktree.checkout).ok()?;
+        Some(relative.to_string_lossy().into_owned())
+    };
+    Ok(tracked.filter_map(relative).collect())
+}
+
+/// Returns an explanation if JavaScript packages are installed in the checkout but not in the
+/// worktree.
+fn missing_packages(source: &BenchmarkSource, worktree: &VariantWorktree) -> Option<String> {
+    let inside = source.file.strip_prefix(&worktree.folder).ok()?;
+    let is_missing = |folder: &&Path| {
+        let [checkout_folder, worktree_folder] =
+            [worktree.checkout.join(folder), worktree.folder.join(folder)];
+        let has_package_list = worktree_folder.join("package.json").is_file();
+        has_package_list
+            && checkout_folder.join("node_modules").is_dir()
+            && !worktree_folder.join("node_modules").exists()
+    };
+    let folder = inside.ancestors().skip(1).find(is_missing)?;
+    let worktree_folder = worktree.folder.join(folder);
+    let (_, command) = INSTALLERS
+        .iter()
+        .find(|(list, _)| worktree_folder.join(list).is_file())?;
+    let command = if folder.as_os_str().is_empty() {
+        (*command).to_owned()
+    } else {
+        format!("cd {} && {command}", folder.display())
+    };
+    Some(format!(
+        "the packages of revision '{}' ({}) are not installed: no '{}'\nhint: --build '{command}' \
+         installs them in every revision",
+        worktree.typed,
+        worktree.short_revision(),
+        folder.join("node_modules").display()
+    ))
+}
+
+/// Returns a warning if variants load files from the checkout. The results of such variants do not
+/// belong to their revisions.
+fn strays_warning(variants: &[Variant]) -> Option<String> {
+    let affected: Vec<&Variant> = variants
+        .iter()
+        .filter(|variant| !variant.checkout_files.is_empty())
+        .collect();
+    let files = affected.first()?.checkout_files.join(", ");
+    let names: Vec<String> = affected
+        .iter()
+        .map(|variant| format!("'{}'", variant.name))
+        .collect();
+    let (verb, revisions) = match names.len() {
+        1 => ("loads", "its revision"),
+        _ => ("load", "their revisions"),
+    };
+    Some(format!(
+        "{} {verb} {files} from the checkout instead of from {revisions}, so there is no verdict. \
+         The cause is a path in the benchmark, a variable, or an installed package that points to \
+         the checkout.",
+        names.join(" and ")
+    ))
+}

@@ -1,0 +1,308 @@
+//! Checks whether a plan can be measured in pairs of runs that share one processor.
+//!
+//! Pairs are compared by processor time. This time says nothing about work that waits (sleeps or
+//! waits for I/O), and little about work that uses several processors. A trial before the first
+//! stored run shows whether the work waits. The trial runs only the baseline, so that it favors no
+//! side. Start at [`check_paired`].
+
+use crate::execution as runner;
+use anyhow::{bail, ensure};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind, discover};
+use speedwell_machine::process::wants_processor;
+use speedwell_model::{
+    Metric, ResourceUsage, Run, RunOrder, SampleDivision, SampleLength, SessionEvent,
+    SessionObserver,
+};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Minimum fraction of its lifetime in which a process must use the processor or be runnable.
+const MIN_BUSY_SHARE: f64 = 0.5;
+
+/// Maximum number of trials. Work that waits does so in every trial.
+const MAX_TRIALS: usize = 3;
+
+/// Interval between checks of whether the process is running or waiting for a processor.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
+
+const HINT: &str = "hint: --order blocks";
+
+/// Returns advice for a busy machine, if `plan` could be measured in pairs.
+pub fn suggest_pairs(plan: &SessionPlan) -> Option<&'static str> {
+    let is_series = plan.design.steady.is_some();
+    let is_timed = plan.design.counting.is_none() && !is_series;
+    let may_help = plan.design.order == RunOrder::Blocks && is_timed && check_kinds(plan).is_ok();
+    may_help.then_some(
+        "hint: --order paired runs both sides on one processor and compares their processor time; this needs far fewer \
+         runs, but suits only work that does not sleep or wait for I/O",
+    )
+}
+
+/// Rejects targets of frameworks that report no processor time, before anything is built. Targets
+/// that cannot be found are reported when they are read.
+///
+/// # Errors
+/// Fails at the first such target.
+pub fn check_targets(targets: &[String], directory: &Path) -> anyhow::Result<()> {
+    let adapters = KnownAdapters::new(targets, directory)?;
+    let sources =
+        |target: &String| discover::find_sources(target, directory, &adapters).unwrap_or_default();
+    for source in targets.iter().flat_map(sources) {
+        check_source(&source)?;
+    }
+    Ok(())
+}
+
+fn check_source(source: &BenchmarkSource) -> anyhow::Result<()> {
+    if let Some(suite) = source.suite.as_deref() {
+        ensure!(
+            suite.may_report_processor_time(),
+            "'{}' cannot be measured with '--order paired': it compares processor time, which {} does not report\n{HINT}",
+            source.name,
+            suite.name
+        );
+    }
+    Ok(())
+}
+
+/// Rejects plans that cannot be measured in pairs on one processor.
+///
+/// # Errors
+/// Fails if there is nothing to pair, processor time is missing, or the work waits.
+pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
+    check_kinds(plan)?;
+    let trials = run_trials(plan)?;
+    let lacks_cpu_time = |trials: &&PairTrial| trials.run.value_of(Metric::CPU_TIME).is_none();
+    if let Some(trials) = trials.iter().find(lacks_cpu_time) {
+        bail!(
+            "'{}' reports no processor time, which '--order paired' compares\n{HINT}",
+            trials.run.case
+        );
+    }
+    reject_waiting(
+        &trials,
+        &format!("'--order paired' compares processor time\n{HINT}"),
+    )
+}
+
+/// Rejects work that waits. `consequence` completes the message by saying why waiting is a problem.
+///
+/// # Errors
+/// Fails if a case did not use the processor enough.
+pub fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result<()> {
+    let mut waiting = trials.iter().filter(|trial| trial.is_waiting());
+    let Some(first) = waiting.next() else {
+        return Ok(());
+    };
+    let others = match waiting.count() {
+        0 => String::new(),
+        1 => " (and another)".to_owned(),
+        count => format!(" (and {count} others)"),
+    };
+    let (name, percent) = (first.run.case.id(), 100.0 * first.busy);
+    bail!(
+        "'{name}'{others} spent too much time sleeping or waiting for I/O: it was runnable for only {percent:.0} % of \
+         a trial run, but {consequence}"
+    )
+}
+
+/// Checks the conditions that can be checked without running a program.
+fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
+    ensure!(
+        plan.variants.len() > 1,
+        "'--order paired' compares the variants in pairs of runs, but there is only one variant\n{HINT}"
+    );
+    ensure!(
+        !plan.shared,
+        "the snippets share one process, but '--order paired' compares separate processes\nhint: leave out --shared"
+    );
+    for job in &plan.jobs {
+        check_source(&job.source)?;
+        let name = &job.label;
+        ensure!(
+            !matches!(job.source.kind, SourceKind::Load | SourceKind::Experiment),
+            "'{name}' has a server, which uses processor time of its own; '--order paired' compares \
+             single processes\n{HINT}"
+        );
+        ensure!(
+            job.worker_count() == 1,
+            "'{name}' has several workers, and '--order paired' gives both sides one processor\n{HINT}"
+        );
+    }
+    Ok(())
+}
+
+/// A trial run of the baseline.
+pub struct PairTrial {
+    /// The run.
+    pub run: Run,
+    /// Fraction of its lifetime in which the process was running or waiting for a processor.
+    busy: f64,
+}
+
+impl PairTrial {
+    fn is_waiting(&self) -> bool {
+        self.busy < MIN_BUSY_SHARE
+    }
+}
+
+/// Runs the baseline of every case once, one after the other, and repeats these runs while a case
+/// seems to wait. Failures are left for the session to report.
+pub fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
+    compile_snippets(plan)?;
+    // A case may seem to wait although it does not: the first run reads its files from disk, and on
+    // a busy machine, a short run is sampled too rarely.
+    let mut trials = run_once(plan)?;
+    for _ in 1..MAX_TRIALS {
+        if !trials.iter().any(PairTrial::is_waiting) {
+            break;
+        }
+        trials = run_once(plan)?;
+    }
+    Ok(trials)
+}
+
+/// Compiles the snippets in a short run, so that the time to compile does not count as part of
+/// their trial.
+fn compile_snippets(plan: &SessionPlan) -> anyhow::Result<()> {
+    let is_compiled = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(language) if language.is_compiled());
+    if plan.jobs.iter().any(is_compiled) {
+        let mut short = plan.clone();
+        short.jobs.retain(is_compiled);
+        short.sampling.samples = SampleDivision {
+            count: 1,
+            length: SampleLength::Iterations(1),
+            warmup_ns: 0,
+        };
+        run_once(&short)?;
+    }
+    Ok(())
+}
+
+/// Runs the baseline of every case once.
+fn run_once(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
+    let (samples, has_ended) = (BusySamples::default(), AtomicBool::new(false));
+    let mut collector = TrialCollector {
+        samples: &samples,
+        slot: 0,
+        trials: Vec::new(),
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !has_ended.load(Ordering::Relaxed) {
+                samples.add_sample(wants_processor());
+                std::thread::sleep(SAMPLE_INTERVAL);
+            }
+        });
+        let result = runner::try_all(plan, 1, false, &mut [&mut collector]);
+        has_ended.store(true, Ordering::Relaxed);
+        result
+    })?;
+    let mut known_cases = BTreeSet::new();
+    collector
+        .trials
+        .retain(|tried| known_cases.insert(tried.run.case.id()));
+    Ok(collector.trials)
+}
+
+/// How often the process was sampled, and how often it was running or waiting for a processor.
+/// Processor usage alone does not distinguish work that waits from work that other programs
+/// preempt.
+#[derive(Default)]
+struct BusySamples {
+    total: AtomicU32,
+    busy: AtomicU32,
+}
+
+impl BusySamples {
+    fn add_sample(&self, is_busy: Option<bool>) {
+        self.total
+            .fetch_add(u32::from(is_busy.is_some()), Ordering::Relaxed);
+        self.busy
+            .fetch_add(u32::from(is_busy == Some(true)), Ordering::Relaxed);
+    }
+
+    /// Returns the fraction of busy samples since the last call; `None` if there were no samples.
+    fn take_share(&self) -> Option<f64> {
+        let (total, busy) = (
+            self.total.swap(0, Ordering::Relaxed),
+            self.busy.swap(0, Ordering::Relaxed),
+        );
+        (total > 0).then(|| f64::from(busy) / f64::from(total))
+    }
+}
+
+/// Collects runs that did not fail.
+struct TrialCollector<'a> {
+    samples: &'a BusySamples,
+    slot: u32,
+    trials: Vec<PairTrial>,
+}
+
+impl SessionObserver for TrialCollector<'_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+        match event {
+            SessionEvent::RunStarted { slot, .. } => self.slot = *slot,
+            SessionEvent::RunFinished(run) => {
+                // One process may report several runs, which all get the busy fraction of the
+                // process.
+                let same_process = self.trials.last().filter(|last| last.run.slot == run.slot);
+                let share = same_process.map_or_else(
+                    || busy_share(run.usage.as_ref(), run.wall_ns, self.samples.take_share()),
+                    |last| last.busy,
+                );
+                let run = (*run).clone();
+                self.trials.push(PairTrial { run, busy: share });
+            }
+            // The results before the failure are not representative; measuring will report the
+            // failure.
+            SessionEvent::Failed(_) => self.trials.retain(|tried| tried.run.slot != self.slot),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Returns the fraction of its lifetime in which a process was busy. This is the fraction in which
+/// it used the processor, or the fraction of samples in which it was running or waiting for a
+/// processor, whichever is larger.
+fn busy_share(usage: Option<&ResourceUsage>, wall_ns: u64, sampled_share: Option<f64>) -> f64 {
+    let cpu_share = usage.map(|usage| usage.cpu_ns() as f64 / wall_ns.max(1) as f64);
+    match (cpu_share, sampled_share) {
+        (Some(cpu_share), Some(sampled_share)) => cpu_share.max(sampled_share),
+        (cpu_share, sampled_share) => cpu_share.or(sampled_share).unwrap_or(1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_is_told_from_being_preempted() {
+        let usage = |busy_ms: u64| ResourceUsage {
+            user_ns: busy_ms * 1_000_000,
+            system_ns: 0,
+            max_rss_bytes: 0,
+            ..ResourceUsage::default()
+        };
+        let share = |busy_ms, seen| busy_share(Some(&usage(busy_ms)), 1_000_000_000, seen);
+        assert!(share(20, Some(0.1)) < MIN_BUSY_SHARE, "it sleeps");
+        assert!(share(950, None) > MIN_BUSY_SHARE, "it computes");
+        assert!(share(300, Some(0.95)) > MIN_BUSY_SHARE, "others compute");
+    }
+
+    #[test]
+    fn samples_are_counted_since_the_previous_run() {
+        let looks = BusySamples::default();
+        assert_eq!(looks.take_share(), None);
+        for wants in [Some(true), Some(false), None, Some(true), Some(true)] {
+            looks.add_sample(wants);
+        }
+        assert_eq!(looks.take_share(), Some(0.75));
+        assert_eq!(looks.take_share(), None);
+    }
+}

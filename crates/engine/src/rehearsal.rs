@@ -1,0 +1,362 @@
+//! Rehearses a plan before the first run: checks that every variant starts and that the requested
+//! metrics exist.
+//!
+//! This module decides what to start for these checks. Benchmark files have already been listed
+//! under the first variant, so each of the other variants lists files only until one succeeds.
+//! Snippets run once under every variant. No result is kept. Start at [`rehearse_plan`].
+
+use crate::execution::{RehearsalResult, rehearse as perform};
+use anyhow::{Context, Result, anyhow};
+use speedwell_adapters::discover::{self, BenchmarkSelection};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::snippet::sh;
+use speedwell_adapters::{BenchmarkJob, BenchmarkSource, SourceKind};
+use speedwell_analysis::{AnalysisSettings, check_metrics};
+use speedwell_config::LazyDefinition;
+use speedwell_config::experiment::{BenchmarkGroup, Experiment};
+use speedwell_machine::process::{check_interrupted, resolve_program};
+use speedwell_model::{
+    FailureCause, RunOrder, SessionPurpose, SnippetLanguage, StepFailure, Variant,
+};
+use std::path::Path;
+use std::thread;
+
+/// Maximum number of files to list under a variant until one succeeds: a single file may fail for
+/// reasons of its own.
+const MAX_LISTED_FILES: usize = 3;
+
+/// Maximum number of different failures to report; others are only counted.
+const MAX_REPORTED_FAILURES: usize = 5;
+
+/// Exit statuses of a shell for a program that cannot be executed or found (POSIX, 2.8.2).
+const NOT_EXECUTED: [i32; 2] = [126, 127];
+
+/// Prefix of the reason when code does not compile.
+const NOT_COMPILED: &str = "does not compile: ";
+
+/// Rejects a plan if nothing, or only one side, could be measured.
+///
+/// # Errors
+/// Fails if a variant cannot be started, no benchmark can be listed, or no case has a requested
+/// metric.
+pub fn rehearse_plan(
+    plan: &SessionPlan,
+    failures: &[StepFailure],
+    settings: &AnalysisSettings,
+) -> Result<()> {
+    let serious_failures: Vec<&StepFailure> = failures
+        .iter()
+        .filter(|failure| !failure.cause.is_skip())
+        .collect();
+    if plan.jobs.is_empty() && !serious_failures.is_empty() {
+        return Err(describe_failures(&serious_failures, None));
+    }
+    // Backfills and bisections are not rejected: they record which revisions cannot be measured.
+    let is_rehearsed = matches!(
+        plan.design.purpose,
+        SessionPurpose::Measured | SessionPurpose::Confirm
+    );
+    if !is_rehearsed || plan.jobs.is_empty() {
+        return Ok(());
+    }
+    if let Some(experiment) = plan.experiment()? {
+        // The requirements of the experiment were checked when it was planned.
+        return check_defined_metrics(&[&experiment], settings);
+    }
+    rehearse_snippets(plan)?;
+    for (index, variant) in plan.variants.iter().enumerate() {
+        let is_listed = plan.variants[..index]
+            .iter()
+            .any(|earlier| is_started_alike(earlier, variant));
+        if index > 0 && !is_listed {
+            list_files(plan, variant)?;
+        }
+    }
+    rehearse_metrics(plan, settings)?;
+    Ok(check_interrupted()?)
+}
+
+/// Whether two variants start the same program in the same way.
+fn is_started_alike(left: &Variant, right: &Variant) -> bool {
+    let start_options = |variant: &Variant| {
+        let folder = variant
+            .worktree
+            .as_ref()
+            .map(|worktree| worktree.folder.clone());
+        (
+            variant.program.clone(),
+            variant.arguments.clone(),
+            variant.environment.clone(),
+            folder,
+        )
+    };
+    start_options(left) == start_options(right)
+}
+
+fn list_files(plan: &SessionPlan, variant: &Variant) -> Result<()> {
+    let mut sources: Vec<&BenchmarkSource> = Vec::new();
+    for job in plan.jobs.iter().filter(|job| starts_program(job)) {
+        let source = &job.source;
+        if sources.iter().all(|listed| listed.file != source.file) {
+            sources.push(source);
+        }
+    }
+    let mut failures = Vec::new();
+    for source in sources.into_iter().take(MAX_LISTED_FILES) {
+        let variant_source = [source.under(variant).into_owned()];
+        let described = discover::describe_sources(
+            &variant_source,
+            &BenchmarkSelection::default(),
+            variant,
+            &|_| (),
+        );
+        check_interrupted()?;
+        let failure = described
+            .into_iter()
+            .find_map(|description| description.failure);
+        match failure.filter(|failure| !failure.cause.is_skip()) {
+            None => return Ok(()),
+            Some(failure) if is_not_started(&failure) => {
+                return Err(describe_failures(&[&failure], Some(variant)));
+            }
+            Some(failure) => failures.push(failure),
+        }
+    }
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(describe_failures(
+        &failures.iter().collect::<Vec<_>>(),
+        Some(variant),
+    ))
+}
+
+/// Whether listing the job's file starts the variant's program.
+fn starts_program(job: &BenchmarkJob) -> bool {
+    let starts = !matches!(
+        job.source.kind,
+        SourceKind::Snippet(_) | SourceKind::Load | SourceKind::Experiment
+    );
+    starts && job.unavailable.is_none() && job.names.is_empty()
+}
+
+/// Runs every snippet once under every variant. Unless one of the snippets is a command, these runs
+/// are parallel, because there is no measurement that they could disturb.
+fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
+    let mut jobs: Vec<usize> = Vec::new();
+    for (index, job) in plan.jobs.iter().enumerate() {
+        let is_snippet = matches!(job.source.kind, SourceKind::Snippet(_));
+        let is_new = || {
+            jobs.iter()
+                .all(|earlier| plan.jobs[*earlier].snippet != job.snippet)
+        };
+        let is_needless = plan.variants.len() == 1 && is_known_command(job, &plan.variants[0]);
+        if is_snippet && is_new() && !is_needless {
+            jobs.push(index);
+        }
+    }
+    // In a paired plan, a trial has already run the baseline, to find out whether it waits.
+    let first = usize::from(plan.design.order == RunOrder::Paired);
+    let variants = first..plan.variants.len();
+    let pairs: Vec<(usize, usize)> = jobs
+        .iter()
+        .flat_map(|job| variants.clone().map(move |variant| (*job, variant)))
+        .collect();
+    // Commands may write the same files or use the same port, so they never run in parallel.
+    let is_command = |(job, variant): &(usize, usize)| {
+        let snippet = plan.jobs[*job].snippet_under(&plan.variants[*variant]);
+        snippet.is_some_and(|snippet| snippet.language == SnippetLanguage::Sh)
+    };
+    let workers = if pairs.iter().any(is_command) {
+        1
+    } else {
+        thread::available_parallelism().map_or(1, |count| count.get())
+    };
+    let mut failures: Vec<(usize, StepFailure)> = Vec::new();
+    for batch in pairs.chunks(workers) {
+        let results: Vec<RehearsalResult> = thread::scope(|scope| {
+            let threads: Vec<_> = batch
+                .iter()
+                .map(|(job, variant)| scope.spawn(|| perform(plan, *job, *variant)))
+                .collect();
+            let results_of_threads = threads.into_iter().map(|thread| match thread.join() {
+                Ok(rehearsal) => rehearsal,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            results_of_threads.collect()
+        });
+        check_interrupted()?;
+        let outcomes = batch.iter().zip(results);
+        failures.extend(
+            outcomes.filter_map(|((_, variant), result)| Some((*variant, result.failure?))),
+        );
+    }
+    failures.retain(|(_, failure)| !failure.cause.is_skip());
+    if let Some((variant, failure)) = failures.iter().find(|(_, failure)| is_not_started(failure)) {
+        return Err(describe_failures(
+            &[failure],
+            Some(&plan.variants[*variant]),
+        ));
+    }
+    // A snippet that fails while it runs has started. The runs of the session will report its
+    // failure.
+    let is_permanent = |(_, failure): &(usize, StepFailure)| failure.cause.is_compile_error();
+    if !failures.is_empty() && failures.len() == pairs.len() && failures.iter().all(is_permanent) {
+        let all: Vec<&StepFailure> = failures.iter().map(|(_, failure)| failure).collect();
+        return Err(describe_failures(&all, Some(&plan.variants[failures[0].0])));
+    }
+    Ok(())
+}
+
+/// Whether this is a command that the shell can parse and whose program exists. If nothing is
+/// compared with such a command, its first run shows as much as a rehearsal, which would take just
+/// as long.
+fn is_known_command(job: &BenchmarkJob, variant: &Variant) -> bool {
+    let Some(snippet) = job.snippet_under(variant) else {
+        return false;
+    };
+    let program = snippet.runner.split_whitespace().next().map(Path::new);
+    snippet.language == SnippetLanguage::Sh
+        && program.is_some_and(|program| resolve_program(program).is_ok())
+        && shell_words::split(&snippet.runner).is_ok()
+}
+
+/// Runs jobs until all requested metrics have been reported.
+fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<()> {
+    let names_metrics = !settings.metrics.is_empty() && !settings.wants_all_metrics();
+    if !names_metrics || plan.design.counting.is_some() {
+        return Ok(());
+    }
+    let definitions: Vec<&Experiment> = plan
+        .jobs
+        .iter()
+        .filter_map(|job| job.source.definition.as_deref())
+        .map(LazyDefinition::experiment)
+        .collect::<Result<_>>()?;
+    if definitions.len() == plan.jobs.len() {
+        return check_defined_metrics(&definitions, settings);
+    }
+    let mut reported: Vec<String> = Vec::new();
+    for job in 0..plan.jobs.len() {
+        reported.extend(perform(plan, job, 0).metrics);
+        check_interrupted()?;
+        if settings.metrics.iter().all(|name| reported.contains(name)) {
+            return Ok(());
+        }
+    }
+    if reported.is_empty() {
+        // Every trial failed; the runs will report why.
+        return Ok(());
+    }
+    check_metrics(settings, reported.iter().map(String::as_str)).context("in --metric")
+}
+
+/// Checks requested metrics against the metrics declared in definition files.
+fn check_defined_metrics(definitions: &[&Experiment], settings: &AnalysisSettings) -> Result<()> {
+    let groups = || definitions.iter().flat_map(|definition| &definition.groups);
+    let is_open = groups().any(|group| !group.files.is_empty());
+    let is_known = |name: &String| groups().any(|group| group.find_metric(name).is_some());
+    if is_open || settings.wants_all_metrics() || settings.metrics.iter().all(is_known) {
+        // If a group has benchmark files, only runs show which metrics these files report.
+        return Ok(());
+    }
+    let names: Vec<String> = groups().flat_map(BenchmarkGroup::metric_names).collect();
+    check_metrics(settings, names.iter().map(String::as_str)).context("in --metric")
+}
+
+/// Whether the program could not be started at all, whatever it was to measure.
+fn is_not_started(failure: &StepFailure) -> bool {
+    match &failure.cause {
+        FailureCause::Start { .. } => true,
+        FailureCause::Exit { code } => NOT_EXECUTED.contains(code),
+        cause => sh::is_not_started(cause),
+    }
+}
+
+/// Describes the first failure with its output and a command that repeats it, then failures with
+/// other reasons. A program that did not start, or code that did not compile, is described in one
+/// line.
+fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> anyhow::Error {
+    let Some(first) = failures.first() else {
+        return anyhow!("nothing can be measured");
+    };
+    let variant_clause = variant
+        .map(|variant| format!(" of '{}'", variant.name))
+        .unwrap_or_default();
+    let describe = |failure: &StepFailure, reason: &str| {
+        format!("'{}'{variant_clause} {reason}", failure.benchmark)
+    };
+    let is_one_line = is_not_started(first) || first.cause.is_compile_error();
+    let (reason, output) = if is_one_line {
+        (failure_reason(first), String::new())
+    } else {
+        (first.cause.to_string(), indented_output(first))
+    };
+    let mut reasons = vec![failure_reason(first)];
+    let mut different = String::new();
+    for failure in &failures[1..] {
+        let reason = failure_reason(failure);
+        if reasons.len() < MAX_REPORTED_FAILURES && !reasons.contains(&reason) {
+            different += &format!("\n{}", describe(failure, &reason));
+            reasons.push(reason);
+        }
+    }
+    let others = match failures.len() - reasons.len() {
+        0 => String::new(),
+        others => format!(", and {others} more failed"),
+    };
+    let first_line = describe(first, &reason);
+    anyhow!(
+        "{first_line}{others}{output}{different}{}",
+        replay_hint(first)
+    )
+}
+
+/// Explains why a target lists no cases, with the output of the target and a command that repeats
+/// the failure.
+pub fn describe_failure(failure: &StepFailure) -> String {
+    format!(
+        "'{}' {}{}{}",
+        failure.benchmark,
+        failure.cause,
+        indented_output(failure),
+        replay_hint(failure)
+    )
+}
+
+fn indented_output(failure: &StepFailure) -> String {
+    let lines: String = failure
+        .stderr_tail
+        .lines()
+        .map(|line| format!("\n  {line}"))
+        .collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    format!(" and printed:{lines}")
+}
+
+fn replay_hint(failure: &StepFailure) -> String {
+    match failure.replay.as_str() {
+        "" => String::new(),
+        line => format!("\nhint: repeat it with: {line}"),
+    }
+}
+
+/// Returns the reason of a failure on one line: with the source location of a compile error, or the
+/// last line of stderr.
+fn failure_reason(failure: &StepFailure) -> String {
+    let cause = failure.cause.to_string();
+    let mut lines = failure.stderr_tail.lines().map(str::trim);
+    match cause.strip_prefix(NOT_COMPILED) {
+        Some(message) => {
+            let located_message = lines.find(|line| line.ends_with(message));
+            format!("{NOT_COMPILED}{}", located_message.unwrap_or(message))
+        }
+        None if matches!(failure.cause, FailureCause::Invalid { .. }) => cause,
+        None => match lines.rfind(|line| !line.is_empty()) {
+            Some(last_line) => format!("{cause}: {last_line}"),
+            None => cause,
+        },
+    }
+}

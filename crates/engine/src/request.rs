@@ -1,0 +1,494 @@
+//! Defines the options for measuring, as plain data, and their defaults.
+
+use crate::EventListener;
+use crate::layout;
+use anyhow::{Context, bail};
+use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_analysis::scaling::SaturationRules;
+use speedwell_analysis::{AnalysisSettings, confirm};
+use speedwell_config::experiment::RolePlacement;
+use speedwell_machine::environment;
+use speedwell_machine::process::{CpuSet, resolve_program};
+use speedwell_model::{
+    CodeOrigin, ComparedClock, Environment, InstructionCounting, LayoutVariation, MachinePlacement,
+    OriginRequest, RequestedDivision, Run, RunCount, RunOrder, SampleDivision, SampleLength,
+    SamplingOptions, SessionDesign, SessionPurpose, StoppingDesign, Variant, as_milliseconds,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Default number of runs if nothing is compared: the smallest number for which minimum and maximum
+/// bound a 95 % interval of the median (1 - 2 / 2^6 = 96.9 %).
+const RUNS_OF_ONE_VARIANT: u32 = 6;
+
+/// Numbers of pairs after which the sequential test looks at the results. Eight pairs are too few:
+/// the smallest p-value that they can give, 2/2^8, is above the limit of the first look.
+const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
+
+/// Minimum number of runs per side to decide a comparison: the number at the first default look.
+const MIN_TEST_RUNS: u32 = AnalysisSettings::DEFAULT_LOOKS[0];
+
+/// Runs per side if counts of instructions differ from run to run; otherwise two are enough.
+const RUNS_THAT_DIFFER: u32 = 8;
+
+/// Maximum number of runs when measuring until a precision is reached.
+const RUNS_FOR_PRECISION: u32 = 40;
+
+/// Options for measuring benchmarks.
+#[derive(Debug, Clone, Default)]
+pub struct MeasureRequest {
+    /// What to measure: files, folders and names of groups.
+    pub targets: Vec<String>,
+    /// Which of the targets' benchmarks to measure, with which parameter values.
+    pub selection: BenchmarkSelection,
+    /// What to compare.
+    pub variants: VariantRequest,
+    /// How to plan runs.
+    pub plan: PlanRequest,
+    /// Whether to only list the cases. Nothing has to be installed for that.
+    pub only_lists: bool,
+    /// Acquires machines, for files whose roles run on different machines.
+    pub place_roles: Option<PlaceRoles>,
+}
+
+/// Acquires a machine for every role of an experiment. Receives the roles and the folder of the
+/// definition file. Returns where each role runs, and a guard that releases the machines when it is
+/// dropped.
+pub type PlaceRoles = fn(
+    &RolePlacement,
+    &Path,
+    &mut EventListener<'_>,
+) -> anyhow::Result<(MachinePlacement, HeldMachines)>;
+
+/// Holds machines until it is dropped.
+pub type HeldMachines = Box<dyn std::any::Any + Send>;
+
+/// What to compare with what.
+#[derive(Debug, Clone, Default)]
+pub struct VariantRequest {
+    /// The variants. If empty, the variants that files declare are used.
+    pub given: Vec<Variant>,
+    /// Variants that are revisions of the user's repository.
+    pub revisions: Vec<RevisionRequest>,
+    /// How to build revisions.
+    pub build: BuildRequest,
+    /// The baseline; the first variant by default.
+    pub baseline: Option<String>,
+    /// Arguments for every measured program. They come before the variant's own arguments.
+    pub arguments: Vec<String>,
+}
+
+/// A revision whose code is a variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevisionRequest {
+    /// Index of the variant.
+    pub variant: usize,
+    /// The revision as the user typed it.
+    pub revision: String,
+    /// Program that is built from the revision, relative to the current folder. If `None`, the
+    /// target itself comes from the revision.
+    pub program: Option<PathBuf>,
+    /// Whether the variant is named after the revision, because it has no name of its own.
+    pub names_variant: bool,
+}
+
+/// How to build revisions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BuildRequest {
+    /// Shell command. It is executed in the folder of the revision's worktree that corresponds to
+    /// the current folder. By default, the project file may define a command.
+    pub command: Option<String>,
+    /// Time limit of the build.
+    pub limit: Duration,
+}
+
+/// How to plan runs, whatever is measured.
+#[derive(Debug, Clone, Default)]
+pub struct PlanRequest {
+    /// How much to measure.
+    pub sampling: SamplingRequest,
+    /// Order of the runs.
+    pub order: RunOrder,
+    /// The clock whose time is compared.
+    pub clock: ComparedClock,
+    /// Seed of all random choices. By default, it is drawn at random.
+    pub seed: Option<u64>,
+    /// Processors that measured processes may use.
+    pub pin: Option<CpuSet>,
+    /// Time limit of the whole measurement.
+    pub budget: Option<Duration>,
+    /// Confidence level of intervals and verdicts.
+    pub confidence: Option<f64>,
+    /// The smallest change that matters, as a fraction.
+    pub threshold: Option<f64>,
+    /// Rules that discard disturbed runs.
+    pub reject: speedwell_model::RejectRules,
+    /// Counts instructions instead of measuring time.
+    pub counting: Option<InstructionCounting>,
+    /// What to vary in a program's memory layout between runs.
+    pub layout: LayoutVariation,
+    /// Purpose of the measurement. Confirming a suspected change allows fewer false alarms and
+    /// therefore takes more runs.
+    pub purpose: SessionPurpose,
+}
+
+/// How much to measure.
+#[derive(Debug, Clone, Default)]
+pub struct SamplingRequest {
+    /// Runs per case and variant.
+    pub runs: Option<u32>,
+    /// Minimum number of runs per case and variant, if their number is not fixed.
+    pub min_runs: Option<u32>,
+    /// Maximum number of runs.
+    pub max_runs: Option<u32>,
+    /// Without a comparison: measure until the half-width of the interval is below this fraction.
+    pub precision: Option<f64>,
+    /// Samples per run.
+    pub samples: Option<u32>,
+    /// Length of a sample.
+    pub length: Option<SampleLength>,
+    /// Warm-up time before the first sample.
+    pub warmup_ns: Option<u64>,
+    /// Time limit of one run.
+    pub timeout: Option<Duration>,
+}
+
+/// A search for the concurrency at which throughput stops growing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SearchRequest {
+    /// Levels are multiples of this number. By default, each level is twice the level before, and
+    /// the search then refines around the best level.
+    pub step: Option<u32>,
+    /// The highest level.
+    pub limit: Option<u32>,
+    /// Number of levels without growth after which to stop.
+    pub patience: Option<u32>,
+    /// Visits (measurements) per level. Levels that decide the answer may get more.
+    pub visits: Option<u32>,
+}
+
+/// Options for measuring and storing a session.
+#[derive(Debug, Clone, Default)]
+pub struct SessionRequest {
+    /// Settings of the analysis that decides when a case needs no more runs.
+    pub settings: AnalysisSettings,
+    /// Tags of the session.
+    pub tags: Vec<String>,
+    /// The command line, stored with the session.
+    pub command: Vec<String>,
+    /// What the user says about the measured code. If `None`, the code is not looked up.
+    pub origin: Option<OriginRequest>,
+    /// The user's name for the machine.
+    pub machine: Option<String>,
+    /// The server project to push the session to when it ends.
+    pub push: Option<String>,
+    /// Whether the order of runs is given, as in a calibration. If so, no advice about the order is
+    /// shown.
+    pub has_given_order: bool,
+    /// Whether to stop at the first failure.
+    pub fail_fast: bool,
+    /// Whether options divide runs into samples.
+    pub divides_runs: bool,
+}
+
+impl SessionRequest {
+    /// Looks up the code that is measured in the current folder.
+    pub fn find_origin(&self) -> Option<CodeOrigin> {
+        environment::find_origin(Path::new("."), self.origin.as_ref()?)
+    }
+
+    /// Captures the machine and the facts about programs; see [`environment::capture_environment`].
+    pub fn capture_environment(
+        &self,
+        programs: &[(String, PathBuf, Option<String>)],
+    ) -> Environment {
+        Environment {
+            machine: self.machine.clone(),
+            ..environment::capture_environment(programs)
+        }
+    }
+}
+
+impl SearchRequest {
+    /// Returns the rules of the search, which starts at level `first`. `limit` is the highest level
+    /// if the request has none.
+    pub fn search_rules(&self, first: u32, limit: u32) -> SaturationRules {
+        let defaults = SaturationRules::default();
+        let visits = self.visits.unwrap_or(defaults.visits);
+        SaturationRules {
+            first,
+            step: self.step,
+            limit: self.limit.unwrap_or(limit),
+            patience: self.patience.unwrap_or(defaults.patience),
+            visits,
+            most_visits: defaults.most_visits.max(visits),
+        }
+    }
+}
+
+impl VariantRequest {
+    /// Returns the variants, the baseline first. These are the given variants or, if none are
+    /// given, the variants declared in files or, if none are declared, one plain variant.
+    ///
+    /// # Errors
+    /// Fails if two variants have the same name, the baseline is unknown, or a program is missing.
+    pub fn build_variants(&self, declared: Vec<Variant>) -> anyhow::Result<Vec<Variant>> {
+        let mut variants = self.given.clone();
+        if variants.is_empty() {
+            variants = declared;
+            for program in variants.iter_mut().flat_map(|variant| &mut variant.program) {
+                *program = resolve_program(program)?;
+            }
+        }
+        if variants.is_empty() {
+            variants.push(Variant::plain("default"));
+        }
+        for (position, variant) in variants.iter().enumerate() {
+            let is_same = |earlier: &Variant| earlier.name == variant.name;
+            if variants[..position].iter().any(is_same) {
+                bail!("two variants are named '{}'", variant.name);
+            }
+        }
+        if let Some(name) = &self.baseline {
+            let names: Vec<&str> = variants
+                .iter()
+                .map(|variant| variant.name.as_str())
+                .collect();
+            let position = names
+                .iter()
+                .position(|names| names == name)
+                .with_context(|| {
+                    format!(
+                        "no variant is named '{name}'\nhint: the variants are {}",
+                        names.join(", ")
+                    )
+                })?;
+            variants.swap(0, position);
+        }
+        for variant in &mut variants {
+            let arguments = self.arguments.iter().cloned();
+            variant.arguments.splice(0..0, arguments);
+        }
+        Ok(variants)
+    }
+}
+
+impl PlanRequest {
+    /// Builds the plan for the discovered cases.
+    pub fn build_plan(&self, variants: Vec<Variant>, suite: &DiscoveredBenchmarks) -> SessionPlan {
+        let mut sampling = SamplingOptions {
+            budget_ms: self.budget.map(as_milliseconds),
+            clock: match self.order {
+                RunOrder::Paired => ComparedClock::Cpu,
+                _ => self.clock,
+            },
+            ..self.sampling.sampling_options(variants.len())
+        };
+        if self.counting.is_some() {
+            let runs = self.sampling.runs.unwrap_or(RUNS_THAT_DIFFER);
+            sampling.runs = RunCount::Fixed(runs.max(2));
+        }
+        let runs_per_block = match self.order {
+            RunOrder::Paired => 1,
+            _ if variants.len() == 1 => 1,
+            _ => 2,
+        };
+        let layout = layout::round_to_blocks(self.layout, runs_per_block);
+        let stopping = self.stopping_design(&sampling.runs, layout.builds);
+        let design = SessionDesign {
+            order: self.order,
+            stopping,
+            baseline: variants[0].name.clone(),
+            seed: self.seed.unwrap_or_else(draw_seed),
+            runs_per_block,
+            // A confirmation asks only whether there is a change, so it has no threshold. The
+            // interval shows the size of the change.
+            threshold: self.threshold.filter(|_| !self.is_confirmation()),
+            experiment: None,
+            definitions: suite.definitions(),
+            conditions: Vec::new(),
+            reject: self.reject.clone(),
+            counting: self.counting.clone(),
+            steady: None,
+            layout,
+            bisection: None,
+            purpose: self.purpose,
+            work: BTreeMap::new(),
+        };
+        SessionPlan {
+            jobs: suite.jobs.clone(),
+            variants,
+            design,
+            sampling,
+            pin: self.pin.clone(),
+            shared: false,
+            is_search: false,
+            strata: 1,
+            part: None,
+        }
+    }
+
+    /// Whether the purpose is to confirm or to bisect a suspected change.
+    fn is_confirmation(&self) -> bool {
+        matches!(
+            self.purpose,
+            SessionPurpose::Confirm | SessionPurpose::Bisect
+        )
+    }
+
+    /// Decides when to stop measuring a case.
+    fn stopping_design(&self, runs: &RunCount, builds: u32) -> StoppingDesign {
+        match *runs {
+            RunCount::Fixed(runs) => StoppingDesign::Fixed { runs },
+            RunCount::Sequential => StoppingDesign::Sequential {
+                looks: match self.order {
+                    RunOrder::Paired => self.sampling.bounded_looks(&LOOKS_AT_PAIRS),
+                    _ if self.is_confirmation() => {
+                        layout::build_looks(&confirm::CONFIRMATION_LOOKS, builds)
+                    }
+                    _ => layout::build_looks(
+                        &self
+                            .sampling
+                            .bounded_looks(&AnalysisSettings::DEFAULT_LOOKS),
+                        builds,
+                    ),
+                },
+                alpha: if self.is_confirmation() {
+                    confirm::CONFIRMATION_ALPHA
+                } else {
+                    1.0 - self
+                        .confidence
+                        .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE)
+                },
+                delta: self.threshold.unwrap_or(AnalysisSettings::DEFAULT_DELTA),
+            },
+        }
+    }
+}
+
+impl SamplingRequest {
+    /// Returns the sampling options for this many variants.
+    pub fn sampling_options(&self, variants: usize) -> SamplingOptions {
+        let runs = match (self.runs, self.precision) {
+            (Some(runs), _) => RunCount::Fixed(runs),
+            (None, Some(_)) if variants == 1 => {
+                RunCount::Fixed(self.max_runs.unwrap_or(RUNS_FOR_PRECISION))
+            }
+            (None, _) if variants == 1 => {
+                let max_runs = self.max_runs.unwrap_or(u32::MAX);
+                RunCount::Fixed(
+                    RUNS_OF_ONE_VARIANT
+                        .max(self.min_runs.unwrap_or(0))
+                        .min(max_runs),
+                )
+            }
+            (None, _) => RunCount::Sequential,
+        };
+        SamplingOptions {
+            runs,
+            precision: self.precision.filter(|_| variants == 1),
+            timeout_ms: as_milliseconds(self.timeout.unwrap_or(SamplingOptions::USUAL_TIMEOUT)),
+            budget_ms: None,
+            samples: self.sample_division(SampleDivision::default()),
+            requested: RequestedDivision {
+                count: self.samples,
+                length: self.length,
+                warmup_ns: self.warmup_ns,
+            },
+            clock: ComparedClock::Wall,
+        }
+    }
+
+    /// Returns the numbers of runs after which to look at the results, within the bounds on runs.
+    /// The last look is at the maximum number of runs.
+    fn bounded_looks(&self, default_looks: &[u32]) -> Vec<u32> {
+        let min_runs = self.min_runs.unwrap_or(0);
+        let last = default_looks.last().copied().unwrap_or(0);
+        let max_runs = self.max_runs.unwrap_or(last.max(min_runs));
+        let is_within_bounds = |look: &u32| *look >= min_runs && *look < max_runs;
+        let looks = default_looks.iter().copied().filter(is_within_bounds);
+        looks.chain([max_runs]).collect()
+    }
+
+    /// Rejects bounds on the number of runs within which a comparison of this many variants cannot
+    /// be decided.
+    ///
+    /// # Errors
+    /// Fails if the minimum is above the maximum, or the maximum is below what a test needs.
+    pub fn check_bounds(&self, variants: usize) -> anyhow::Result<()> {
+        if let (Some(min_runs), Some(max_runs)) = (self.min_runs, self.max_runs)
+            && min_runs > max_runs
+        {
+            bail!("--min-runs {min_runs} is more than --max-runs {max_runs}");
+        }
+        match self.max_runs {
+            Some(max_runs) if variants > 1 && max_runs < MIN_TEST_RUNS => bail!(
+                "--max-runs {max_runs} is too few: a comparison needs at least {MIN_TEST_RUNS} runs of \
+                 each variant\nhint: --runs {max_runs} measures exactly that many, but the verdict may \
+                 be 'unclear'"
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// How to divide a run; `defaults` provides what the request leaves open.
+    pub fn sample_division(&self, defaults: SampleDivision) -> SampleDivision {
+        SampleDivision {
+            count: self.samples.unwrap_or(defaults.count),
+            length: self.length.unwrap_or(defaults.length),
+            warmup_ns: self.warmup_ns.unwrap_or(defaults.warmup_ns),
+        }
+    }
+
+    /// Whether any option divides runs in a non-default way.
+    pub fn divides_runs(&self) -> bool {
+        self.samples.is_some() || self.length.is_some() || self.warmup_ns.is_some()
+    }
+}
+
+/// Draws a random seed below 2^53, so that JSON parsers of other languages keep every digit.
+pub fn draw_seed() -> u64 {
+    uuid::Uuid::now_v7().as_u128() as u64 >> 11
+}
+
+/// A plan and related information.
+pub struct PreparedPlan {
+    /// What to execute.
+    pub plan: SessionPlan,
+    /// The discovered benchmarks, with the warnings and failures of the discovery.
+    pub suite: DiscoveredBenchmarks,
+    /// The session to resume, with its finished work.
+    pub resumed: Option<ResumedSession>,
+    /// The machines of an experiment whose roles run on different machines.
+    pub held: Option<HeldMachines>,
+}
+
+impl PreparedPlan {
+    /// Creates the plan of a new session.
+    pub fn new(plan: SessionPlan, suite: DiscoveredBenchmarks) -> PreparedPlan {
+        PreparedPlan {
+            plan,
+            suite,
+            resumed: None,
+            held: None,
+        }
+    }
+}
+
+/// A session to resume.
+pub struct ResumedSession {
+    /// Number of the session.
+    pub number: i64,
+    /// Finished slots of the session.
+    pub completed_slots: BTreeSet<u32>,
+    /// Finished slots that failed.
+    pub failed_slots: BTreeSet<u32>,
+    /// Runs of the session, if it is measured on this machine. For a large session, only the runs
+    /// that are still needed.
+    pub runs: Vec<Run>,
+    /// Finished slots without results, if runs are omitted.
+    pub empty_slots: Option<BTreeSet<u32>>,
+}

@@ -1,0 +1,650 @@
+//! Prepares variants that are revisions of the user's repository: turns the names that the user
+//! typed into folders with built programs.
+//!
+//! This module decides how a revision is named, which files come from it and which from the user's
+//! checkout, and when two sides are identical. `runner::worktree` decides how a revision gets into
+//! its folder. Start at [`check_out_revisions`].
+
+use super::{EventListener, RevisionRequest, VariantRequest, emit_warning};
+use crate::execution::worktree::{self, Checkout, ResolvedCommit};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{
+    BenchmarkJob, BenchmarkSource, KnownAdapters, ProgressReporter, SourceKind, resolve_program_for,
+};
+use speedwell_config::project::ProjectFile;
+use speedwell_machine::environment::{GitRepository, find_fork};
+use speedwell_machine::process::{
+    adopt_orphans, check_interrupted, install_handlers, resolve_program,
+};
+use speedwell_model::{
+    BuildCommand, SessionEvent, SessionReference, Variant, VariantWorktree, as_milliseconds,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+/// Maximum length of the part of a typed revision name that is repeated in the name of a variant.
+const MAX_TYPED_NAME: usize = 60;
+
+/// Timeout for git to find a merge base.
+const MERGE_BASE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Checks out, builds and names every revision of the request.
+///
+/// # Errors
+/// Fails if a revision is unknown, or cannot be checked out or built.
+pub fn check_out_revisions(
+    request: &VariantRequest,
+    listener: &mut EventListener<'_>,
+) -> Result<VariantRequest> {
+    let mut resolved = request.clone();
+    if std::mem::take(&mut resolved.revisions).is_empty() {
+        return Ok(resolved);
+    }
+    adopt_orphans();
+    install_handlers()?;
+    let directory = std::env::current_dir()?;
+    let first = &request.revisions[0].revision;
+    let checkout =
+        Checkout::find(&directory).with_context(|| format!("cannot look up revision '{first}'"))?;
+    let build = build_command(request, &checkout)?;
+    let commits: Vec<ResolvedCommit> = request
+        .revisions
+        .iter()
+        .map(|revision_request| resolve_commit(&checkout, &revision_request.revision))
+        .collect::<Result<_>>()?;
+    warn_of_changes(&checkout, &request.revisions, &commits, listener)?;
+    for (revision_request, commit) in request.revisions.iter().zip(&commits) {
+        let worktree =
+            checkout.describe_worktree(&revision_request.revision, commit, build.as_ref());
+        worktree::prepare_worktree(&worktree, &mut |sentence| {
+            listener.observe(&SessionEvent::Note(sentence))
+        })?;
+        let variant = &mut resolved.given[revision_request.variant];
+        if let Some(program) = &revision_request.program {
+            variant.program = Some(built_program(program, &worktree, &checkout)?);
+        }
+        redirect_search_paths(&mut variant.environment, &worktree);
+        variant
+            .environment
+            .extend(worktree::worktree_variables(&worktree));
+        variant.worktree = Some(worktree);
+    }
+    name_variants(&mut resolved.given, &request.revisions);
+    fill_placeholders(&mut resolved, &checkout);
+    for (index, commit) in commits.iter().enumerate().skip(1) {
+        let is_identical =
+            commit.tree == commits[0].tree && differ_only_in_revision(request, index);
+        let names = [0, index].map(|index| &*resolved.given[request.revisions[index].variant].name);
+        if is_identical {
+            emit_warning(
+                listener,
+                &identical_warning(names, "have the same files and the same build", ""),
+            )?;
+        }
+    }
+    Ok(resolved)
+}
+
+/// Resolves a typed revision: a name that git knows, or the merge base with a branch.
+///
+/// # Errors
+/// Fails if there is no such revision.
+pub fn resolve_commit(checkout: &Checkout, typed: &str) -> Result<ResolvedCommit> {
+    match typed.parse() {
+        Ok(SessionReference::Base(branch)) => {
+            let git = GitRepository::for_folder(&checkout.root, MERGE_BASE_TIMEOUT);
+            checkout.resolve_commit(&find_fork(&git, branch.as_deref())?.id)
+        }
+        _ => checkout.resolve_commit(typed),
+    }
+}
+
+/// Whether the first and another revision request differ only in the revision.
+fn differ_only_in_revision(request: &VariantRequest, index: usize) -> bool {
+    let parts = |index: usize| {
+        let (wanted, variant) = (
+            &request.revisions[index],
+            &request.given[request.revisions[index].variant],
+        );
+        (&wanted.program, &variant.arguments, &variant.environment)
+    };
+    parts(0) == parts(index)
+}
+
+/// Returns the command that builds revisions, and the folder in the worktree in which it runs. That
+/// folder is the counterpart of the current folder or, if the command comes from the project file,
+/// of the folder of that file.
+fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option<BuildCommand>> {
+    let (command, directory) = match &request.build.command {
+        Some(command) => (command.clone(), checkout.inside.clone()),
+        None => {
+            let directory = checkout.root.join(&checkout.inside);
+            let project = ProjectFile::find_file(&directory)?.unwrap_or_default();
+            let Some(command) = project.history.build else {
+                return Ok(None);
+            };
+            (
+                command,
+                project.folder.strip_prefix(&checkout.root)?.to_owned(),
+            )
+        }
+    };
+    Ok(Some(BuildCommand {
+        command,
+        directory,
+        limit_ms: as_milliseconds(request.build.limit),
+    }))
+}
+
+/// Warns that uncommitted changes are not measured, if the user might expect them to be.
+fn warn_of_changes(
+    checkout: &Checkout,
+    revisions: &[RevisionRequest],
+    commits: &[ResolvedCommit],
+    listener: &mut EventListener<'_>,
+) -> Result<()> {
+    let head = checkout.resolve_commit("HEAD")?;
+    let revision_at_head = revisions
+        .iter()
+        .zip(commits)
+        .find(|(_, commit)| **commit == head);
+    match revision_at_head {
+        Some((request, _)) if checkout.has_changes() => emit_warning(
+            listener,
+            &format!(
+                "Uncommitted changes are ignored, except in benchmark files given as targets: '{}' \
+                 is the last commit.",
+                request.revision
+            ),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the path of a revision's program, which was typed relative to the current folder. A
+/// program outside the checkout is the same for all revisions.
+fn built_program(typed: &Path, worktree: &VariantWorktree, checkout: &Checkout) -> Result<PathBuf> {
+    let path = checkout.root.join(&checkout.inside).join(typed);
+    let mut normalized = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(normalized.pop()),
+            part => normalized.push(part),
+        }
+    }
+    let program = worktree.path_of(&normalized).unwrap_or(normalized);
+    resolve_program(&program).map_err(|_| anyhow!(missing_program_message(typed, worktree)))
+}
+
+/// Environment variables with lists of folders that are searched for code.
+const SEARCH_PATHS: [&str; 6] = [
+    "PYTHONPATH",
+    "NODE_PATH",
+    "CLASSPATH",
+    "PERL5LIB",
+    "RUBYLIB",
+    "LD_LIBRARY_PATH",
+];
+
+/// Redirects folders in search paths from the checkout to the worktree, so that the revision's code
+/// is found. A folder that the worktree does not have stays as it is.
+fn redirect_search_paths(environment: &mut Vec<(String, String)>, worktree: &VariantWorktree) {
+    for name in SEARCH_PATHS {
+        let typed = environment.iter().position(|(key, _)| key == name);
+        let inherited = || std::env::var(name).ok();
+        let Some(value) = typed.map_or_else(inherited, |index| Some(environment[index].1.clone()))
+        else {
+            continue;
+        };
+        let redirect = |folder: &str| {
+            let in_worktree = worktree
+                .path_of(Path::new(folder))
+                .filter(|in_worktree| in_worktree.exists());
+            in_worktree.map_or_else(
+                || folder.to_owned(),
+                |in_worktree| in_worktree.to_string_lossy().into_owned(),
+            )
+        };
+        let redirected = value
+            .split(':')
+            .map(redirect)
+            .collect::<Vec<String>>()
+            .join(":");
+        if redirected != value {
+            environment.retain(|(key, _)| key != name);
+            environment.push((name.to_owned(), redirected));
+        }
+    }
+}
+
+fn missing_program_message(typed: &Path, worktree: &VariantWorktree) -> String {
+    let hint = match &worktree.build {
+        Some(build) => format!("'{}' succeeded, but did not build it", build.command),
+        None => "--build COMMAND builds it".to_owned(),
+    };
+    format!(
+        "revision '{}' ({}) has no program '{}'\nhint: {hint}; looked in '{}'",
+        worktree.typed,
+        worktree.short_revision(),
+        typed.display(),
+        worktree.folder.display()
+    )
+}
+
+/// Names variants without a name of their own after the typed revision and its commit.
+fn name_variants(variants: &mut [Variant], revisions: &[RevisionRequest]) {
+    for wanted in revisions.iter().filter(|wanted| wanted.names_variant) {
+        let Some(worktree) = &variants[wanted.variant].worktree else {
+            continue;
+        };
+        let short = worktree.short_revision();
+        let typed: String = wanted.revision.chars().take(MAX_TYPED_NAME).collect();
+        let default_name = if typed.len() >= 7 && worktree.revision.starts_with(&typed) {
+            short.to_owned()
+        } else {
+            format!("{typed} ({short})")
+        };
+        let is_taken = |name: &str| variants.iter().any(|other| other.name == name);
+        let mut names = std::iter::once(default_name.clone())
+            .chain((2..).map(|n| format!("{default_name} #{n}")));
+        // The iterator is infinite, so it always contains a free name.
+        variants[wanted.variant].name = names.find(|name| !is_taken(name)).unwrap_or(default_name);
+    }
+}
+
+/// Replaces `{worktree}` and `{revision}` in the arguments and variables of all variants. For a
+/// variant that is not a revision, the worktree is the checkout.
+fn fill_placeholders(request: &mut VariantRequest, checkout: &Checkout) {
+    let shared = std::mem::take(&mut request.arguments);
+    for variant in &mut request.given {
+        let worktree = variant.worktree.as_ref();
+        let folder = worktree
+            .map_or(&checkout.root, |worktree| &worktree.folder)
+            .to_string_lossy()
+            .into_owned();
+        let revision = worktree
+            .map_or("", |worktree| &worktree.revision)
+            .to_owned();
+        variant.arguments.splice(0..0, shared.iter().cloned());
+        let values = variant.environment.iter_mut().map(|(_, value)| value);
+        for string in variant.arguments.iter_mut().chain(values) {
+            *string = string
+                .replace("{worktree}", &folder)
+                .replace("{revision}", &revision);
+        }
+    }
+}
+
+/// Turns the variant of one revision into the variant of another revision. Replaces the folder and
+/// the revision ID wherever they were filled in.
+pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
+    let Some(from) = &variant.worktree else {
+        return variant.clone();
+    };
+    let folders = [from, to].map(|worktree| worktree.folder.to_string_lossy());
+    let redirect = |string: &String| {
+        string
+            .replace(&*folders[0], &folders[1])
+            .replace(&from.revision, &to.revision)
+    };
+    let relocate = |program: &PathBuf| match program.strip_prefix(&from.folder) {
+        Ok(inside) => to.folder.join(inside),
+        Err(_) => program.clone(),
+    };
+    let variables = variant.environment.iter();
+    Variant {
+        program: variant.program.as_ref().map(relocate),
+        arguments: variant.arguments.iter().map(redirect).collect(),
+        environment: variables
+            .map(|(name, value)| (name.clone(), redirect(value)))
+            .collect(),
+        worktree: Some(to.clone()),
+        work: BTreeMap::new(),
+        checkout_files: Vec::new(),
+        ..variant.clone()
+    }
+}
+
+/// Finds all benchmark files of the targets. A program that exists only in the worktree in which a
+/// revision was built is found there.
+///
+/// # Errors
+/// Fails if nothing has the name of a target, or a target cannot belong to a revision.
+pub fn find_sources(
+    targets: &[String],
+    here: &Path,
+    variants: &[Variant],
+) -> Result<Vec<BenchmarkSource>> {
+    let revision = variants
+        .iter()
+        .find_map(|variant| variant.worktree.as_ref());
+    let adapters = KnownAdapters::new(targets, here)?;
+    let mut all_sources = Vec::new();
+    for target in targets {
+        let in_checkout = discover::find_sources(target, here, &adapters);
+        let find_built = || {
+            variants
+                .iter()
+                .find_map(|variant| built_source(target, here, variant, &adapters))
+        };
+        match in_checkout {
+            Ok(sources) => all_sources.extend(sources),
+            Err(error) => all_sources.extend(find_built().ok_or_else(|| match revision {
+                Some(worktree) => {
+                    error.context(missing_program_message(Path::new(target), worktree))
+                }
+                None => error,
+            })?),
+        }
+    }
+    let Some(worktree) = revision else {
+        return Ok(all_sources);
+    };
+    mark_artifacts(&mut all_sources, variants);
+    let takes_target = variants
+        .iter()
+        .find(|variant| variant.worktree.is_some() && variant.program.is_none());
+    for source in &all_sources {
+        let file = source.file.display();
+        ensure!(
+            !matches!(source.kind, SourceKind::Load | SourceKind::Experiment),
+            "'{file}' is a definition file, which cannot be measured at revisions\nhint: its \
+             variants can name programs"
+        );
+        ensure!(
+            takes_target.is_none() || worktree.path_of(&source.file).is_some(),
+            "'{file}' is outside the repository '{}', so revision '{}' does not affect it\nhint: \
+             'rev:{}:PROGRAM' names a program built from the revision",
+            worktree.checkout.display(),
+            worktree.typed,
+            worktree.typed
+        );
+    }
+    Ok(all_sources)
+}
+
+/// Finds the program of a revision. The returned sources have the paths that they would have in the
+/// checkout.
+fn built_source(
+    target: &str,
+    here: &Path,
+    variant: &Variant,
+    adapters: &KnownAdapters,
+) -> Option<Vec<BenchmarkSource>> {
+    let worktree = variant.worktree.as_ref()?;
+    let directory = worktree.path_of(here)?;
+    let in_worktree = worktree.path_of(Path::new(target));
+    let target = in_worktree
+        .as_ref()
+        .and_then(|path| path.to_str())
+        .unwrap_or(target);
+    let mut sources = discover::find_sources(target, &directory, adapters).ok()?;
+    for source in &mut sources {
+        let in_checkout = |path: &Path| match path.strip_prefix(&worktree.folder) {
+            Ok(inside) => worktree.checkout.join(inside),
+            Err(_) => path.to_owned(),
+        };
+        source.file = in_checkout(&source.file);
+        source.root = in_checkout(&source.root);
+        source.directory = in_checkout(&source.directory);
+        // The checkout has no version of the file that all revisions could share.
+        source.is_artifact |= source.file.is_absolute() && !source.file.is_dir();
+    }
+    Some(sources)
+}
+
+/// Marks artifacts, which each revision must build itself: files that git ignores in the checkout,
+/// and files that the build of a worktree has produced and that are in no commit.
+fn mark_artifacts(sources: &mut [BenchmarkSource], variants: &[Variant]) {
+    let files: Vec<PathBuf> = sources.iter().map(|source| source.file.clone()).collect();
+    for worktree in variants
+        .iter()
+        .filter_map(|variant| variant.worktree.as_ref())
+    {
+        let artifacts = worktree::find_artifacts(worktree, &files);
+        for source in sources.iter_mut() {
+            source.is_artifact |= artifacts.contains(&source.file);
+        }
+    }
+}
+
+/// Copies the user's benchmark files into the worktrees in which they differ or are missing. All
+/// revisions are then measured with the same benchmark, which imports the code of each revision by
+/// relative paths.
+///
+/// # Errors
+/// Fails if a file cannot be read or written.
+pub fn place_benchmark_files<'a>(
+    variants: &[Variant],
+    sources: impl Iterator<Item = &'a BenchmarkSource>,
+) -> Result<()> {
+    let files: BTreeSet<&PathBuf> = sources
+        .filter(|source| !source.is_program() && source.file.is_file())
+        .map(|source| &source.file)
+        .collect();
+    for worktree in variants
+        .iter()
+        .filter_map(|variant| variant.worktree.as_ref())
+    {
+        let mut copies = Vec::new();
+        for file in &files {
+            let Some(target) = worktree.path_of(file) else {
+                continue;
+            };
+            let content =
+                fs::read(file).with_context(|| format!("cannot read '{}'", file.display()))?;
+            copies.push((target, content));
+        }
+        worktree::replace_files(worktree, &copies)?;
+    }
+    Ok(())
+}
+
+/// Drops benchmarks that come from a program, unless the programs of all revisions have them, and
+/// warns about the dropped ones.
+///
+/// # Errors
+/// Fails if a revision lacks a program, a program cannot be queried, or the programs have no
+/// benchmark in common.
+pub fn keep_common(
+    suite: &mut DiscoveredBenchmarks,
+    variants: &[Variant],
+    selection: &BenchmarkSelection,
+    reporter: ProgressReporter<'_>,
+) -> Result<()> {
+    let mut programs: Vec<BenchmarkSource> = Vec::new();
+    for job in suite.jobs.iter().filter(|job| job.source.is_program()) {
+        if programs.iter().all(|other| other.file != job.source.file) {
+            programs.push(job.source.clone());
+        }
+    }
+    for variant in variants {
+        let Some(worktree) = &variant.worktree else {
+            continue;
+        };
+        for source in &programs {
+            ensure!(
+                has_source(variant, source),
+                missing_program_message(Path::new(&source.name), worktree)
+            );
+        }
+        if variant.name == variants[0].name || programs.is_empty() {
+            continue;
+        }
+        let described = discover::describe_sources(&programs, selection, variant, reporter);
+        check_interrupted()?;
+        if let Some(failure) = described.iter().find_map(|side| side.failure.as_ref()) {
+            bail!(
+                "'{}' of '{}' {}",
+                failure.benchmark,
+                variant.name,
+                failure.cause
+            );
+        }
+        let labels: BTreeSet<&str> = described
+            .iter()
+            .flat_map(|side| &side.jobs)
+            .map(|job| &*job.label)
+            .collect();
+        let is_common =
+            |job: &BenchmarkJob| !job.source.is_program() || labels.contains(&*job.label);
+        let (common, unmatched): (Vec<BenchmarkJob>, Vec<BenchmarkJob>) =
+            suite.jobs.drain(..).partition(is_common);
+        suite.jobs = common;
+        if !unmatched.is_empty() {
+            let names: Vec<String> = unmatched
+                .iter()
+                .map(|job| format!("'{}'", job.label))
+                .collect();
+            suite.warnings.push(format!(
+                "not measured, because '{}' does not have them: {}",
+                variant.name,
+                names.join(", ")
+            ));
+        }
+        ensure!(
+            !suite.jobs.is_empty(),
+            "nothing to compare: the programs of the revisions have no benchmark in common"
+        );
+    }
+    Ok(())
+}
+
+/// Whether a variant's revision has the program, package or other built file.
+fn has_source(variant: &Variant, source: &BenchmarkSource) -> bool {
+    let file = &source.under(variant).file;
+    let without_program = Variant {
+        program: None,
+        ..variant.clone()
+    };
+    if resolve_program_for(source, &without_program) == *file {
+        variant.program.is_some() || resolve_program(file).is_ok()
+    } else {
+        file.exists()
+    }
+}
+
+/// Warns about candidates whose programs and files equal the baseline's programs and files, byte
+/// for byte, although their paths differ.
+pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<String> {
+    let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
+        return Vec::new();
+    };
+    let is_copy = |job: &BenchmarkJob, candidate: &Variant| {
+        let sides = [baseline, candidate];
+        let [baseline_files, candidate_files] =
+            sides.map(|variant| measured_files(&job.source, variant));
+        baseline_files != candidate_files
+            && baseline_files
+                .iter()
+                .zip(&candidate_files)
+                .all(|(left, right)| have_same_bytes(left, right))
+    };
+    let is_same = |candidate: &&Variant| {
+        are_typed_alike(baseline, candidate) && jobs.iter().all(|job| is_copy(job, candidate))
+    };
+    let sentence = |variant: &Variant| {
+        let names = [&*baseline.name, &variant.name];
+        let is_revision = variant.worktree.is_some();
+        let unless = if is_revision {
+            "unless it reads other files of its revision, "
+        } else {
+            ""
+        };
+        identical_warning(names, "are the same program, byte for byte", unless)
+    };
+    candidates.iter().filter(is_same).map(sentence).collect()
+}
+
+/// Returns the known files that determine the measured code: the program and the build artifact.
+fn measured_files(source: &BenchmarkSource, variant: &Variant) -> Vec<PathBuf> {
+    let program = resolve_program_for(source, variant);
+    let file = source.under(variant).file.clone();
+    let has_artifact = source.is_artifact && file != program;
+    [Some(program), has_artifact.then_some(file)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Whether the user typed the same arguments, variables and snippet for two variants. The paths of
+/// their programs may differ.
+fn are_typed_alike(left: &Variant, right: &Variant) -> bool {
+    let is_alike = typed_variables(left).eq(typed_variables(right));
+    is_alike && left.arguments == right.arguments && left.snippet == right.snippet
+}
+
+/// Whether all variants run all cases with the same program, byte for byte, on the same files.
+pub fn are_identical(plan: &SessionPlan) -> bool {
+    let Some((first, others)) = plan.variants.split_first() else {
+        return false;
+    };
+    let is_same = |job: &BenchmarkJob, other: &Variant| {
+        let source = &job.source;
+        let files = [first, other].map(|variant| variant.path_of(&source.file));
+        let [first_files, other_files] =
+            [first, other].map(|variant| measured_files(source, variant));
+        are_typed_alike(first, other)
+            && (source.is_program() || files[0] == files[1])
+            && first_files
+                .iter()
+                .zip(&other_files)
+                .all(|(left, right)| have_same_bytes(left, right))
+    };
+    !others.is_empty()
+        && !plan.jobs.is_empty()
+        && (plan.jobs.iter()).all(|job| others.iter().all(|other| is_same(job, other)))
+}
+
+/// Returns the environment variables of a variant, except the variables that every revision gets.
+/// In the returned values, a placeholder replaces the folder of the variant.
+fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> + use<'_> {
+    let worktree = variant.worktree.as_ref();
+    let automatic = worktree
+        .map(worktree::worktree_variables)
+        .unwrap_or_default();
+    let folder = worktree.map(|worktree| worktree.folder.to_string_lossy().into_owned());
+    let variables = variant.environment.iter();
+    variables
+        .filter(move |variable| !automatic.contains(variable))
+        .map(move |(name, value)| match &folder {
+            Some(folder) => (name.clone(), value.replace(folder.as_str(), "{worktree}")),
+            None => (name.clone(), value.clone()),
+        })
+}
+
+fn have_same_bytes(left: &Path, right: &Path) -> bool {
+    let length = |path: &Path| fs::metadata(path).map(|data| data.len()).ok();
+    length(left).is_some()
+        && length(left) == length(right)
+        && fs::read(left).is_ok_and(|left_bytes| {
+            fs::read(right).is_ok_and(|right_bytes| left_bytes == right_bytes)
+        })
+}
+
+fn identical_warning([baseline, candidate]: [&str; 2], how: &str, unless: &str) -> String {
+    format!(
+        "'{baseline}' and '{candidate}' {how}: {unless}this is an A/A comparison, and every difference is noise."
+    )
+}
+
+/// Ensures that the worktrees of a stored plan are unchanged, and rebuilds missing ones.
+///
+/// # Errors
+/// See [`check_out_revisions`].
+pub fn restore_worktrees(plan: &SessionPlan, listener: &mut EventListener<'_>) -> Result<()> {
+    for worktree in plan
+        .variants
+        .iter()
+        .filter_map(|variant| variant.worktree.as_ref())
+    {
+        worktree::prepare_worktree(worktree, &mut |sentence| {
+            listener.observe(&SessionEvent::Note(sentence))
+        })?;
+    }
+    place_benchmark_files(&plan.variants, plan.jobs.iter().map(|job| &job.source))
+}

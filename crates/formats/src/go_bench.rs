@@ -1,0 +1,395 @@
+//! Reads the output of `go test -bench`, with or without `-json`. This output is also the input of
+//! benchstat.
+//!
+//! Decides which lines belong together, and how other lines are reported. If a benchmark has
+//! several lines (`-count`), they come from one process. As in files of google/benchmark, each of
+//! these lines becomes a run, with a note that they come from one process. Start at [`read`].
+
+use crate::SkippedLines;
+use crate::foreign::file_beginning;
+use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
+use crate::session_builder::{
+    ImportedProcess, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder, value_sample,
+};
+use anyhow::Result;
+use speedwell_model::{Case, Environment, FailureCause, Sample, Session};
+use std::collections::HashMap;
+
+/// Returns whether the data are output of `go test`: their beginning contains a result, or one of
+/// the lines that `go test` prints even if there is no result.
+pub fn recognizes(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(bytes));
+    let mut lines = text.lines();
+    line::is_events(bytes)
+        || lines.any(|line| {
+            matches!(
+                GoBenchLine::parse(line),
+                GoBenchLine::Result(..)
+                    | GoBenchLine::Fail(_)
+                    | GoBenchLine::Configuration("goos" | "goarch", _)
+            )
+        })
+}
+
+/// Reads the whole output. Adds messages for the user to `warnings`.
+///
+/// # Errors
+/// Fails if the text has no results, or if the output consists of events and one of them is
+/// invalid.
+pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let output = if line::is_events(bytes) {
+        line::output_of_events(bytes)?.into()
+    } else {
+        String::from_utf8_lossy(bytes)
+    };
+    let text = output.strip_prefix('\u{feff}').unwrap_or(&output);
+    let mut reading = GoOutputParser::default();
+    for line in text.split_inclusive('\n') {
+        let Some(line) = line.strip_suffix('\n') else {
+            reading.parse_last_line(line);
+            continue;
+        };
+        reading.parse_line(line.strip_suffix('\r').unwrap_or(line));
+    }
+    reading.end_package(None);
+    let mut imported = SessionBuilder::default();
+    let mut remarks: Vec<String> = reading.skipped.warning().into_iter().collect();
+    remarks.extend(reading.remarks);
+    let entry_warnings = add_entries(reading.entries, &reading.directions, &mut imported);
+    remarks.extend(entry_warnings);
+    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    imported.into_session(label, reading.environment, None)
+}
+
+/// State of the parser.
+#[derive(Default)]
+struct GoOutputParser<'a> {
+    entries: Vec<GoBenchEntry<'a>>,
+    /// Number of entries whose package has ended.
+    settled: usize,
+    package: Option<&'a str>,
+    /// Name of a benchmark whose result has not been printed yet.
+    begun: Option<&'a str>,
+    /// The name that `-v` printed last. The results that follow belong to this benchmark.
+    announced: Option<&'a str>,
+    /// Whether a panic has occurred. The lines up to the end of the package are then the stacks of
+    /// all goroutines.
+    is_in_panic: bool,
+    /// Whether the next line, if it is indented, explains why the benchmark of the last entry
+    /// stopped.
+    explains_entry: bool,
+    directions: HashMap<&'a str, bool>,
+    environment: Environment,
+    skipped: SkippedLines,
+    remarks: Vec<String>,
+}
+
+impl<'a> GoOutputParser<'a> {
+    fn parse_line(&mut self, text: &'a str) {
+        let line = GoBenchLine::parse(text);
+        let explains = std::mem::take(&mut self.explains_entry);
+        match line {
+            GoBenchLine::Result(name, figures) => {
+                self.abandon_pending();
+                self.push_entry(name, GoBenchOutcome::Measured(figures));
+            }
+            GoBenchLine::Begin(name) => {
+                self.abandon_pending();
+                self.begun = Some(name);
+            }
+            GoBenchLine::Rest(figures) => match self.begun.take() {
+                Some(name) => self.push_entry(name, GoBenchOutcome::Measured(figures)),
+                None => self.skipped.add_line(text.as_bytes()),
+            },
+            GoBenchLine::Announced(name) => self.announced = Some(name),
+            GoBenchLine::Configuration(key, value) => self.set_configuration(key, value),
+            GoBenchLine::Direction { unit, is_higher } => {
+                self.directions.insert(unit, is_higher);
+            }
+            GoBenchLine::Fail(name) => self.push_stopped(name, failure_cause("failed")),
+            GoBenchLine::Skip(name) => self.push_stopped(
+                name,
+                FailureCause::Skipped {
+                    reason: String::new(),
+                },
+            ),
+            GoBenchLine::End(package, is_good) => {
+                self.end_package(package);
+                if !is_good {
+                    self.remarks.push(format!(
+                        "'{}' ended with FAIL, so results may be missing",
+                        package.unwrap_or_default()
+                    ));
+                }
+            }
+            GoBenchLine::Panic(message) => {
+                self.remarks.push(format!(
+                    "a package ended with a panic: '{message}'; its later results are missing"
+                ));
+                self.is_in_panic = true;
+            }
+            GoBenchLine::Log(message) => {
+                if explains {
+                    self.set_reason(message);
+                }
+            }
+            GoBenchLine::Quiet => {}
+            GoBenchLine::Other if self.is_in_panic => {}
+            GoBenchLine::Other => self.skipped.add_line(text.as_bytes()),
+        }
+    }
+
+    /// Handles a last line that does not end with a line feed. Go always writes line feeds, so a
+    /// figure or unit at the end of such a line may be truncated.
+    fn parse_last_line(&mut self, text: &'a str) {
+        match GoBenchLine::parse(text) {
+            GoBenchLine::Result(..) | GoBenchLine::Begin(_) | GoBenchLine::Rest(_) => {
+                let excerpt: String = text.trim().chars().take(60).collect();
+                self.remarks.push(format!(
+                    "the last line has no newline, so it may be cut short and was left out: \
+                     '{excerpt}'"
+                ));
+                self.begun = None;
+            }
+            _ => self.parse_line(text),
+        }
+    }
+
+    fn push_entry(&mut self, name: &'a str, outcome: GoBenchOutcome<'a>) {
+        self.entries.push(GoBenchEntry {
+            package: self.package,
+            name,
+            announced: self.announced,
+            outcome,
+        });
+    }
+
+    /// Adds a benchmark that reported that it has no result.
+    fn push_stopped(&mut self, name: &'a str, cause: FailureCause) {
+        self.begun = self.begun.filter(|begun| *begun != name);
+        self.push_entry(name, GoBenchOutcome::Stopped(cause));
+        self.explains_entry = true;
+    }
+
+    fn set_reason(&mut self, message: &str) {
+        match self.entries.last_mut().map(|entry| &mut entry.outcome) {
+            Some(GoBenchOutcome::Stopped(FailureCause::Skipped { reason })) => {
+                *reason = message.to_owned()
+            }
+            Some(GoBenchOutcome::Stopped(cause)) => {
+                *cause = failure_cause(&format!("failed: {message}"))
+            }
+            _ => {}
+        }
+    }
+
+    fn abandon_pending(&mut self) {
+        if let Some(name) = self.begun.take() {
+            let cause = failure_cause(
+                "has no result: it did not finish, or its own output hides the result",
+            );
+            self.push_entry(name, GoBenchOutcome::Stopped(cause));
+        }
+    }
+
+    /// Ends a package. `package` is the name of the package in its last line. Entries before that
+    /// line may lack the name, because a benchmark can fail before the configuration is printed.
+    fn end_package(&mut self, package: Option<&'a str>) {
+        self.abandon_pending();
+        for entry in &mut self.entries[self.settled..] {
+            entry.package = entry.package.or(self.package).or(package);
+        }
+        self.settled = self.entries.len();
+        self.package = None;
+        self.announced = None;
+        self.is_in_panic = false;
+    }
+
+    fn set_configuration(&mut self, key: &'a str, value: &'a str) {
+        let facts = &mut self.environment.facts;
+        let earlier = match key {
+            "pkg" => {
+                self.package = Some(value);
+                return;
+            }
+            "cpu" => self.environment.cpu.replace(value.to_owned()),
+            _ => facts.insert(key.to_owned(), value.to_owned()),
+        };
+        if let Some(earlier) = earlier.filter(|earlier| earlier != value) {
+            self.remarks.push(format!(
+                "its benchmarks were measured under different conditions: {key} is first '{earlier}', then '{value}'"
+            ));
+        }
+    }
+}
+
+fn failure_cause(message: &str) -> FailureCause {
+    FailureCause::Invalid {
+        reason: message.to_owned(),
+    }
+}
+
+/// A result or a failure.
+#[derive(Debug)]
+pub struct GoBenchEntry<'a> {
+    /// Package, if known.
+    pub package: Option<&'a str>,
+    /// Name as printed.
+    pub name: &'a str,
+    /// Name that `-v` printed last before this entry.
+    pub announced: Option<&'a str>,
+    /// Result of the benchmark.
+    pub outcome: GoBenchOutcome<'a>,
+}
+
+/// Result of a benchmark.
+#[derive(Debug)]
+pub enum GoBenchOutcome<'a> {
+    /// Figures.
+    Measured(GoFigures<'a>),
+    /// The reason why there are no figures.
+    Stopped(FailureCause),
+}
+
+impl<'a> GoBenchEntry<'a> {
+    /// Splits the name of a result into benchmark and GOMAXPROCS if `-v` announced the benchmark.
+    fn split_announced(&self) -> Option<(&'a str, u32)> {
+        let is_measured = matches!(self.outcome, GoBenchOutcome::Measured(_));
+        let announced = self.announced.filter(|_| is_measured)?;
+        line::split_announced_name(announced, self.name)
+    }
+
+    /// Splits the name into benchmark and GOMAXPROCS.
+    fn split_name(&self, processors: &ProcessorSuffixes) -> (&'a str, u32) {
+        match self.outcome {
+            GoBenchOutcome::Measured(_) => {
+                let announced = self.split_announced();
+                announced.unwrap_or_else(|| processors.split_name(self.name))
+            }
+            GoBenchOutcome::Stopped(_) => processors.split_stopped_name(self.name, self.announced),
+        }
+    }
+}
+
+/// Finds out, per package, which numbers at the ends of names are GOMAXPROCS.
+fn processors_by_package<'a>(
+    entries: &[GoBenchEntry<'a>],
+) -> HashMap<Option<&'a str>, ProcessorSuffixes> {
+    let mut by_package: HashMap<Option<&str>, (Vec<&str>, Vec<u32>)> = HashMap::new();
+    let measured = |entry: &&GoBenchEntry<'_>| matches!(entry.outcome, GoBenchOutcome::Measured(_));
+    for entry in entries.iter().filter(measured) {
+        let (names, announced) = by_package.entry(entry.package).or_default();
+        match entry.split_announced() {
+            Some((_, count)) => announced.push(count),
+            None => names.push(entry.name),
+        }
+    }
+    let of_package =
+        |(names, announced)| ProcessorSuffixes::from_names(names).with_announced(announced);
+    (by_package.into_iter())
+        .map(|(package, found)| (package, of_package(found)))
+        .collect()
+}
+
+/// Adds all entries to a session. `directions` says whether higher is better, for each unit that
+/// has a `Unit` line in the text. Returns messages for the user.
+fn add_entries(
+    entries: Vec<GoBenchEntry<'_>>,
+    directions: &HashMap<&str, bool>,
+    imported: &mut SessionBuilder,
+) -> Vec<String> {
+    let processors = processors_by_package(&entries);
+    let no_suffixes = ProcessorSuffixes::default();
+    let cases: Vec<(&str, Case)> = (entries.iter())
+        .map(|entry| {
+            let suffixes = processors.get(&entry.package).unwrap_or(&no_suffixes);
+            let (name, count) = entry.split_name(suffixes);
+            (name, line::case_from_name(entry.package, name, Some(count)))
+        })
+        .collect();
+    let mut counts: HashMap<String, u32> = HashMap::new();
+    for (entry, (_, case)) in entries.iter().zip(&cases) {
+        if matches!(entry.outcome, GoBenchOutcome::Measured(_)) {
+            *counts.entry(case.id()).or_default() += 1;
+        }
+    }
+    let mut adder = EntryAdder {
+        directions,
+        imported,
+        not_finite: 0,
+    };
+    for (entry, (name, case)) in entries.into_iter().zip(cases) {
+        let is_repeated = counts.get(&case.id()).is_some_and(|count| *count > 1);
+        adder.add_entry(entry, (name, case), is_repeated);
+    }
+    let mut remarks = Vec::new();
+    if counts.values().any(|count| *count > 1) {
+        remarks.push(REPETITIONS_WARNING.to_owned());
+    }
+    remarks.extend(adder.warnings());
+    remarks
+}
+
+struct EntryAdder<'a> {
+    directions: &'a HashMap<&'a str, bool>,
+    imported: &'a mut SessionBuilder,
+    not_finite: u32,
+}
+
+impl EntryAdder<'_> {
+    fn add_entry(
+        &mut self,
+        entry: GoBenchEntry<'_>,
+        (name, case): (&str, Case),
+        is_repeated: bool,
+    ) {
+        match entry.outcome {
+            GoBenchOutcome::Measured(figures) => {
+                let mut process = self.build_process(&figures);
+                if is_repeated {
+                    process.notes.push(NOTE_ON_REPETITIONS.to_owned());
+                }
+                self.imported.add_run(case, process);
+            }
+            GoBenchOutcome::Stopped(cause) => {
+                let replay = line::replay_command(entry.package, name);
+                self.imported.add_failure(&case, cause, replay);
+            }
+        }
+    }
+
+    fn build_process(&mut self, figures: &GoFigures<'_>) -> ImportedProcess {
+        let mut process = ImportedProcess::default();
+        for (value, unit) in &figures.values {
+            if !value.is_finite() {
+                self.not_finite += 1;
+                continue;
+            }
+            let measure = line::measure_for_unit(unit, self.directions.get(unit).copied());
+            let is_time = measure.metric.name == "time";
+            let scaled = value * measure.factor;
+            let total_ns = scaled * figures.iterations;
+            if is_time {
+                process.wall_ns = total_ns;
+            }
+            let metric = self.imported.declare_metric(measure.metric);
+            process.samples.push(Sample {
+                elapsed_ns: is_time.then_some(total_ns as u64),
+                iterations: is_time.then_some(figures.iterations),
+                ..value_sample(&metric, scaled)
+            });
+        }
+        process
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut remarks: Vec<String> = Vec::new();
+        if self.not_finite > 0 {
+            remarks.push(match self.not_finite {
+                1 => "1 non-finite value was left out".to_owned(),
+                count => format!("{count} non-finite values were left out"),
+            });
+        }
+        remarks
+    }
+}

@@ -1,0 +1,366 @@
+//! Reads result files of other programs, and files in Speedwell's exchange format, as sessions.
+//!
+//! Detects the format by content, never by file name. Knows neither where the bytes come from nor
+//! where the sessions go. To add a format, add a file here and an entry in [`FORMATS`]. Start at
+//! [`read`].
+//!
+//! [`foreign`] parses the output of other programs into plain numbers and is independent of sessions.
+//! [`spool`] is the log that a machine of a fleet writes while it measures. [`output_files`] keeps
+//! outputs from overwriting the files they are computed from.
+
+pub mod ab;
+pub mod action_benchmark;
+pub mod asv;
+pub mod bencher;
+mod duplicate_names;
+pub mod foreign;
+pub mod go_bench;
+pub mod google_benchmark;
+pub mod hdr_log;
+pub mod http_tools;
+pub mod hyperfine;
+mod input;
+pub mod json_lines;
+pub mod krun;
+mod load_report;
+pub mod load_session;
+pub mod markdown_tables;
+pub mod node_csv;
+pub mod output_files;
+pub mod point_table;
+mod points;
+pub mod pyperf;
+mod session_builder;
+pub mod spool;
+mod suites;
+
+pub use crate::foreign::BEGINNING_BYTES;
+use crate::foreign::diagnosis::UnreadableFile;
+pub use crate::foreign::json::JsonContent;
+use crate::foreign::{file_beginning, require_utf8};
+pub use input::{InputFile, MetricDirections};
+pub use points::part_id;
+pub use session_builder::{SkippedLines, merge_sessions, set_parameters};
+
+use anyhow::{Context, Result, bail};
+use flate2::read::GzDecoder;
+use speedwell_model::{Case, Session};
+use std::borrow::Cow;
+use std::io::Read;
+
+/// A file format that can be read.
+pub struct FileFormat {
+    /// Name for messages.
+    pub name: &'static str,
+    /// Returns whether a file has this format, judging by its beginning.
+    pub recognizes: fn(&JsonContent<'_>) -> bool,
+    /// Reads the whole file.
+    pub read: ReadFn,
+}
+
+/// Reads a file; adds warnings about dropped content to the last argument.
+pub type ReadFn = fn(&InputFile<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
+
+/// All formats. The first one that recognizes a file reads it. JSON of other programs may be on a
+/// single line and then resembles JSON Lines, so the JSON formats of other programs are tried
+/// first.
+pub const FORMATS: &[FileFormat] = &[
+    FileFormat {
+        name: "pyperf JSON",
+        recognizes: pyperf::recognizes,
+        read: |file, warnings| single(pyperf::read(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "Krun JSON",
+        recognizes: krun::recognizes,
+        read: |file, _| single(krun::read(file.label, file.bytes)),
+    },
+    FileFormat {
+        name: "pytest-benchmark JSON",
+        recognizes: suites::recognizes_pytest_benchmark,
+        read: |file, warnings| {
+            single(suites::read_pytest_benchmark(
+                file.label, file.bytes, warnings,
+            ))
+        },
+    },
+    FileFormat {
+        name: "vitest JSON",
+        recognizes: suites::recognizes_vitest,
+        read: |file, warnings| single(suites::read_vitest(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "google/benchmark JSON",
+        recognizes: google_benchmark::recognizes,
+        read: |file, warnings| single(google_benchmark::read(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "asv JSON",
+        recognizes: asv::recognizes,
+        read: asv::read,
+    },
+    FileFormat {
+        name: "github-action-benchmark data.js",
+        recognizes: action_benchmark::recognizes,
+        read: action_benchmark::read,
+    },
+    FileFormat {
+        name: "bencher JSON",
+        recognizes: bencher::recognizes,
+        read: bencher::read,
+    },
+    FileFormat {
+        name: "hyperfine JSON",
+        recognizes: hyperfine::recognizes,
+        read: |file, warnings| single(hyperfine::read(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "autocannon JSON",
+        recognizes: http_tools::recognizes_autocannon,
+        read: |file, warnings| {
+            single(http_tools::read_autocannon(
+                file.label, file.bytes, warnings,
+            ))
+        },
+    },
+    FileFormat {
+        name: "oha JSON",
+        recognizes: http_tools::recognizes_oha,
+        read: |file, warnings| single(http_tools::read_oha(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "speedwell load JSON",
+        recognizes: load_session::recognizes,
+        read: |file, warnings| single(load_session::read(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "Speedwell JSON lines",
+        recognizes: is_json_lines,
+        read: |file, _| json_lines::read(require_utf8(file.bytes)?),
+    },
+    FileFormat {
+        name: "Node.js CSV (run.js, compare.js or scatter.js)",
+        recognizes: |file| node_csv::find_header(file_beginning(file.bytes)).is_some(),
+        read: |file, warnings| single(node_csv::sessions::read(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "CSV of points over time",
+        recognizes: |file| point_table::recognizes(file.bytes),
+        read: point_table::read,
+    },
+    FileFormat {
+        name: "Catch2 XML",
+        recognizes: |file| suites::recognizes_catch2(file.bytes),
+        read: |file, warnings| single(suites::read_catch2(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "ab output",
+        recognizes: |file| ab::recognizes(file.bytes),
+        read: |file, warnings| single(ab::read(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "ab -e CSV",
+        recognizes: |file| ab::recognizes_percentages(file.bytes),
+        read: |file, warnings| single(ab::read_percentages(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "ab -g TSV",
+        recognizes: |file| ab::recognizes_requests(file.bytes),
+        read: |file, warnings| single(ab::read_requests(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "wrk or h2load output",
+        recognizes: |file| http_tools::recognizes_text(file.bytes),
+        read: |file, warnings| single(http_tools::read_text(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "hey or oha output",
+        recognizes: |file| http_tools::recognizes_hey_oha(file.bytes),
+        read: |file, warnings| single(http_tools::read_hey_oha(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "HdrHistogram log",
+        recognizes: |file| hdr_log::recognizes(file.bytes),
+        read: |file, warnings| single(hdr_log::read(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "go test -bench output",
+        recognizes: |file| go_bench::recognizes(file.bytes),
+        read: |file, warnings| single(go_bench::read(file.label, file.bytes, warnings)),
+    },
+    // Markdown comes last, because a document may contain text in any of the other formats.
+    FileFormat {
+        name: "Markdown tables of figures",
+        recognizes: |file| markdown_tables::recognizes(file.bytes),
+        read: |file, warnings| markdown_tables::read(file.label, file.bytes, warnings),
+    },
+];
+
+/// Magic number of gzip (RFC 1952).
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// Maximum size of unpacked data. The limit exists because gzip can expand data a thousandfold. No
+/// result file is as large as the limit.
+const MAX_UNPACKED_BYTES: u64 = 1 << 30;
+
+/// Unpacks up to `max_bytes` bytes if the data are gzipped, and otherwise returns the data as they
+/// are. The second value is the error that ended unpacking, if there was one.
+fn unpack(bytes: &[u8], max_bytes: u64) -> (Cow<'_, [u8]>, Option<std::io::Error>) {
+    if !bytes.starts_with(&GZIP_MAGIC) {
+        return (bytes.into(), None);
+    }
+    let mut unpacked = Vec::new();
+    let read = GzDecoder::new(bytes)
+        .take(max_bytes)
+        .read_to_end(&mut unpacked);
+    (unpacked.into(), read.err())
+}
+
+fn single(session: Result<Session>) -> Result<Vec<Session>> {
+    session.map(|session| vec![session])
+}
+
+/// Reads results in any known format. `label` is the user's name for the data: a path, or `-`.
+///
+/// # Errors
+/// Fails if the format is unknown, or the content is invalid.
+pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
+    read_with_warnings(label, bytes, &mut Vec::new())
+}
+
+/// Reads results like [`read`], and adds warnings about dropped content to `warnings`.
+///
+/// # Errors
+/// Fails like [`read`].
+pub fn read_with_warnings(
+    label: &str,
+    bytes: &[u8],
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Session>> {
+    let better = &MetricDirections::default();
+    let input = InputFile {
+        label,
+        bytes,
+        better,
+    };
+    read_input(&input, warnings)
+}
+
+/// Reads results like [`read_with_warnings`], with additional facts that the user provides.
+///
+/// # Errors
+/// Fails like [`read`].
+pub fn read_input(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    read_as_format(detect_format(input.bytes), input, warnings)
+}
+
+/// Reads results like [`read_input`]. `format` is the format that [`detect_format`] returned.
+///
+/// # Errors
+/// Fails like [`read`].
+pub fn read_as_format(
+    format: Option<&FileFormat>,
+    input: &InputFile<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Session>> {
+    let label = input.label;
+    let unpacked = match unpack(input.bytes, MAX_UNPACKED_BYTES) {
+        (bytes, None) => bytes,
+        (_, Some(error)) => return Err(error).with_context(|| format!("cannot unpack '{label}'")),
+    };
+    // Windows editors and shells prepend a byte order mark.
+    let bytes = unpacked.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&unpacked);
+    let Some(format) = format else {
+        let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+        let diagnosis = UnreadableFile::diagnose(bytes);
+        bail!(
+            "'{label}' {}; expected {}{}",
+            diagnosis.found,
+            names.join(", or "),
+            diagnosis.hint_line()
+        );
+    };
+    (format.read)(&InputFile { bytes, ..*input }, warnings)
+        .and_then(|sessions| validate_names(&sessions).map(|()| sessions))
+        .with_context(|| format!("cannot read '{label}' as {}", format.name))
+}
+
+/// Rejects parameter names that the store could not return unchanged.
+fn validate_names(sessions: &[Session]) -> Result<()> {
+    for run in sessions.iter().flat_map(|session| &session.runs) {
+        for (name, _) in &run.case.values {
+            if let Some(reason) = Case::refuses_name(name) {
+                bail!(
+                    "'{}' has an invalid parameter '{}': {reason}\nhint: rename it in the file",
+                    run.case.benchmark,
+                    name.escape_debug()
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the first format that recognizes the beginning of a file; `None` if none does.
+pub fn detect_format(bytes: &[u8]) -> Option<&'static FileFormat> {
+    // `bytes` may be only the beginning of a gzip file. Unpacking then ends with an error, which is
+    // expected.
+    let (unpacked, _) = unpack(bytes, BEGINNING_BYTES);
+    let content = JsonContent::new(unpacked.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&unpacked));
+    FORMATS.iter().find(|format| (format.recognizes)(&content))
+}
+
+/// Returns whether the first line is an object with a key of Speedwell's exchange format. A file
+/// that is cut short within this line is recognized as well.
+fn is_json_lines(file: &JsonContent<'_>) -> bool {
+    let own_keys = ["speedwell", "run", "failure"];
+    // Most files have none of these keys, so the first line need not be inspected.
+    if !own_keys.iter().any(|key| file.has_key(1, key)) {
+        return false;
+    }
+    let first = file
+        .bytes
+        .trim_ascii_start()
+        .split(|&byte| byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let line = JsonContent::new(first);
+    line.bytes.starts_with(b"{") && own_keys.iter().any(|key| line.has_key(1, key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_kind_is_answered_with_the_known_ones() {
+        let error = read("notes.txt", b"hello\n").unwrap_err().to_string();
+        assert!(
+            error.starts_with("'notes.txt' has an unknown format; expected pyperf JSON, or "),
+            "{error}"
+        );
+        assert!(
+            error.ends_with(", or Markdown tables of figures"),
+            "{error}"
+        );
+        assert!(
+            read("-", b" \n")
+                .unwrap_err()
+                .to_string()
+                .starts_with("'-' is empty")
+        );
+    }
+
+    #[test]
+    fn a_header_below_chatter_still_makes_a_node_csv() {
+        let text = "> node compare.js\n\"filename\", \"configuration\", \"rate\", \"time\"\n\
+                    \"g/a.js\", \"n=1\", 5, 0.000000001\n";
+        let mut warnings = Vec::new();
+        let sessions = read_with_warnings("run.csv", text.as_bytes(), &mut warnings).unwrap();
+        assert_eq!(sessions[0].runs[0].case.id(), "g/a.js n=1");
+        assert_eq!(
+            warnings,
+            ["'run.csv': 1 line without a result was left out; the first is '> node compare.js'"]
+        );
+    }
+}

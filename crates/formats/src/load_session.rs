@@ -1,0 +1,448 @@
+//! Converts HTTP loads of Speedwell's own generator into a session, and reads the JSON of its load
+//! reports.
+//!
+//! Decides the case and variant names of a load, and which of its figures become metrics.
+//! `load_report` uses the same names, so that a load can be compared with reports of other tools.
+//! All other facts about a load are stored in its run. Start at [`load_session`].
+//!
+//! If several addresses were measured in a single round, they are separate cases, because one run
+//! of each says nothing about a difference. If there were several rounds, the addresses are
+//! variants of one case, because the purpose of alternating between addresses is to compare them;
+//! the first address is the baseline. Times that `analysis` would not show are dropped here as
+//! well, because a stored figure would be compared without its warning. If the user started several
+//! generators that sent parts of one load, [`merge_load_parts`] adds up these parts.
+
+use crate::foreign::json::{self, JsonContent};
+use crate::load_report::{LoadReport, percentile_metric};
+use crate::session_builder::{ONLY_VARIANT, SessionBuilder};
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use speedwell_model::load::latency::{OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity};
+use speedwell_model::load::measurement::LoadLatency;
+use speedwell_model::load::outcomes::ErrorClass;
+use speedwell_model::load::run::{LoadRun, PaceFacts, StageFacts};
+use speedwell_model::{
+    Environment, FailureCause, Metric, MetricDirection, ParameterValue, Run, Session, SessionState,
+    Variant,
+};
+use std::sync::Arc;
+
+/// Builds a session from loads, in the order of their execution. `label` is the user's name for
+/// these loads. The caller fills in command line, tags, environment, order and seed.
+///
+/// # Errors
+/// Fails if there are no loads.
+pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Result<Session> {
+    let mut imported = SessionBuilder::default();
+    let names = LoadNames::from_loads(loads);
+    let mut ordered: Vec<&LoadRun> = loads.iter().collect();
+    ordered.sort_by_key(|load| load.slot);
+    let mut remarks = Vec::new();
+    for load in &ordered {
+        add_load(load, &names, &mut imported, &mut remarks)?;
+    }
+    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    let began = loads
+        .iter()
+        .map(|load| load.measured.began_epoch_ms)
+        .min()
+        .and_then(|ms| i64::try_from(ms).ok());
+    let mut session = imported.into_session(label, Environment::default(), began)?;
+    let is_interrupted = loads.iter().any(|load| load.measured.is_interrupted);
+    session.state = if is_interrupted {
+        SessionState::Interrupted
+    } else {
+        SessionState::Complete
+    };
+    if let LoadNames::Variants { labels, .. } = &names {
+        session.variants = labels.iter().map(Variant::plain).collect();
+        session.design.baseline = labels.first().cloned().unwrap_or_default();
+    }
+    Ok(session)
+}
+
+/// What the addresses of the loads are: cases or variants.
+enum LoadNames {
+    /// Each address is a case.
+    Cases,
+    /// Each address is a variant of this benchmark.
+    Variants {
+        benchmark: String,
+        labels: Vec<String>,
+    },
+}
+
+impl LoadNames {
+    fn from_loads(loads: &[LoadRun]) -> LoadNames {
+        let mut labels: Vec<String> = Vec::new();
+        for load in loads {
+            if !labels.contains(&load.label) {
+                labels.push(load.label.clone());
+            }
+        }
+        let is_repeated = loads.iter().any(|load| load.round > 0);
+        if labels.len() > 1 && is_repeated {
+            LoadNames::Variants {
+                benchmark: common_address(loads),
+                labels,
+            }
+        } else {
+            LoadNames::Cases
+        }
+    }
+}
+
+/// Returns the path if all addresses have the same path, otherwise the server if they have the same
+/// server, otherwise `load`.
+fn common_address(loads: &[LoadRun]) -> String {
+    let common_part = |part: fn(&str) -> &str| {
+        let mut parts = loads.iter().map(|load| part(&load.url));
+        let first = parts.next()?;
+        parts.all(|other| other == first).then(|| first.to_owned())
+    };
+    let path = common_part(|url| split_address(url).1);
+    path.or_else(|| common_part(|url| split_address(url).0))
+        .unwrap_or_else(|| "load".to_owned())
+}
+
+/// Splits an address into server and path.
+fn split_address(url: &str) -> (&str, &str) {
+    let host = url.find("://").map_or(0, |offset| offset + 3);
+    let path = url[host..]
+        .find('/')
+        .map_or(url.len(), |offset| host + offset);
+    (&url[..path], &url[path..])
+}
+
+fn add_load(
+    load: &LoadRun,
+    names: &LoadNames,
+    imported: &mut SessionBuilder,
+    remarks: &mut Vec<String>,
+) -> Result<()> {
+    let mut report = load_figures(load);
+    if let LoadNames::Variants { benchmark, .. } = names {
+        report.target.clone_from(benchmark);
+    }
+    if load.measured.totals.outcomes.succeeded() == 0 {
+        let case = report.case();
+        let reason = "no request succeeded".to_owned();
+        imported.add_failure(
+            &case,
+            FailureCause::Invalid { reason },
+            replay_command(load),
+        );
+        return Ok(());
+    }
+    report.add_to(imported, remarks);
+    let run = imported.last_run().context("the load has no run")?;
+    complete_run(run, load, names)
+}
+
+/// Adds to a run the facts that the report of another tool would not contain.
+fn complete_run(run: &mut Run, load: &LoadRun, names: &LoadNames) -> Result<()> {
+    run.variant = match names {
+        LoadNames::Cases => ONLY_VARIANT.into(),
+        LoadNames::Variants { .. } => load.label.as_str().into(),
+    };
+    (run.slot, run.block) = (load.slot, load.round);
+    run.started_unix_ms = i64::try_from(load.measured.began_epoch_ms).unwrap_or(0);
+    let warnings = load.warnings.iter();
+    run.notes.extend(warnings.cloned());
+    let mut stored = load.clone();
+    // Per-request rows belong in a separate file, not in every copy of a session.
+    stored.measured.rows.clear();
+    run.load = Some(Arc::from(serde_json::to_string(&stored)?));
+    Ok(())
+}
+
+/// Returns a command that repeats the load. Only the address is known here, so the command lacks
+/// the other options.
+fn replay_command(load: &LoadRun) -> String {
+    format!("speedwell load {}", speedwell_model::quote(&load.url))
+}
+
+/// The part of a load report's JSON that is read.
+#[derive(Deserialize)]
+struct LoadDocument {
+    loads: Vec<LoadRun>,
+}
+
+/// Returns whether the data are the JSON of a load report.
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    file.has_key(1, "speedwell") && file.has_key(2, "schema") && file.has_key(1, "load_summaries")
+}
+
+/// Reads the loads from a report's JSON, exactly as they were measured.
+///
+/// # Errors
+/// Fails if the data are not the JSON of a load report that this version can read, or contain no
+/// loads.
+pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
+    let document: LoadDocument = json::read_lenient(bytes, |text| serde_json::from_str(text))?;
+    ensure!(!document.loads.is_empty(), "it contains no loads");
+    Ok(document.loads)
+}
+
+/// Reads the JSON of a load report as a session that contains its loads.
+///
+/// # Errors
+/// Fails like [`read_loads`].
+pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+    let session = load_session(label, &read_loads(bytes)?, warnings)?;
+    Ok(Session {
+        state: SessionState::Imported,
+        ..session
+    })
+}
+
+/// Percentiles that become metrics, in percent and in millionths.
+const PERCENTILES: [(&str, u32); 7] = [
+    ("50", 500_000),
+    ("75", 750_000),
+    ("90", 900_000),
+    ("95", 950_000),
+    ("99", 990_000),
+    ("99.9", 999_000),
+    ("100", 1_000_000),
+];
+
+/// Lowest percentile, in millionths, that is dropped if a load missed its rate. Higher percentiles
+/// are dropped as well.
+const TAIL_PPM: u32 = 990_000;
+
+/// Returns the figures of a load, under the same names as the figures of other tools.
+fn load_figures(load: &LoadRun) -> LoadReport {
+    let (requested, measured) = (&load.requested, &load.measured);
+    let counts = &measured.totals.outcomes;
+    let verdict = measured.verdict();
+    let is_closed = matches!(requested.pace, PaceFacts::Closed { think_ns: 0, .. });
+    let non2xx = counts.codes().total() - counts.codes().class_count(2);
+    let mut report = LoadReport {
+        target: load.url.clone(),
+        concurrency: requested.concurrency().map(f64::from),
+        throughput: measured.throughput(),
+        requests: Some(counts.attempts() as f64),
+        elapsed_ns: Some(measured.elapsed_ns as f64),
+        errors: Some((counts.all_errors() - counts.errors(ErrorClass::Status)) as f64),
+        non2xx: Some(non2xx as f64),
+        has_fixed_rate: !is_closed,
+        parameters: load_parameters(load),
+        remarks: load_warnings(verdict.as_ref()),
+        ..LoadReport::default()
+    };
+    let all_requests = match &measured.totals.latency {
+        LoadLatency::Open(open) => Some(open.requests.merge_all()),
+        LoadLatency::Closed(_) => None,
+    };
+    let is_shown = |ppm: u32| is_shown(ppm, verdict.as_ref(), all_requests.as_ref());
+    report.times_ns = time_metrics("latency", measured.totals.latency.service_times(), is_shown);
+    let mut others = Vec::new();
+    if let (LoadLatency::Open(open), Some(all_requests)) = (&measured.totals.latency, &all_requests)
+    {
+        others.extend(time_metrics("response", &all_requests.response, is_shown));
+        others.extend(time_metrics("lag", &open.lag, |_| true));
+    }
+    report.others = others
+        .into_iter()
+        .map(|(name, ns)| (Metric::new(name, "ns", MetricDirection::Lower), ns))
+        .collect();
+    let seconds = measured.elapsed_ns as f64 / 1e9;
+    let bandwidth = Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
+    let received = counts.bytes.received as f64 / seconds;
+    report.others.push((bandwidth, received));
+    report
+}
+
+/// Returns the mean and the percentiles of a quantity. The 100th percentile has the suffix `_max`,
+/// as for other tools.
+pub(super) fn time_metrics<K: TimeQuantity>(
+    quantity: &str,
+    times: &TimeDistribution<K>,
+    is_shown: impl Fn(u32) -> bool,
+) -> Vec<(String, f64)> {
+    let metric_name = |percent: &str| match percent {
+        "100" => format!("{quantity}_max"),
+        _ => percentile_metric(percent).replacen("latency", quantity, 1),
+    };
+    let mean = times
+        .mean_ns()
+        .filter(|_| is_shown(0))
+        .map(|ns| (format!("{quantity}_mean"), ns));
+    let percentiles = PERCENTILES
+        .iter()
+        .filter(|(_, ppm)| is_shown(*ppm))
+        .filter_map(|(percent, ppm)| Some((metric_name(percent), times.quantile(*ppm)?.ns as f64)));
+    mean.into_iter().chain(percentiles).collect()
+}
+
+/// Returns whether to report a percentile. `ppm` is the percentile in millionths, or 0 for the
+/// mean.
+fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) -> bool {
+    let (Some(verdict), Some(times)) = (verdict, times) else {
+        return true;
+    };
+    let is_wide = match ppm {
+        0 => times.is_mean_too_wide(),
+        _ => times.are_too_wide(&[ppm]).map(|wide| wide == [true]),
+    };
+    let is_late = is_wide.unwrap_or_else(|| verdict.is_generator_limited());
+    let is_dropped = verdict.is_rate_missed() && ppm >= TAIL_PPM;
+    !is_late && !is_dropped
+}
+
+fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
+    let Some(verdict) = verdict else {
+        return Vec::new();
+    };
+    let mut warnings = Vec::new();
+    if verdict.is_generator_limited() {
+        warnings.push(
+            "the generator itself was late, which inflates response times; times that may have doubled are \
+             left out"
+                .to_owned(),
+        );
+    }
+    if verdict.is_rate_missed() {
+        warnings.push(
+            "fewer than 98 % of the due requests were sent, so percentiles from 99 on are left out"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+/// Returns parameters that distinguish cases of one address, except concurrency. Defaults are
+/// omitted, so that the ids match imported reports of other tools.
+fn load_parameters(load: &LoadRun) -> Vec<(String, ParameterValue)> {
+    let requested = &load.requested;
+    let mut parameters = Vec::new();
+    let mut add = |name: &str, value: ParameterValue| parameters.push((name.to_owned(), value));
+    match &requested.pace {
+        PaceFacts::Closed { think_ns, .. } if *think_ns > 0 => {
+            add("think_ms", ParameterValue::Number(*think_ns as f64 / 1e6));
+        }
+        PaceFacts::Closed { .. } => {}
+        PaceFacts::Open { stages, .. } => match &stages[..] {
+            [stage] if stage.from_per_s == stage.to_per_s => {
+                add("rate", ParameterValue::Number(stage.to_per_s));
+            }
+            stages => {
+                let formatted: Vec<String> = stages.iter().map(format_stage).collect();
+                add("rate", ParameterValue::Text(formatted.join(",")));
+            }
+        },
+    }
+    if let [kind] = &requested.kinds[..]
+        && kind.method != "GET"
+    {
+        add("method", ParameterValue::Text(kind.method.clone()));
+    }
+    if requested.streams_per_connection > 1 {
+        add(
+            "lanes",
+            ParameterValue::Number(f64::from(requested.streams_per_connection)),
+        );
+    }
+    if requested.protocol != "HTTP/1.1" {
+        add("protocol", ParameterValue::Text(requested.protocol.clone()));
+    }
+    if !requested.keeps_alive {
+        add("keepalive", ParameterValue::Bool(false));
+    }
+    parameters
+}
+
+/// Formats a stage as on the command line: `0-5000:30s`.
+fn format_stage(stage: &StageFacts) -> String {
+    let length = stage
+        .duration_ns
+        .map(|ns| format!(":{}s", ns as f64 / 1e9))
+        .unwrap_or_default();
+    if stage.from_per_s == stage.to_per_s {
+        format!("{}{length}", stage.to_per_s)
+    } else {
+        format!("{}-{}{length}", stage.from_per_s, stage.to_per_s)
+    }
+}
+
+/// Merges the parts of one load. Several generators, for example on several machines, sent these
+/// parts at the same time.
+///
+/// # Errors
+/// Fails if there are no parts, or they are not parts of the same load: their addresses, the kinds
+/// of their schedules or the numbers of their stages differ.
+pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
+    let mut remaining = parts.into_iter();
+    let Some(mut merged) = remaining.next() else {
+        bail!("there are no loads to merge");
+    };
+    for part in remaining {
+        ensure!(
+            part.url == merged.url,
+            "loads of '{}' and '{}' are not parts of the same load",
+            merged.url,
+            part.url
+        );
+        add_schedule(&mut merged.requested.pace, &part.requested.pace)?;
+        merged.requested.requests = merged
+            .requested
+            .requests
+            .zip(part.requested.requests)
+            .map(|(one, other)| one + other);
+        merged.requested.processes += part.requested.processes;
+        merged.is_partial |= part.is_partial;
+        for warning in part.warnings {
+            if !merged.warnings.contains(&warning) {
+                merged.warnings.push(warning);
+            }
+        }
+        merged.measured.merge(part.measured);
+    }
+    Ok(merged)
+}
+
+/// Adds the clients or rates of `theirs` to `mine`, because each generator sent only its share of
+/// the load.
+fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
+    match (mine, theirs) {
+        (
+            PaceFacts::Closed { concurrency, .. },
+            PaceFacts::Closed {
+                concurrency: other, ..
+            },
+        ) => *concurrency += other,
+        (
+            PaceFacts::Open {
+                stages,
+                connections,
+                max_connections,
+                ..
+            },
+            PaceFacts::Open {
+                stages: other_stages,
+                connections: other,
+                max_connections: other_most,
+                ..
+            },
+        ) => {
+            ensure!(
+                stages.len() == other_stages.len(),
+                "the loads are not parts of the same load: their schedules have {} and {} stages",
+                stages.len(),
+                other_stages.len()
+            );
+            for (stage, other) in stages.iter_mut().zip(other_stages) {
+                stage.from_per_s += other.from_per_s;
+                stage.to_per_s += other.to_per_s;
+            }
+            *connections += other;
+            *max_connections += other_most;
+        }
+        _ => bail!(
+            "the loads are not parts of the same load: one generator sent requests on a \
+             schedule, but another waited for responses"
+        ),
+    }
+    Ok(())
+}

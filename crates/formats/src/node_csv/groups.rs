@@ -1,0 +1,220 @@
+//! Reads the rates in a file of `compare.js`, grouped by case and side, for comparison tables.
+//!
+//! Stores even a million rows compactly: one name per case, eight bytes per row. Does not compute
+//! statistics. Names are kept byte for byte as they are in the file, because comparison tables
+//! match names as strings, not as parsed cases. Start at [`CompareRates::read`].
+
+use super::reader::RowReader;
+use crate::SkippedLines;
+use crate::foreign::diagnosis::plain_source;
+use crate::node_csv::CsvLayout;
+use anyhow::{Result, bail};
+use indexmap::IndexMap;
+use std::io::Read;
+
+/// One of the two programs that `compare.js` compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompareSide {
+    /// `--old`, the baseline.
+    Old,
+    /// `--new`, the candidate.
+    New,
+}
+
+/// Rates of a case.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CaseRates {
+    /// Operations per second of the baseline, in file order.
+    pub old: Vec<f64>,
+    /// Operations per second of the candidate.
+    pub new: Vec<f64>,
+}
+
+/// All rates in a file of `compare.js`.
+#[derive(Debug, Clone, Default)]
+pub struct CompareRates {
+    groups: IndexMap<Box<[u8]>, CaseRates>,
+    /// Index of the case to which the next row most likely belongs.
+    expected: usize,
+    /// Skipped lines.
+    pub skipped: SkippedLines,
+    /// Number of rows whose binary is neither `old` nor `new`.
+    pub of_other_binaries: u64,
+    /// Number of rows whose rate is missing or not finite.
+    pub without_rate: u64,
+}
+
+impl CompareRates {
+    /// Reads output of `compare.js`.
+    ///
+    /// # Errors
+    /// Fails if the source cannot be read, is empty or of another kind, or has no results.
+    pub fn read(source: impl Read) -> Result<CompareRates> {
+        let mut reader = RowReader::new(plain_source(source)?);
+        let mut groups = CompareRates::default();
+        let mut name = Vec::new();
+        while let Some(row) = reader.next_row()? {
+            if *row.layout != CsvLayout::Compare {
+                bail!("the rows contain a header of another format");
+            }
+            let side = if row.column_equals(0, b"old") {
+                CompareSide::Old
+            } else if row.column_equals(0, b"new") {
+                CompareSide::New
+            } else {
+                groups.of_other_binaries += 1;
+                continue;
+            };
+            name.clear();
+            row.append_name(&mut name);
+            groups.add_row(&name, side, row.rate);
+        }
+        groups.skipped = reader.skipped().clone();
+        if groups.is_empty() {
+            bail!("{}", no_results_message(reader.layout(), &groups));
+        }
+        Ok(groups)
+    }
+
+    /// Adds a row; `name` is `filename configuration`.
+    pub fn add_row(&mut self, name: &[u8], side: CompareSide, rate: f64) {
+        if !rate.is_finite() {
+            self.without_rate += 1;
+            return;
+        }
+        let index = self.case_index(name);
+        self.expected = index + 1;
+        let rates = &mut self.groups[index];
+        match side {
+            CompareSide::Old => rates.old.push(rate),
+            CompareSide::New => rates.new.push(rate),
+        }
+    }
+
+    /// Returns the index of a case, adding it if needed.
+    ///
+    /// The drivers cycle through the cases in a fixed order. So the case after the previous row's
+    /// case is tried first, because comparing names is cheaper than hashing them.
+    fn case_index(&mut self, name: &[u8]) -> usize {
+        match self.groups.get_index(self.expected) {
+            Some((expected, _)) if **expected == *name => self.expected,
+            _ => match self.groups.get_index_of(name) {
+                Some(index) => index,
+                None => self.groups.insert_full(name.into(), CaseRates::default()).0,
+            },
+        }
+    }
+
+    /// Returns name and rates of each case, in order of first appearance.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &CaseRates)> {
+        self.groups.iter().map(|(name, rates)| (&**name, rates))
+    }
+
+    /// Returns the number of cases.
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Returns whether there are no cases.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Returns warnings about dropped content, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let counted = |count: u64, what: &str| {
+            (count > 0).then(|| {
+                format!(
+                    "left out {count} {}{what}",
+                    if count == 1 { "row " } else { "rows " }
+                )
+            })
+        };
+        [
+            self.skipped.warning(),
+            counted(
+                self.of_other_binaries,
+                "with a binary other than 'old' and 'new'",
+            ),
+            counted(self.without_rate, "without a rate"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn no_results_message(layout: Option<&CsvLayout>, groups: &CompareRates) -> &'static str {
+    match layout {
+        _ if groups.of_other_binaries + groups.without_rate > 0 => "no row has a usable rate",
+        Some(CsvLayout::Compare) => "there are no results below the header",
+        Some(_) => "this is not the output of compare.js but of run.js or scatter.js",
+        None if groups.skipped.lines == 0 => "the input is empty",
+        None => "this is not the output of compare.js: its header is missing",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
+
+    fn read(text: &str) -> Result<CompareRates> {
+        CompareRates::read(text.as_bytes())
+    }
+
+    #[test]
+    fn rates_are_kept_by_case_and_side() {
+        let groups = read(&format!(
+            "{HEADER}\"old\",\"a\",\"q=\"\"x\"\"\",5,1\n\"new\",\"a\",\"q=\"\"x\"\"\",6,1\n\
+             \"old\",\"a\",\"\",7,1\n\"old\",\"a\",\"q=\"\"x\"\"\",8,1\n"
+        ))
+        .unwrap();
+        let cases: Vec<_> = groups.iter().collect();
+        assert_eq!(cases[0].0, b"a q=\"x\"");
+        assert_eq!(
+            *cases[0].1,
+            CaseRates {
+                old: vec![5.0, 8.0],
+                new: vec![6.0]
+            }
+        );
+        assert_eq!(cases[1].0, b"a ");
+        assert_eq!(groups.warnings(), [""; 0]);
+    }
+
+    #[test]
+    fn rows_that_cannot_be_used_are_counted() {
+        let groups = read(&format!(
+            "{HEADER}\"old\",\"a\",\"\",5,1\n\"mid\",\"a\",\"\",5,1\nchatter\n\"new\",\"a\",\"\",NaN,1\n"
+        ))
+        .unwrap();
+        assert_eq!(
+            groups.warnings(),
+            [
+                "1 line without a result was left out; the first is 'chatter'",
+                "left out 1 row with a binary other than 'old' and 'new'",
+                "left out 1 row without a rate",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_input_without_results_says_what_it_is() {
+        for (text, message) in [
+            ("", "the input is empty"),
+            (HEADER, "there are no results below the header"),
+            (
+                "hello\n",
+                "this is not the output of compare.js: its header is missing",
+            ),
+            (
+                "\"filename\", \"configuration\", \"rate\", \"time\"\n",
+                "this is not the output of compare.js but of run.js or scatter.js",
+            ),
+        ] {
+            assert_eq!(read(text).unwrap_err().to_string(), message);
+        }
+    }
+}

@@ -1,0 +1,495 @@
+//! Builds the session for an imported file.
+//!
+//! Decides the session's design: one variant, and an unknown order of runs. Knows nothing about
+//! file formats. Start at [`SessionBuilder`], or at [`merge_sessions`] to combine several files
+//! with results of the same variant.
+//!
+//! Values from one process, such as repetitions inside a program, should be samples of one run
+//! (docs/why/statistics.md, "One value per process"). [`merge_sessions`] joins them accordingly. In
+//! the session of a single file, however, joining would leave only one run. In such a session, each
+//! repetition therefore counts as a run, with a note.
+
+use anyhow::{Error, Result, bail, ensure};
+use speedwell_model::{
+    Case, Environment, ErrorText, FailureCause, Metric, ParameterValue, Run, RunOrder, Sample,
+    Session, SessionDesign, SessionState, SessionStep, StepFailure, StoppingDesign, Variant,
+};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Name of the only variant.
+pub const ONLY_VARIANT: &str = "default";
+
+/// Note that marks a run as one of several repetitions in one process.
+pub use speedwell_model::REPETITION as NOTE_ON_REPETITIONS;
+
+/// Warning about a file with repetitions in one process.
+pub const REPETITIONS_WARNING: &str = "repetitions of one process are not independent; they \
+    count as runs here, and a change only counts if it exceeds their range";
+
+/// Returns a warning about metrics whose direction is unknown, if there are any.
+pub fn unknown_directions_warning(names: &BTreeSet<String>) -> Option<String> {
+    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    (!quoted.is_empty()).then(|| {
+        format!(
+            "it does not state whether more or less of {} is better, so changes have no verdict",
+            quoted.join(", ")
+        )
+    })
+}
+
+/// Collects the content of a file. Runs get slots in the order in which they are added.
+#[derive(Debug, Default)]
+pub struct SessionBuilder {
+    metrics: Vec<Metric>,
+    /// Names of the metrics, which all samples share.
+    names: Vec<Arc<str>>,
+    /// All cases by id, with the number of their runs.
+    cases: HashMap<String, (Arc<Case>, u32)>,
+    /// Name of the only variant, which all runs share.
+    variant: Option<Arc<str>>,
+    runs: Vec<Run>,
+    failures: Vec<StepFailure>,
+}
+
+/// A process described in the file.
+#[derive(Debug, Default)]
+pub struct ImportedProcess {
+    /// Lower bound of the running time of the process.
+    pub wall_ns: f64,
+    /// Measurements of the process.
+    pub samples: Vec<Sample>,
+    /// Notes on the run.
+    pub notes: Vec<String>,
+}
+
+impl SessionBuilder {
+    /// Declares a metric; the first one is primary. Returns its shared name for samples.
+    pub fn declare_metric(&mut self, metric: Metric) -> Arc<str> {
+        if let Some(name) = self.names.iter().find(|name| ***name == *metric.name) {
+            return name.clone();
+        }
+        let name: Arc<str> = metric.name.as_str().into();
+        self.names.push(name.clone());
+        self.metrics.push(metric);
+        name
+    }
+
+    /// Returns the shared name of a metric that was declared before.
+    pub fn metric_name(&self, name: &str) -> Option<Arc<str>> {
+        self.names.iter().find(|metric| &***metric == name).cloned()
+    }
+
+    /// Adds a run.
+    pub fn add_run(&mut self, case: Case, process: ImportedProcess) {
+        let slot = self.next_slot();
+        let case_entry = self.cases.entry(case.id());
+        let (case, count) = case_entry.or_insert_with(|| (case.into(), 0));
+        let block = *count;
+        *count += 1;
+        self.runs.push(Run {
+            case: case.clone(),
+            variant: self
+                .variant
+                .get_or_insert_with(|| ONLY_VARIANT.into())
+                .clone(),
+            slot,
+            block,
+            build: None,
+            started_unix_ms: 0,
+            // Float casts saturate, so absurd values do no harm.
+            wall_ns: process.wall_ns as u64,
+            usage: None,
+            kernel_stats: None,
+            rejected_by: None,
+            machine: None,
+            samples: process.samples,
+            notes: process.notes,
+            load: None,
+        });
+    }
+
+    /// Returns the run added last.
+    pub fn last_run(&mut self) -> Option<&mut Run> {
+        self.runs.last_mut()
+    }
+
+    /// Adds a failed run. `replay` is the command that repeats it, as far as the file contains it.
+    pub fn add_failure(&mut self, case: &Case, cause: FailureCause, replay: String) {
+        self.failures.push(StepFailure {
+            step: SessionStep::Run,
+            benchmark: case.benchmark.clone(),
+            case: Some(case.id()),
+            variant: Some(ONLY_VARIANT.to_owned()),
+            slot: Some(self.next_slot()),
+            cause,
+            stderr_tail: String::new(),
+            replay,
+        });
+    }
+
+    /// Returns whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.failures.is_empty()
+    }
+
+    /// Builds the session. `label` is the user's name for the file; without `started_unix_ms`, the
+    /// session starts now.
+    ///
+    /// # Errors
+    /// Fails if nothing was added, or a value is invalid.
+    pub fn into_session(
+        self,
+        label: &str,
+        environment: Environment,
+        started_unix_ms: Option<i64>,
+    ) -> Result<Session> {
+        ensure!(!self.is_empty(), "it contains no results");
+        self.validate_values()?;
+        let session = Session {
+            metrics: self.metrics,
+            environment,
+            runs: self.runs,
+            failures: self.failures,
+            ..empty_session(
+                label,
+                vec![Variant::plain(ONLY_VARIANT)],
+                self.cases.values().map(|(_, runs)| *runs).max(),
+            )
+        };
+        Ok(Session {
+            started_unix_ms: started_unix_ms.unwrap_or(session.started_unix_ms),
+            ..session
+        })
+    }
+
+    /// Rejects values that became infinite when they were converted to the unit of their metric.
+    fn validate_values(&self) -> Result<()> {
+        for run in &self.runs {
+            for sample in &run.samples {
+                let is_finite = |number: f64| number.is_finite();
+                ensure!(
+                    is_finite(sample.value) && sample.iterations.is_none_or(is_finite),
+                    "a value of the metric '{}' of '{}' is too large",
+                    sample.metric,
+                    run.case.id()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn next_slot(&self) -> u32 {
+        (self.runs.len() + self.failures.len()) as u32
+    }
+}
+
+/// Creates a session that starts now and has no results. The first variant is the baseline;
+/// `most_runs` is the maximum number of runs per case and variant.
+pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>) -> Session {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let baseline = variants.first().map(|variant| variant.name.clone());
+    Session {
+        id: uuid::Uuid::now_v7().to_string(),
+        number: None,
+        started_unix_ms: now.as_millis() as i64,
+        state: SessionState::Imported,
+        tags: Vec::new(),
+        command: vec!["import".to_owned(), label.to_owned()],
+        design: SessionDesign::new(
+            RunOrder::Imported,
+            StoppingDesign::Fixed {
+                runs: most_runs.unwrap_or(1),
+            },
+            baseline.unwrap_or_default(),
+        ),
+        variants,
+        metrics: Vec::new(),
+        environment: Environment::default(),
+        origin: None,
+        runs: Vec::new(),
+        failures: Vec::new(),
+        profiles: Vec::new(),
+        calibration: None,
+        machines: Vec::new(),
+    }
+}
+
+/// Creates a sample with a value only.
+pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
+    Sample {
+        metric: metric.clone(),
+        value,
+        elapsed_ns: None,
+        iterations: None,
+    }
+}
+
+/// Merges sessions into one session with a single variant. From each session, takes the runs of the
+/// named variant or, if no variant is named, of the baseline. `label` is the user's name for the
+/// result.
+///
+/// # Errors
+/// Fails if there are no sessions, or two have different units for a metric.
+pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
+    let mut parts = sessions.into_iter();
+    let Some((first, variant)) = parts.next() else {
+        bail!("'{label}' contains no results");
+    };
+    let mut merged = Session {
+        runs: Vec::new(),
+        failures: Vec::new(),
+        profiles: Vec::new(),
+        calibration: None,
+        machines: Vec::new(),
+        variants: vec![Variant::plain(ONLY_VARIANT)],
+        state: SessionState::Imported,
+        command: vec!["merge".to_owned(), label.to_owned()],
+        ..first.clone()
+    };
+    let mut counts = HashMap::new();
+    merge_session(&mut merged, first, variant, &mut counts)?;
+    for (session, variant) in parts {
+        merged.id = format!("{}+{}", merged.id, session.id);
+        merge_session(&mut merged, session, variant, &mut counts)?;
+    }
+    merged.design.order = RunOrder::Imported;
+    merged.design.baseline = ONLY_VARIANT.to_owned();
+    merged.design.runs_per_block = 1;
+    merged.design.stopping = StoppingDesign::Fixed {
+        runs: counts.values().copied().max().unwrap_or(1),
+    };
+    Ok(merged)
+}
+
+fn merge_session(
+    merged: &mut Session,
+    session: Session,
+    variant_name: Option<String>,
+    counts: &mut HashMap<String, u32>,
+) -> Result<()> {
+    for metric in &session.metrics {
+        match merged.metric(&metric.name) {
+            None => merged.metrics.push(metric.clone()),
+            Some(existing) if existing.unit != metric.unit => bail!(
+                "its files have different units for '{}': '{}' and '{}'",
+                metric.name,
+                existing.unit,
+                metric.unit
+            ),
+            Some(_) => {}
+        }
+    }
+    let variant = variant_name.unwrap_or_else(|| session.design.baseline.clone());
+    let is_only = session.variants.len() < 2;
+    let chosen = session
+        .runs
+        .into_iter()
+        .filter(|run| is_only || *run.variant == *variant);
+    for mut run in join_repetitions(chosen) {
+        let count = counts.entry(run.case.id()).or_default();
+        run.block = *count;
+        *count += 1;
+        run.slot = merged.runs.len() as u32;
+        run.variant = ONLY_VARIANT.into();
+        merged.runs.push(run);
+    }
+    merged.failures.extend(session.failures);
+    Ok(())
+}
+
+/// Joins runs that are repetitions in one process: their samples go into one run per case.
+fn join_repetitions(runs: impl Iterator<Item = Run>) -> Vec<Run> {
+    let mut joined: Vec<Run> = Vec::new();
+    let mut processes: HashMap<String, usize> = HashMap::new();
+    for mut run in runs {
+        let is_repetition = run.notes.iter().any(|note| note == NOTE_ON_REPETITIONS);
+        run.notes.retain(|note| note != NOTE_ON_REPETITIONS);
+        match processes.get(&run.case.id()).filter(|_| is_repetition) {
+            Some(&index) => joined[index].samples.extend(run.samples),
+            None => {
+                if is_repetition {
+                    processes.insert(run.case.id(), joined.len());
+                }
+                joined.push(run);
+            }
+        }
+    }
+    joined
+}
+
+/// Sets parameters on all cases of a session, replacing existing values.
+pub fn set_parameters(session: &mut Session, values: &[(String, ParameterValue)]) {
+    if values.is_empty() {
+        return;
+    }
+    for run in &mut session.runs {
+        run.case = Arc::new(with_parameters(&run.case, values));
+    }
+    for failure in &mut session.failures {
+        // An id that cannot be parsed was not made from a case, so its parameters are unknown.
+        let case = failure.case.as_deref().map(Case::parse);
+        if let Some(Ok(case)) = case {
+            failure.case = Some(with_parameters(&case, values).id());
+        }
+    }
+}
+
+fn with_parameters(case: &Case, values: &[(String, ParameterValue)]) -> Case {
+    let mut extended = case.clone();
+    for (name, value) in values {
+        extended.values.retain(|(existing, _)| existing != name);
+        extended.values.push((name.clone(), value.clone()));
+    }
+    extended
+}
+
+/// Maximum length of a quoted line.
+const MAX_QUOTED_CHARS: usize = 60;
+
+/// Lines that were skipped.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SkippedLines {
+    /// Number of skipped lines. Blank lines and headers do not count.
+    pub lines: u64,
+    /// Beginning of the first skipped line.
+    pub first: Option<String>,
+}
+
+impl SkippedLines {
+    /// Counts a line, unless it is blank.
+    pub fn add_line(&mut self, line: &[u8]) {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return;
+        }
+        self.lines += 1;
+        self.first.get_or_insert_with(|| {
+            let text = String::from_utf8_lossy(line);
+            text.chars().take(MAX_QUOTED_CHARS).collect()
+        });
+    }
+
+    /// Returns a warning for the user, if lines were skipped.
+    pub fn warning(&self) -> Option<String> {
+        let first = self.first.as_deref()?;
+        let (lines, were) = match self.lines {
+            1 => ("line", "was"),
+            _ => ("lines", "were"),
+        };
+        Some(format!(
+            "{} {lines} without a result {were} left out; the first is '{first}'",
+            self.lines
+        ))
+    }
+}
+
+/// Counts entries that cannot be read, so that the other entries of the file can be imported.
+#[derive(Debug, Default)]
+pub struct DroppedEntries {
+    count: usize,
+    first: Option<Error>,
+}
+
+impl DroppedEntries {
+    /// Returns the value; an error is counted and dropped.
+    pub fn ok_or_count<T>(&mut self, read: Result<T>) -> Option<T> {
+        match read {
+            Ok(read) => Some(read),
+            Err(error) => {
+                self.count += 1;
+                self.first.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// Returns a warning about the dropped entries, if there are any.
+    ///
+    /// # Errors
+    /// Fails with the error of the first dropped entry if `is_all` states that no entry could be
+    /// read at all.
+    pub fn into_warning(self, is_all: bool) -> Result<Option<String>> {
+        let Some(first) = self.first else {
+            return Ok(None);
+        };
+        if is_all {
+            return Err(first);
+        }
+        let reason = ErrorText::from_error(&first).message;
+        Ok(Some(match self.count {
+            1 => format!("an entry that cannot be read was left out: {reason}"),
+            count => {
+                format!(
+                    "{count} entries that cannot be read were left out; the first one: {reason}"
+                )
+            }
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn imported_file(times: &[f64]) -> Session {
+        let rows: Vec<String> = times
+            .iter()
+            .map(|time| {
+                format!(
+                    r#"{{"name":"a","run_type":"iteration","real_time":{time},"cpu_time":1,"time_unit":"ns"}}"#
+                )
+            })
+            .collect();
+        let text = format!(r#"{{"benchmarks":[{}]}}"#, rows.join(","));
+        crate::read("f", text.as_bytes()).unwrap().remove(0)
+    }
+
+    #[test]
+    fn each_file_is_a_run_and_its_repetitions_are_samples() {
+        let files = [&[1.0, 2.0, 9.0][..], &[4.0], &[5.0, 7.0]];
+        let files = files.map(|times| (imported_file(times), None)).to_vec();
+        let merged = merge_sessions("old", files).unwrap();
+        let values: Vec<f64> = merged
+            .runs
+            .iter()
+            .filter_map(|run| run.value_of("real_time"))
+            .collect();
+        assert_eq!(values, [2.0, 4.0, 6.0]);
+        let blocks: Vec<(u32, u32)> = merged
+            .runs
+            .iter()
+            .map(|run| (run.slot, run.block))
+            .collect();
+        assert_eq!(blocks, [(0, 0), (1, 1), (2, 2)]);
+        assert!(merged.runs.iter().all(|run| run.notes.is_empty()));
+    }
+
+    #[test]
+    fn a_metric_has_one_unit() {
+        let mut other = imported_file(&[1.0]);
+        other.metrics[0].unit = "s".into();
+        let error =
+            merge_sessions("old", vec![(imported_file(&[1.0]), None), (other, None)]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "its files have different units for 'real_time': 'ns' and 's'"
+        );
+    }
+
+    #[test]
+    fn a_parameter_is_added_or_replaced() {
+        let case = Case::parse("a n=1 len=2").unwrap();
+        let case = with_parameters(
+            &case,
+            &[
+                ("n".into(), ParameterValue::Number(5.0)),
+                ("m".into(), ParameterValue::Number(6.0)),
+            ],
+        );
+        assert_eq!(case.id(), "a len=2 m=6 n=5");
+    }
+}

@@ -1,0 +1,421 @@
+//! Checks power and heat, which servers and virtual machines usually do not report. Also checks
+//! clocks and timers.
+
+use crate::environment::check::{CheckResult, CheckState};
+use crate::environment::file_tree::FileTree;
+use crate::environment::processors::is_processor;
+use crate::environment::system::{CLOCK_FOLDER, clock_source};
+use rustix::time::{ClockId, clock_getres};
+use speedwell_model::median;
+use std::hint::black_box;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
+    [
+        check_battery(tree),
+        check_temperature(tree),
+        check_throttling(tree),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Checks whether the machine runs on battery. If it does, the firmware may lower frequencies at
+/// any time.
+pub(crate) fn check_battery(tree: &FileTree) -> Option<CheckResult> {
+    const SUPPLIES: &str = "/sys/class/power_supply";
+    let state_of = |name: &String| {
+        let kind = tree.read_text(format!("{SUPPLIES}/{name}/type"))?;
+        // A battery of scope "Device" belongs to a mouse or a keyboard.
+        let scope = tree.read_text(format!("{SUPPLIES}/{name}/scope"));
+        let is_ours = kind == "Battery" && scope.as_deref() != Some("Device");
+        is_ours.then(|| tree.read_text(format!("{SUPPLIES}/{name}/status")))?
+    };
+    let states: Vec<String> = tree
+        .list_names(SUPPLIES)
+        .iter()
+        .filter_map(state_of)
+        .collect();
+    let state = match states.iter().any(|state| state == "Discharging") {
+        _ if states.is_empty() => return None,
+        true => CheckState::Bad,
+        false => CheckState::Good,
+    };
+    let description = states.join(", ").to_lowercase();
+    Some(
+        CheckResult::new("battery", state, description)
+            .with_remedy("connect the machine to its power supply"),
+    )
+}
+
+/// A temperature sensor. Its limit is the lowest temperature at which the machine is slowed down.
+struct ThermalZone {
+    name: String,
+    now_c: f64,
+    limit_c: Option<f64>,
+}
+
+impl ThermalZone {
+    fn degrees_left(&self) -> f64 {
+        self.limit_c
+            .map_or(f64::INFINITY, |limit| limit - self.now_c)
+    }
+}
+
+/// If a temperature is less than this many degrees below its limit, there is a warning.
+const THROTTLING_MARGIN_C: f64 = 5.0;
+
+/// Checks the sensor that is nearest to its limit; if no sensor has a limit, the hottest sensor.
+fn check_temperature(tree: &FileTree) -> Option<CheckResult> {
+    let zone = thermal_zones(tree).into_iter().min_by(|a, b| {
+        a.degrees_left()
+            .total_cmp(&b.degrees_left())
+            .then(b.now_c.total_cmp(&a.now_c))
+    })?;
+    let state = match zone.degrees_left() {
+        degrees_left if degrees_left <= 0.0 => CheckState::Bad,
+        degrees_left if degrees_left < THROTTLING_MARGIN_C => CheckState::Warning,
+        _ => CheckState::Good,
+    };
+    let limit = zone
+        .limit_c
+        .map(|limit| format!(", throttles at {limit:.0}"));
+    let description = format!(
+        "{} at {:.0} degrees Celsius{}",
+        zone.name,
+        zone.now_c,
+        limit.unwrap_or_default()
+    );
+    Some(
+        CheckResult::new("temperature", state, description)
+            .with_remedy("let the machine cool down, and check its fans"),
+    )
+}
+
+fn thermal_zones(tree: &FileTree) -> Vec<ThermalZone> {
+    const ZONES: &str = "/sys/class/thermal";
+    let celsius = |path: String| {
+        tree.read_value::<f64>(path)
+            .map(|millidegrees| millidegrees / 1000.0)
+    };
+    let zone = |zone: String| {
+        let folder = format!("{ZONES}/{zone}");
+        let limits = (0..16).filter_map(|n| {
+            let kind = tree.read_text(format!("{folder}/trip_point_{n}_type"))?;
+            let is_throttling = matches!(kind.as_str(), "passive" | "hot" | "critical");
+            is_throttling.then(|| celsius(format!("{folder}/trip_point_{n}_temp")))?
+        });
+        Some(ThermalZone {
+            now_c: celsius(format!("{folder}/temp"))?,
+            // If there is no limit, some firmware reports 0 or less.
+            limit_c: limits.filter(|&limit| limit > 0.0).reduce(f64::min),
+            name: tree.read_text(format!("{folder}/type")).unwrap_or(zone),
+        })
+    };
+    let names = tree
+        .list_names(ZONES)
+        .into_iter()
+        .filter(|name| name.starts_with("thermal_zone"));
+    names.filter_map(zone).collect()
+}
+
+/// Returns how often the most throttled core was throttled since boot. Returns `None` on hardware
+/// that does not count this.
+pub(crate) fn throttle_count(tree: &FileTree) -> Option<u64> {
+    const CPU: &str = "/sys/devices/system/cpu";
+    let names = tree.list_names(CPU);
+    let counts = names
+        .iter()
+        .filter(|name| is_processor(name))
+        .filter_map(|name| {
+            tree.read_value::<u64>(format!("{CPU}/{name}/thermal_throttle/core_throttle_count"))
+        });
+    counts.max()
+}
+
+fn check_throttling(tree: &FileTree) -> Option<CheckResult> {
+    let max_count = throttle_count(tree)?;
+    let state = if max_count == 0 {
+        CheckState::Good
+    } else {
+        CheckState::Warning
+    };
+    let description = format!("a core was throttled {max_count} times since boot");
+    Some(
+        CheckResult::new("thermal throttling", state, description)
+            .with_remedy("let the machine cool down between sessions, or switch turbo off"),
+    )
+}
+
+pub(super) fn clock_checks(tree: &FileTree) -> Vec<CheckResult> {
+    let mut checks = vec![
+        check_clock_source(tree),
+        check_clock_cost(read_cost_ns(), resolution_ns()),
+    ];
+    let slack: Option<u64> = tree.read_value("/proc/self/timerslack_ns");
+    checks.push(check_lateness(&measure_lateness_ns(), slack));
+    checks
+}
+
+/// Clock sources that can be read without entering the kernel. With any other source, each reading
+/// costs a system call or an access to a slow device.
+const FAST_SOURCES: &[&str] = &[
+    "tsc",
+    "arch_sys_counter",
+    "kvm-clock",
+    "hyperv_clocksource_tsc_page",
+    "timebase",
+];
+
+fn check_clock_source(tree: &FileTree) -> CheckResult {
+    const NAME: &str = "clock source";
+    let Some((current, available)) = clock_source(tree) else {
+        return CheckResult::not_reported(NAME);
+    };
+    let state = if FAST_SOURCES.contains(&current.as_str()) {
+        CheckState::Good
+    } else {
+        CheckState::Bad
+    };
+    let remedy = match available
+        .iter()
+        .find(|name| FAST_SOURCES.contains(&name.as_str()))
+    {
+        Some(fast_source) => {
+            format!("echo {fast_source} | sudo tee {CLOCK_FOLDER}/current_clocksource")
+        }
+        None => "boot with tsc=reliable, or search dmesg for why the tsc was rejected".to_owned(),
+    };
+    CheckResult::new(NAME, state, format!("'{current}'")).with_remedy(remedy)
+}
+
+/// Assesses the cost of reading the clock. A reading takes 20 to 50 ns in fast user-space code, and
+/// hundreds of nanoseconds with a system call.
+fn check_clock_cost(cost_ns: f64, resolution_ns: Option<u64>) -> CheckResult {
+    let cost_state = match cost_ns {
+        cost if cost > 1000.0 => CheckState::Bad,
+        cost if cost > 150.0 => CheckState::Warning,
+        _ => CheckState::Good,
+    };
+    let resolution_state = match resolution_ns {
+        Some(ns) if ns > 1_000 => CheckState::Bad,
+        _ => CheckState::Good,
+    };
+    let step = resolution_ns
+        .map(|ns| format!(", resolution {ns} ns"))
+        .unwrap_or_default();
+    CheckResult::new(
+        "clock cost",
+        cost_state.max(resolution_state),
+        format!("{cost_ns:.0} ns per reading{step}"),
+    )
+    .with_remedy(format!(
+        "cat {CLOCK_FOLDER}/available_clocksource, and switch to tsc if available"
+    ))
+}
+
+/// Measures the cost of reading the clock. Uses the fastest of several batches, because
+/// interruptions only make a batch slower.
+fn read_cost_ns() -> f64 {
+    const READINGS: u32 = 2_000;
+    let batch = || {
+        let start = Instant::now();
+        for _ in 0..READINGS {
+            black_box(Instant::now());
+        }
+        start.elapsed().as_nanos() as f64 / f64::from(READINGS)
+    };
+    (0..20).map(|_| batch()).fold(f64::INFINITY, f64::min)
+}
+
+/// Returns the resolution that the kernel reports for its monotonic clock.
+fn resolution_ns() -> Option<u64> {
+    let step = Duration::try_from(clock_getres(ClockId::Monotonic)).ok()?;
+    u64::try_from(step.as_nanos()).ok()
+}
+
+/// Measures how late a sleep of 1 ms ends. Returns 50 measurements.
+fn measure_lateness_ns() -> Vec<f64> {
+    const SLEEP: Duration = Duration::from_millis(1);
+    let lateness_ns = |_| {
+        let start = Instant::now();
+        thread::sleep(SLEEP);
+        start.elapsed().saturating_sub(SLEEP).as_nanos() as f64
+    };
+    (0..50).map(lateness_ns).collect()
+}
+
+/// Assesses how late timers are. The kernel may delay a timer by its slack, which is 50 us by
+/// default; waking up takes some tens of microseconds more. Such timers start and end sample
+/// windows, so even one sleep that ends more than 2 ms late causes a warning.
+fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {
+    let mut sorted = late_ns.to_vec();
+    let typical_us = median(&mut sorted).unwrap_or(0.0) / 1e3;
+    let worst_us = sorted.last().copied().unwrap_or(0.0) / 1e3;
+    let state = match (typical_us, worst_us) {
+        (typical, _) if typical > 2_000.0 => CheckState::Bad,
+        (typical, worst) if typical > 500.0 || worst > 2_000.0 => CheckState::Warning,
+        _ => CheckState::Good,
+    };
+    let slack = slack_ns
+        .map(|ns| format!(", slack {} µs", ns / 1000))
+        .unwrap_or_default();
+    let description =
+        format!("a sleep ends {typical_us:.0} µs late, at worst {worst_us:.0} µs{slack}");
+    CheckResult::new("timer lateness", state, description)
+        .with_remedy("stop other programs; for a virtual machine, use dedicated processors")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::file_tree::fake::machine;
+
+    #[test]
+    fn machines_without_sensors_get_no_checks() {
+        assert_eq!(run_checks(&machine(&[])), []);
+    }
+
+    #[test]
+    fn running_on_battery_is_bad_but_a_mouse_does_not_matter() {
+        let check_of = |status| {
+            check_battery(&machine(&[
+                ("/sys/class/power_supply/AC/type", "Mains"),
+                ("/sys/class/power_supply/BAT0/type", "Battery"),
+                ("/sys/class/power_supply/BAT0/status", status),
+                ("/sys/class/power_supply/hid-1/type", "Battery"),
+                ("/sys/class/power_supply/hid-1/scope", "Device"),
+                ("/sys/class/power_supply/hid-1/status", "Discharging"),
+            ]))
+            .unwrap()
+        };
+        assert_eq!(check_of("Discharging").state, CheckState::Bad);
+        let charged = check_of("Full");
+        assert_eq!(
+            (charged.state, charged.found.as_str()),
+            (CheckState::Good, "full")
+        );
+    }
+
+    #[test]
+    fn the_zone_nearest_to_its_limit_is_shown() {
+        let check_of = |package| {
+            check_temperature(&machine(&[
+                ("/sys/class/thermal/thermal_zone0/type", "acpitz"),
+                ("/sys/class/thermal/thermal_zone0/temp", "60000"),
+                ("/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp"),
+                ("/sys/class/thermal/thermal_zone1/temp", package),
+                (
+                    "/sys/class/thermal/thermal_zone1/trip_point_0_type",
+                    "passive",
+                ),
+                (
+                    "/sys/class/thermal/thermal_zone1/trip_point_0_temp",
+                    "90000",
+                ),
+                (
+                    "/sys/class/thermal/thermal_zone1/trip_point_1_type",
+                    "critical",
+                ),
+                (
+                    "/sys/class/thermal/thermal_zone1/trip_point_1_temp",
+                    "105000",
+                ),
+            ]))
+            .unwrap()
+        };
+        let cool = check_of("55000");
+        assert_eq!(
+            cool.found,
+            "x86_pkg_temp at 55 degrees Celsius, throttles at 90"
+        );
+        assert_eq!(cool.state, CheckState::Good);
+        assert_eq!(check_of("87000").state, CheckState::Warning);
+        assert_eq!(check_of("91000").state, CheckState::Bad);
+    }
+
+    #[test]
+    fn throttling_since_the_start_is_counted() {
+        let machine = machine(&[
+            (
+                "/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count",
+                "0",
+            ),
+            (
+                "/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count",
+                "7",
+            ),
+        ]);
+        let check = check_throttling(&machine).unwrap();
+        assert_eq!(check.state, CheckState::Warning);
+        assert!(check.found.contains("7 times") && check.remedy.is_some());
+    }
+
+    #[test]
+    fn a_slow_source_is_exchanged_for_the_fast_one_that_is_there() {
+        let check_of = |current, known| {
+            check_clock_source(&machine(&[
+                (
+                    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                    current,
+                ),
+                (
+                    "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+                    known,
+                ),
+            ]))
+        };
+        assert_eq!(check_of("tsc\n", "tsc hpet").state, CheckState::Good);
+        let slow = check_of("hpet\n", "hpet tsc acpi_pm\n");
+        assert_eq!(
+            (slow.state, slow.found.as_str()),
+            (CheckState::Bad, "'hpet'")
+        );
+        let command = format!("echo tsc | sudo tee {CLOCK_FOLDER}/current_clocksource");
+        assert_eq!(slow.remedy, Some(command));
+        assert!(
+            check_of("acpi_pm", "acpi_pm")
+                .remedy
+                .unwrap()
+                .contains("dmesg")
+        );
+        assert_eq!(check_clock_source(&machine(&[])).state, CheckState::Unknown);
+    }
+
+    #[test]
+    fn expensive_and_coarse_clocks_are_told() {
+        assert_eq!(check_clock_cost(25.0, Some(1)).state, CheckState::Good);
+        assert_eq!(check_clock_cost(400.0, Some(1)).state, CheckState::Warning);
+        assert_eq!(
+            check_clock_cost(25.0, Some(4_000_000)).state,
+            CheckState::Bad
+        );
+        assert_eq!(
+            check_clock_cost(25.4, Some(1)).found,
+            "25 ns per reading, resolution 1 ns"
+        );
+    }
+
+    #[test]
+    fn one_late_timer_is_a_warning_and_all_late_are_bad() {
+        let mut late = vec![60e3; 50];
+        assert_eq!(check_lateness(&late, Some(50_000)).state, CheckState::Good);
+        late[7] = 5e6;
+        let check = check_lateness(&late, Some(50_000));
+        assert_eq!(check.state, CheckState::Warning);
+        assert_eq!(
+            check.found,
+            "a sleep ends 60 µs late, at worst 5000 µs, slack 50 µs"
+        );
+        assert_eq!(check_lateness(&[3e6; 50], None).state, CheckState::Bad);
+    }
+
+    #[test]
+    fn this_machines_clock_can_be_measured() {
+        assert!((1.0..1e5).contains(&read_cost_ns()));
+        assert!(resolution_ns().is_some());
+        assert_eq!(measure_lateness_ns().len(), 50);
+    }
+}

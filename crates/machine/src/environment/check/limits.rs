@@ -1,0 +1,389 @@
+//! Checks limits and settings that apply to processes (address layout, counters, open files). Also
+//! checks free disk space and installed tools.
+
+use crate::environment::check::{CheckResult, CheckState};
+use crate::environment::file_tree::{FileTree, find_field};
+use crate::environment::programs::{find_executable, program_version};
+use crate::environment::system::{AslrState, aslr_state};
+use rustix::fs::statvfs;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::thread;
+
+pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
+    vec![
+        check_address_layout(tree),
+        check_performance_counters(tree),
+        check_open_files(tree),
+    ]
+}
+
+/// Checks whether address layouts are randomized. If they are, their effects average out over
+/// processes. With a fixed layout, results vary less, but the effect of a lucky layout looks like a
+/// property of the program (docs/why/statistics.md, "Run plan").
+fn check_address_layout(tree: &FileTree) -> CheckResult {
+    const NAME: &str = "aslr";
+    const SETTING: &str = "/proc/sys/kernel/randomize_va_space";
+    match aslr_state(tree) {
+        None => CheckResult::not_reported(NAME),
+        Some(AslrState::Full) => {
+            CheckResult::new(NAME, CheckState::Good, "on: layouts average out over runs")
+        }
+        Some(AslrState::OffHere) => CheckResult::new(
+            NAME,
+            CheckState::Warning,
+            "off for this shell: all runs have the same layout",
+        )
+        .with_remedy("start speedwell without 'setarch -R'"),
+        Some(found @ (AslrState::Off | AslrState::Partial)) => {
+            let found = match found {
+                AslrState::Off => "off: one fixed layout favours some code by chance",
+                _ => "partial: the heap is not randomised",
+            };
+            CheckResult::new(NAME, CheckState::Warning, found)
+                .with_remedy(format!("echo 2 | sudo tee {SETTING}"))
+        }
+    }
+}
+
+/// Capabilities that permit counting at any level, as bits (`linux/capability.h`). One is the
+/// general capability of administrators. The other, specific to performance counters, exists since
+/// Linux 5.8.
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+const CAP_PERFMON: u64 = 1 << 38;
+
+/// Checks which performance events users may count in their own processes. Up to level 1, they may
+/// count events in the kernel and in user space; at level 2, only events in user space; from level
+/// 3 on, nothing. The levels above 2 exist only in some distributions.
+fn check_performance_counters(tree: &FileTree) -> CheckResult {
+    const NAME: &str = "performance counters";
+    let level: Option<i32> = tree.read_value("/proc/sys/kernel/perf_event_paranoid");
+    let status = tree.read_text("/proc/self/status").unwrap_or_default();
+    let capabilities = find_field(&status, "CapEff", ':')
+        .and_then(|text| u64::from_str_radix(text, 16).ok())
+        .unwrap_or(0);
+    let is_lifted = capabilities & (CAP_SYS_ADMIN | CAP_PERFMON) != 0;
+    let (state, description) = match level {
+        None => {
+            return CheckResult::new(NAME, CheckState::Unknown, "not supported by the kernel");
+        }
+        Some(level) if level <= 1 || is_lifted => (CheckState::Good, "allowed"),
+        Some(2) => (CheckState::Warning, "allowed for user code only"),
+        Some(_) => (CheckState::Warning, "not allowed"),
+    };
+    // In a virtual machine, the processor's own counters may be missing. Software events work
+    // nevertheless.
+    let has_hardware = tree
+        .list_names("/sys/bus/event_source/devices")
+        .iter()
+        .any(|name| name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv"));
+    let hardware = if has_hardware {
+        ""
+    } else {
+        "; the processor's own counters are missing"
+    };
+    CheckResult::new(NAME, state, format!("{description}{hardware}"))
+        .with_remedy("sudo sysctl kernel.perf_event_paranoid=1")
+}
+
+/// Checks the limit of open files. Every connection of a load test is an open file, both for the
+/// client and for the server.
+fn check_open_files(tree: &FileTree) -> CheckResult {
+    const NAME: &str = "open files";
+    const REQUIRED: u64 = 4096;
+    let limits = tree.read_text("/proc/self/limits").unwrap_or_default();
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"));
+    let mut fields = line
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(|field| match field {
+            "unlimited" => Some(u64::MAX),
+            number => number.parse().ok(),
+        });
+    let (Some(Some(soft)), Some(Some(hard))) = (fields.next(), fields.next()) else {
+        return CheckResult::not_reported(NAME);
+    };
+    let state = if soft >= REQUIRED {
+        CheckState::Good
+    } else {
+        CheckState::Warning
+    };
+    let description = match soft {
+        u64::MAX => "no limit".to_owned(),
+        soft => format!("at most {soft} at once"),
+    };
+    let remedy = if hard >= REQUIRED {
+        format!("ulimit -n {}", hard.min(65_536))
+    } else {
+        "sudo prlimit --pid $$ --nofile=65536:65536".to_owned()
+    };
+    CheckResult::new(NAME, state, description).with_remedy(remedy)
+}
+
+/// Checks the free disk space where the results file is or will be.
+///
+/// A sample takes 8 to 24 bytes and a run about 100 bytes, so even long sessions stay below 1 GiB.
+pub fn check_free_disk(results: &Path) -> CheckResult {
+    let results = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
+    let existing = results.ancestors().find(|folder| folder.exists());
+    match existing.and_then(|folder| Some((folder, free_bytes(folder)?))) {
+        Some((folder, bytes)) => judge_free_disk(folder, bytes),
+        None => CheckResult::not_reported("free disk"),
+    }
+}
+
+fn judge_free_disk(folder: &Path, free_bytes: u64) -> CheckResult {
+    let mebibytes = free_bytes >> 20;
+    let state = match mebibytes {
+        0..100 => CheckState::Bad,
+        100..1024 => CheckState::Warning,
+        _ => CheckState::Good,
+    };
+    let amount = match mebibytes {
+        0..1024 => format!("{mebibytes} MiB"),
+        _ => format!("{:.1} GiB", mebibytes as f64 / 1024.0),
+    };
+    CheckResult::new(
+        "free disk",
+        state,
+        format!("{amount} at '{}'", folder.display()),
+    )
+    .with_remedy(format!(
+        "df -h '{}', and choose another file with --db FILE",
+        folder.display()
+    ))
+}
+
+/// Returns how many bytes a user without privileges can still write.
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let statistics = statvfs(folder).ok()?;
+    Some(statistics.f_bavail.saturating_mul(statistics.f_frsize))
+}
+
+/// Each program to look for, and the command that installs it on Debian and its derivatives.
+const KNOWN_TOOLS: &[(&str, &str)] = &[
+    ("node", "sudo apt install nodejs"),
+    ("npm", "sudo apt install npm"),
+    ("python3", "sudo apt install python3"),
+    ("go", "sudo apt install golang-go"),
+    ("java", "sudo apt install default-jdk-headless"),
+    ("rustc", "sudo apt install rustc"),
+    ("cargo", "sudo apt install cargo"),
+    ("gcc", "sudo apt install gcc"),
+    ("g++", "sudo apt install g++"),
+    ("erl", "sudo apt install erlang-base"),
+    ("elixir", "sudo apt install elixir"),
+    ("wrk", "sudo apt install wrk"),
+    ("ab", "sudo apt install apache2-utils"),
+    ("h2load", "sudo apt install nghttp2-client"),
+    ("autocannon", "npm install --global autocannon"),
+    ("perf", "sudo apt install linux-perf"),
+];
+
+/// Runs one check per program. The checks run concurrently, because some programs take most of a
+/// second to print their version. A missing program is not a problem in itself: many users do not
+/// need it.
+pub(super) fn toolchain_checks(tree: &FileTree, search: &OsStr) -> Vec<CheckResult> {
+    let has_apt = find_executable(tree, search, "apt").is_some();
+    thread::scope(|scope| {
+        let threads: Vec<_> = KNOWN_TOOLS
+            .iter()
+            .map(|(name, install)| {
+                let install = if has_apt || !install.contains(" apt ") {
+                    (*install).to_owned()
+                } else {
+                    format!("install {name} with the package manager of your system")
+                };
+                scope.spawn(move || check_toolchain(tree, search, name, install))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .filter_map(|check| check.join().ok())
+            .collect()
+    })
+}
+
+fn check_toolchain(tree: &FileTree, search: &OsStr, program: &str, install: String) -> CheckResult {
+    let name = format!("toolchain {program}");
+    let Some(path) = find_executable(tree, search, program) else {
+        let missing = CheckResult::new(name, CheckState::Unknown, "not found in PATH");
+        return CheckResult {
+            remedy: Some(install),
+            ..missing
+        };
+    };
+    match program_version(&path).text {
+        Some(version) => {
+            let engine = format!("{version} ({})", path.display());
+            CheckResult::new(name, CheckState::Good, engine)
+        }
+        None => {
+            let found = format!("'{}' does not report its version", path.display());
+            CheckResult::new(name, CheckState::Warning, found)
+                .with_remedy(format!("{} --version", path.display()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::file_tree::fake::{FakeMachine, machine};
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_frozen_layout_is_warned_of() {
+        let check_of = |level| {
+            check_address_layout(&machine(&[("/proc/sys/kernel/randomize_va_space", level)]))
+        };
+        assert_eq!(check_of("2").state, CheckState::Good);
+        let disabled = check_of("0");
+        let command = "echo 2 | sudo tee /proc/sys/kernel/randomize_va_space";
+        assert_eq!(
+            (disabled.state, disabled.remedy.as_deref()),
+            (CheckState::Warning, Some(command))
+        );
+        assert!(check_of("1").found.contains("partial"));
+    }
+
+    #[test]
+    fn counters_depend_on_the_level_and_on_capabilities() {
+        let check_of = |level, capabilities| {
+            check_performance_counters(&machine(&[
+                ("/proc/sys/kernel/perf_event_paranoid", level),
+                ("/proc/self/status", capabilities),
+                ("/sys/bus/event_source/devices/cpu/type", "4"),
+            ]))
+        };
+        let user = "CapEff:\t0000000000000000";
+        assert_eq!(check_of("1", user).state, CheckState::Good);
+        assert_eq!(check_of("2", user).found, "allowed for user code only");
+        assert_eq!(check_of("4", user).found, "not allowed");
+        assert!(
+            check_of("4", user)
+                .remedy
+                .unwrap()
+                .contains("perf_event_paranoid=1")
+        );
+        assert_eq!(
+            check_of("4", "CapEff:\t000001ffffffffff").state,
+            CheckState::Good
+        );
+    }
+
+    #[test]
+    fn missing_hardware_counters_are_mentioned() {
+        let machine = machine(&[("/proc/sys/kernel/perf_event_paranoid", "-1")]);
+        let found = check_performance_counters(&machine).found;
+        assert_eq!(found, "allowed; the processor's own counters are missing");
+        assert_eq!(
+            check_performance_counters(&super::super::super::file_tree::fake::machine(&[])).state,
+            CheckState::Unknown
+        );
+    }
+
+    #[test]
+    fn a_low_limit_of_open_files_is_raised_as_far_as_allowed() {
+        let check_of = |soft: &str, hard: &str| {
+            let line = format!("Limit  Soft  Hard  Units\nMax open files  {soft}  {hard}  files\n");
+            check_open_files(&machine(&[("/proc/self/limits", &line)]))
+        };
+        let low = check_of("1024", "524288");
+        assert_eq!(
+            (low.state, low.remedy.as_deref()),
+            (CheckState::Warning, Some("ulimit -n 65536"))
+        );
+        assert!(
+            check_of("1024", "1024")
+                .remedy
+                .unwrap()
+                .starts_with("sudo prlimit")
+        );
+        assert_eq!(check_of("unlimited", "unlimited").found, "no limit");
+        assert_eq!(check_of("20000", "20000").state, CheckState::Good);
+    }
+
+    #[test]
+    fn little_room_is_told_with_a_way_out() {
+        let folder = Path::new("/data");
+        let full = judge_free_disk(folder, 50 << 20);
+        assert_eq!(
+            (full.state, full.found.as_str()),
+            (CheckState::Bad, "50 MiB at '/data'")
+        );
+        assert!(full.remedy.unwrap().contains("--db FILE"));
+        assert_eq!(
+            judge_free_disk(folder, 500 << 20).state,
+            CheckState::Warning
+        );
+        let result = judge_free_disk(folder, 3 << 29);
+        assert_eq!(
+            (result.state, result.found.as_str()),
+            (CheckState::Good, "1.5 GiB at '/data'")
+        );
+    }
+
+    #[test]
+    fn the_folder_need_not_exist_yet() {
+        let home = tempfile::tempdir().unwrap();
+        let check = check_free_disk(&home.path().join("not/yet/there/results.db"));
+        assert_ne!(check.state, CheckState::Unknown);
+        assert!(
+            check
+                .found
+                .ends_with(&format!("'{}'", home.path().display())),
+            "{}",
+            check.found
+        );
+    }
+
+    fn with_programs(files: &[(&str, &str)]) -> FakeMachine {
+        let machine = machine(files);
+        for (path, _) in files {
+            set_permissions(machine.resolve(path), Permissions::from_mode(0o755)).unwrap();
+        }
+        machine
+    }
+
+    fn check_of(machine: &FakeMachine, program: &str) -> CheckResult {
+        let name = format!("toolchain {program}");
+        let all = toolchain_checks(machine, OsStr::new("/usr/local/bin:/usr/bin"));
+        assert_eq!(all.len(), KNOWN_TOOLS.len());
+        all.into_iter().find(|check| check.name == name).unwrap()
+    }
+
+    #[test]
+    fn a_toolchain_is_found_where_path_says_and_tells_its_version() {
+        let machine = with_programs(&[
+            ("/usr/bin/gcc", "#!/bin/sh\necho 'gcc (Debian) 12.2.0'\n"),
+            ("/usr/local/bin/python3", "#!/bin/sh\nexit 127\n"),
+        ]);
+        let gcc = check_of(&machine, "gcc");
+        assert_eq!(gcc.state, CheckState::Good);
+        assert!(
+            gcc.found.starts_with("gcc (Debian) 12.2.0 (/"),
+            "{}",
+            gcc.found
+        );
+        let broken = check_of(&machine, "python3");
+        assert_eq!(broken.state, CheckState::Warning);
+        assert!(broken.remedy.unwrap().ends_with("python3 --version"));
+    }
+
+    #[test]
+    fn what_is_missing_can_be_installed() {
+        let debian = with_programs(&[("/usr/bin/apt", "#!/bin/sh\n")]);
+        let missing = check_of(&debian, "erl");
+        assert_eq!(missing.state, CheckState::Unknown);
+        assert_eq!(
+            missing.remedy.as_deref(),
+            Some("sudo apt install erlang-base")
+        );
+        let other = check_of(&with_programs(&[]), "erl");
+        assert!(other.remedy.unwrap().contains("package manager"));
+    }
+}

@@ -1,0 +1,84 @@
+//! Checks the machine for sources of noise, and suggests remedies.
+//!
+//! A check is a function that returns a [`CheckResult`]. It reads a tree of files, or assesses
+//! values that this crate measures. Each check is in the file of its subject under `check/`, and
+//! [`run_all_checks`] runs all of them. Reports decide how results are shown.
+
+mod hardware;
+mod limits;
+mod load;
+mod processor;
+mod state;
+
+pub(crate) use hardware::{check_battery, throttle_count};
+pub use limits::check_free_disk;
+pub use state::{CheckResult, CheckState};
+
+use crate::environment::file_tree::FileTree;
+use std::path::Path;
+
+/// Runs all checks that need no information beyond the machine itself; [`check_free_disk`] needs to
+/// know where the results are stored.
+///
+/// `root` is `/`, or a folder whose `proc`, `sys` and programs simulate a machine. Clocks and noise
+/// are measured on this machine in either case. Takes about a second, mostly for querying toolchain
+/// versions.
+pub fn run_all_checks(root: &Path) -> Vec<CheckResult> {
+    let tree = &FileTree::with_root(root);
+    // Our own work increases load and noise, so load and noise are checked first.
+    let load_checks = load::run_checks(tree);
+    let noise = load::check_noise();
+    let clock = hardware::clock_checks(tree);
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    [
+        processor::run_checks(tree),
+        load_checks,
+        vec![noise],
+        clock,
+        limits::run_checks(tree),
+        hardware::run_checks(tree),
+        limits::toolchain_checks(tree, &search),
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file_tree::fake::machine;
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_machine_that_shows_nothing_gives_no_false_alarm() {
+        let machine = machine(&[]);
+        let measured = ["noise", "clock cost", "timer lateness"];
+        for check in run_all_checks(machine.0.path()) {
+            let quiet = matches!(check.state, CheckState::Unknown | CheckState::Good);
+            assert!(
+                quiet || measured.contains(&check.name.as_str()),
+                "{check:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_check_of_this_machine_has_a_name_of_its_own_and_found_something() {
+        let all = run_all_checks(Path::new("/"));
+        let names: HashSet<&str> = all.iter().map(|check| check.name.as_str()).collect();
+        assert_eq!(names.len(), all.len());
+        assert!(all.iter().all(|check| !check.found.is_empty()));
+        let needs_one =
+            |check: &&CheckResult| check.state >= CheckState::Warning && check.remedy.is_none();
+        // Inside a virtual machine, nothing can be done about restrictions that its host imposes.
+        let helpless: Vec<&str> = all
+            .iter()
+            .filter(needs_one)
+            .map(|check| &*check.name)
+            .collect();
+        let allowed = ["virtual machine"];
+        assert!(
+            helpless.iter().all(|name| allowed.contains(name)),
+            "{helpless:?}"
+        );
+    }
+}

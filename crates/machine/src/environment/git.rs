@@ -1,0 +1,428 @@
+//! Runs git, which may be slow, missing, or configured to run other programs.
+//!
+//! Git is started in such a way that it runs no hook, no file system monitor and no password
+//! prompt. Queries neither change nor lock anything in the repository. Start at [`GitRepository`].
+
+use crate::process::{
+    ChildConversation, NextStep, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, run_child,
+};
+use speedwell_model::Revision;
+use std::collections::{HashMap, HashSet};
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The repository of a folder, for a series of git commands with a common time limit.
+#[derive(Debug, Clone)]
+pub struct GitRepository {
+    folder: PathBuf,
+    limit: Duration,
+    deadline: Instant,
+    /// Whether we know that there is no repository. If so, git is not started at all.
+    has_no_repository: Arc<AtomicBool>,
+}
+
+/// Why git did not succeed.
+#[derive(Debug)]
+pub enum GitError {
+    /// Git cannot be started.
+    Absent(io::Error),
+    /// Git was killed at its time limit.
+    TooSlow {
+        /// Git subcommand, such as `log`.
+        command: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The user interrupted us.
+    Interrupted,
+    /// Git failed with this message.
+    Says(String),
+}
+
+impl fmt::Display for GitError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GitError::Absent(_) => write!(out, "cannot start 'git'"),
+            GitError::TooSlow { command, limit } => {
+                let limit_s = limit.as_secs();
+                write!(out, "'git {command}' took longer than {limit_s} s")
+            }
+            GitError::Interrupted => write!(out, "interrupted"),
+            GitError::Says(complaint) => write!(out, "git failed: {complaint}"),
+        }
+    }
+}
+
+impl Error for GitError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            GitError::Absent(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Variables through which git tells a hook about the repository. They must be unset to work on
+/// another repository, or on another worktree of the same repository. Variables for user settings
+/// (`GIT_CONFIG_COUNT`, `GIT_SSH`) are not included.
+pub const REPOSITORY_VARIABLES: [&str; 13] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_COMMON_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_GRAFT_FILE",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_NO_REPLACE_OBJECTS",
+];
+
+/// Options that keep git from starting other programs, and keep queries from writing to the
+/// repository.
+const QUIET_OPTIONS: [&str; 5] = [
+    "--no-optional-locks",
+    "-c",
+    "core.fsmonitor=",
+    "-c",
+    "core.hooksPath=/dev/null",
+];
+
+/// Maximum length of a commit subject.
+const MAX_SUBJECT_CHARS: usize = 200;
+
+/// Beginning of git's message for a folder outside any repository.
+const NO_REPOSITORY_MESSAGE: &str = "not a git repository";
+
+/// Maximum number of IDs per command; the system limits the length of a command line.
+const MAX_IDS_PER_COMMAND: usize = 10_000;
+
+/// Collects all of standard output.
+struct StdoutCollector(Vec<u8>);
+
+impl ChildConversation for StdoutCollector {
+    fn handle_line(&mut self, _line: &[u8]) -> NextStep {
+        NextStep::Wait
+    }
+
+    fn observe_output(&mut self, stream: OutputStream, bytes: &[u8]) {
+        if stream == OutputStream::Stdout {
+            self.0.extend_from_slice(bytes);
+        }
+    }
+}
+
+impl GitRepository {
+    /// Creates an object for the repository of `folder`. All its commands together may take up to
+    /// `limit`.
+    pub fn for_folder(folder: &Path, limit: Duration) -> GitRepository {
+        GitRepository {
+            folder: folder.to_owned(),
+            limit,
+            deadline: Instant::now() + limit,
+            has_no_repository: Arc::new(AtomicBool::new(!may_have_repository(folder))),
+        }
+    }
+
+    /// Runs git, and returns its output without the trailing line feed. Arguments from a user must
+    /// follow `--end-of-options` or `--`, so that git does not take them for options.
+    ///
+    /// # Errors
+    /// Fails if git or the repository is missing, git fails, or the time limit is exceeded.
+    pub fn git_output(&self, arguments: &[&str]) -> Result<String, GitError> {
+        let command = arguments.first().copied().unwrap_or_default();
+        let arguments: Vec<&str> = QUIET_OPTIONS.iter().chain(arguments).copied().collect();
+        self.run_command(ProcessSpec::new("git").args(arguments), command)
+    }
+
+    /// Does the same as [`GitRepository::git_output`], but returns no reason for a failure.
+    pub fn try_git_output(&self, arguments: &[&str]) -> Option<String> {
+        self.git_output(arguments).ok()
+    }
+
+    /// Returns a digest of the uncommitted changes to tracked files; `None` if there are none, or if
+    /// git fails.
+    pub fn uncommitted_digest(&self) -> Option<String> {
+        let quiet = QUIET_OPTIONS.join(" ");
+        let diff = format!("git {quiet} diff HEAD --no-ext-diff --no-textconv --binary");
+        let script = format!("{diff} --quiet || {diff} | git hash-object --stdin");
+        let shell = ProcessSpec::new("/bin/sh").args(["-c", script.as_str()]);
+        let digest = self.run_command(shell, "diff").ok()?;
+        (!digest.is_empty()).then_some(digest)
+    }
+
+    /// Returns the ID of the commit that `revision` names.
+    pub fn commit_id(&self, revision: &str) -> Option<String> {
+        let commit = format!("{revision}^{{commit}}");
+        self.try_git_output(&["rev-parse", "--verify", "-q", "--end-of-options", &commit])
+    }
+
+    /// Returns the reference of the target branch, into which other branches are merged. If `name`
+    /// is given, this is the branch `name` of the remote, or else the local branch `name`.
+    /// Otherwise, it is the default branch of the remote, or else the user's default branch, or
+    /// else the first existing branch with a usual name.
+    pub fn target_branch(&self, name: Option<&str>) -> Option<String> {
+        const USUAL: [&str; 3] = ["main", "master", "trunk"];
+        let Some(name) = name else {
+            let remote = self.try_git_output(&["symbolic-ref", "-q", "refs/remotes/origin/HEAD"]);
+            let user_default = || self.try_git_output(&["config", "--get", "init.defaultBranch"]);
+            let find_usual = || {
+                USUAL
+                    .into_iter()
+                    .find_map(|name| self.target_branch(Some(name)))
+            };
+            return remote
+                .or_else(|| self.target_branch(Some(&user_default()?)))
+                .or_else(find_usual);
+        };
+        let references = [
+            format!("refs/remotes/origin/{name}"),
+            format!("refs/heads/{name}"),
+        ];
+        references
+            .into_iter()
+            .find(|reference| self.commit_id(reference).is_some())
+    }
+
+    /// Whether the clone is shallow.
+    pub fn is_shallow(&self) -> bool {
+        let output = self.try_git_output(&["rev-parse", "--is-shallow-repository"]);
+        output.as_deref() == Some("true")
+    }
+
+    /// Returns the merge base of two revisions.
+    pub fn merge_base(&self, first: &str, second: &str) -> Option<String> {
+        self.try_git_output(&["merge-base", "--end-of-options", first, second])
+    }
+
+    /// Returns the commits that are reachable from any of `tips`, but not from `excluded`, along
+    /// all parents. Ignores tips that do not exist in the repository. Returns `None` if `excluded`
+    /// does not exist.
+    pub fn commits_after(&self, excluded: &str, tips: &[&str]) -> Option<HashSet<String>> {
+        let exclusion = format!("^{}", self.commit_id(excluded)?);
+        let mut commits = HashSet::new();
+        for tips in tips.chunks(MAX_IDS_PER_COMMAND) {
+            let options = [
+                "rev-list",
+                "--ignore-missing",
+                "--end-of-options",
+                &exclusion,
+            ];
+            let arguments: Vec<&str> = options.iter().chain(tips).chain(&["--"]).copied().collect();
+            commits.extend(self.try_git_output(&arguments)?.lines().map(str::to_owned));
+        }
+        Some(commits)
+    }
+
+    /// Whether any of these revisions exists in the repository.
+    pub fn has_any(&self, revisions: &[&str]) -> bool {
+        let options = [
+            "rev-list",
+            "--no-walk",
+            "--ignore-missing",
+            "--end-of-options",
+        ];
+        let arguments: Vec<&str> = options
+            .iter()
+            .chain(revisions)
+            .chain(&["--"])
+            .copied()
+            .collect();
+        self.try_git_output(&arguments)
+            .is_some_and(|output| !output.is_empty())
+    }
+
+    /// Returns `revision` and its ancestors along first parents, the newest first; empty if git
+    /// fails.
+    pub fn first_parents_of(&self, revision: &str) -> Vec<String> {
+        let revisions = self.first_parent_line(revision, None).unwrap_or_default();
+        revisions
+            .into_iter()
+            .map(|revision| revision.id)
+            .rev()
+            .collect()
+    }
+
+    /// Returns `tip` and its ancestors along first parents, the oldest first, without `excluded`
+    /// and its ancestors.
+    pub fn first_parent_line(&self, tip: &str, excluded: Option<&str>) -> Option<Vec<Revision>> {
+        let exclusion = excluded.map(|excluded| format!("^{excluded}"));
+        let mut arguments = vec!["--first-parent", "--reverse", "--end-of-options", tip];
+        arguments.extend(exclusion.as_deref());
+        self.log_commits(&arguments)
+    }
+
+    /// Returns details of the commit that `revision` names.
+    pub fn commit_details(&self, revision: &str) -> Option<Revision> {
+        self.log_commits(&["-1", "--end-of-options", revision])?
+            .pop()
+    }
+
+    /// Returns commits in the order of `git log`.
+    fn log_commits(&self, arguments: &[&str]) -> Option<Vec<Revision>> {
+        let format = [
+            "-c",
+            "log.showSignature=false",
+            "log",
+            "--format=%H%x00%T%x00%P%x00%ct%x00%s",
+        ];
+        let arguments: Vec<&str> = format
+            .iter()
+            .chain(arguments)
+            .chain(&["--"])
+            .copied()
+            .collect();
+        self.try_git_output(&arguments)?
+            .lines()
+            .map(parse_revision)
+            .collect()
+    }
+
+    /// Returns the tag of each tagged commit, by commit ID. If a commit has several tags, returns
+    /// the tag whose name sorts last.
+    pub fn tags_by_commit(&self) -> HashMap<String, String> {
+        let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
+        let listing = self
+            .try_git_output(&["for-each-ref", "--sort=refname", format, "refs/tags"])
+            .unwrap_or_default();
+        let pairs = listing.lines().filter_map(|line| line.split_once(' '));
+        pairs
+            .map(|(id, name)| (id.to_owned(), name.to_owned()))
+            .collect()
+    }
+
+    /// Runs `spec` and returns its standard output.
+    fn run_command(&self, spec: ProcessSpec, command: &str) -> Result<String, GitError> {
+        if self.has_no_repository.load(Ordering::Relaxed) {
+            return Err(GitError::Says(NO_REPOSITORY_MESSAGE.to_owned()));
+        }
+        let too_slow = || GitError::TooSlow {
+            command: command.to_owned(),
+            limit: self.limit,
+        };
+        let spec = ProcessSpec {
+            directory: Some(self.folder.clone()),
+            limit: (self.deadline.checked_duration_since(Instant::now())).ok_or_else(too_slow)?,
+            unset: REPOSITORY_VARIABLES.map(str::to_owned).to_vec(),
+            ..spec
+        };
+        // Git must not ask for a password, and its messages must be in English, whatever the user's
+        // language is.
+        let spec = spec.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+        let mut output = StdoutCollector(Vec::new());
+        let outcome = run_child(&spec, &mut output).map_err(GitError::Absent)?;
+        match outcome.ended {
+            ProcessEnd::Exit(0) => {
+                let text = String::from_utf8_lossy(&output.0);
+                Ok(text.trim_end_matches('\n').to_owned())
+            }
+            ProcessEnd::Timeout => Err(too_slow()),
+            ProcessEnd::Interrupted => Err(GitError::Interrupted),
+            _ => {
+                let complaint = error_message(&outcome);
+                if complaint.starts_with(NO_REPOSITORY_MESSAGE) {
+                    self.has_no_repository.store(true, Ordering::Relaxed);
+                }
+                Err(GitError::Says(complaint))
+            }
+        }
+    }
+}
+
+/// Whether this folder, or a folder above it, contains or is a repository. Returns true if only git
+/// can tell.
+fn may_have_repository(folder: &Path) -> bool {
+    let has_repository = |folder: &Path| {
+        folder.join(".git").symlink_metadata().is_ok() || folder.join("objects").is_dir()
+    };
+    folder
+        .canonicalize()
+        .map_or(true, |folder| folder.ancestors().any(has_repository))
+}
+
+fn error_message(outcome: &ProcessOutcome) -> String {
+    let lines = outcome.stderr.last_lines(3);
+    match lines.trim() {
+        "" => format!("it {} without a message", outcome.ended),
+        lines => lines.trim_start_matches("fatal: ").to_owned(),
+    }
+}
+
+/// Parses a line of `git log` in our format.
+fn parse_revision(line: &str) -> Option<Revision> {
+    let mut parts = line.splitn(5, '\0');
+    let mut next = || parts.next().map(str::to_owned);
+    Some(Revision {
+        id: next()?,
+        tree: next(),
+        parents: next()?.split_whitespace().map(str::to_owned).collect(),
+        committed_unix_ms: next()?.parse::<i64>().ok().map(|seconds| seconds * 1000),
+        subject: next().map(|subject| subject.chars().take(MAX_SUBJECT_CHARS).collect()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::FakeRepo;
+
+    const PATIENTLY: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn an_answer_is_whole_and_a_complaint_is_told_from_no_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(history) = FakeRepo::init(folder.path()) else {
+            return;
+        };
+        let message = "0123456789abcdef".repeat(20_000);
+        std::fs::write(folder.path().join(".git/message"), &message).unwrap();
+        history.run_git(&[
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "--file",
+            ".git/message",
+        ]);
+        let git = GitRepository::for_folder(folder.path(), PATIENTLY);
+        let answer = git.git_output(&["log", "-1", "--format=%B"]).unwrap();
+        assert!(answer == message, "{} bytes", answer.len());
+
+        let error = git.git_output(&["log", "--end-of-options", "nowhere", "--"]);
+        let error = error.unwrap_err();
+        assert!(matches!(&error, GitError::Says(_)), "{error:?}");
+        assert_eq!(error.to_string(), "git failed: bad revision 'nowhere'");
+
+        let error = GitRepository::for_folder(folder.path(), Duration::ZERO).git_output(&["log"]);
+        let error = error.unwrap_err();
+        assert_eq!(error.to_string(), "'git log' took longer than 0 s");
+        let error = GitRepository::for_folder(&folder.path().join("nowhere"), PATIENTLY)
+            .git_output(&["log"]);
+        assert!(matches!(error, Err(GitError::Absent(_))), "{error:?}");
+    }
+
+    #[test]
+    fn git_is_started_only_where_there_may_be_a_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked =
+            |folder: &Path| GitRepository::for_folder(folder, Duration::ZERO).git_output(&["log"]);
+        let is_too_slow = |answer| matches!(answer, Err(GitError::TooSlow { .. }));
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        let error = asked(&inner).unwrap_err();
+        assert_eq!(error.to_string(), "git failed: not a git repository");
+        // A worktree has a file instead of a folder.
+        std::fs::write(folder.path().join(".git"), "gitdir: elsewhere").unwrap();
+        assert!(is_too_slow(asked(&inner)));
+        std::fs::remove_file(folder.path().join(".git")).unwrap();
+        std::fs::create_dir(folder.path().join("objects")).unwrap();
+        assert!(is_too_slow(asked(&inner)), "it may be a bare one");
+    }
+}

@@ -1,0 +1,7 @@
+//! Deals with the machine that Speedwell runs on: [`process`] starts, supervises and ends child
+//! processes, and [`environment`] collects facts about the machine and finds its sources of noise.
+//!
+//! The crate knows neither benchmarks nor results.
+
+pub mod environment;
+pub mod process;

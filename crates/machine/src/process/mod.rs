@@ -1,0 +1,48 @@
+//! Runs child processes. Each child gets its own process group, a time limit and a bounded capture
+//! of its output. After each child, its whole process tree is terminated. Only [`run_attached`] and
+//! [`spawn_detached`] start children without all this.
+//!
+//! This module knows nothing about benchmarks. It starts one program, listens to it until it ends or
+//! its time is up, and leaves no process behind. Start with [`run_child`]; [`ProcessSpec`]
+//! describes what to start and [`ProcessOutcome`] how it ended.
+
+mod activity;
+mod channel;
+mod interrupt;
+mod listeners;
+mod process_tree;
+mod scheduling;
+mod scratch;
+mod service;
+mod sock_diag;
+mod spec;
+mod stopwatch;
+mod supervise;
+mod syscalls;
+mod unsupervised;
+
+pub use activity::{ActivityGuard, begin_activity, current_activity};
+pub use channel::{ChannelKind, ChildConversation, NextStep, OutputStream};
+pub use interrupt::{
+    InterruptedEarly, check_interrupted, clear_interrupt, install_handlers, interrupt_flag,
+    is_interrupt_requested, request_interrupt,
+};
+pub use listeners::{all_holders_of, holders_of, sockets_at, sockets_at_path};
+pub use process_tree::{
+    CompanionProcess, OrphanTracker, ProcessIdentity, adopt_orphans, cpu_ns_of, cpu_ns_of_others,
+    name_of, names_of, peak_rss_bytes_of, tree_of, wants_processor,
+};
+pub use scheduling::{CpuSet, RealTimeGuard, TimeSlice, UnusableCpu};
+pub use scratch::{ScratchFolder, effective_user_id};
+pub use service::ServiceProcess;
+pub use spec::{
+    CapturedStream, ProcessEnd, ProcessOutcome, ProcessSpec, ShutdownOutcome, ShutdownPolicy,
+    resolve_program, shell_line,
+};
+pub use speedwell_model::clock::WaitClock;
+pub use stopwatch::{ProcessStopwatch, TimedExecution};
+pub use supervise::{run_child, unix_time_ms};
+pub use unsupervised::{run_attached, spawn_detached};
+
+/// Hidden command of `speedwell` that starts a worker process; its subcommand names the work.
+pub const WORKER_COMMAND: &str = "worker";

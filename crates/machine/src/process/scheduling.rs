@@ -1,0 +1,266 @@
+//! Sets the CPU affinity (`--pin 0,2-4`), the time slice and the real-time priority of threads.
+//!
+//! Start at [`CpuSet`], [`TimeSlice`] and [`RealTimeGuard`].
+
+use crate::process::syscalls::ThreadScheduling;
+use rustix::thread;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Processors that a measured process may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CpuSet(Vec<usize>);
+
+/// A string that is not a list of processors.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot parse processor list '{0}': expected a list such as '0', '0-2' or '0,2-4'")]
+pub struct CpuSetError(String);
+
+/// Error: this thread may not use the processor `cpu`. It may use only the processors in `usable`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot use processor '{cpu}': expected one of '{}'", usable.ranges())]
+pub struct UnusableCpu {
+    cpu: usize,
+    usable: CpuSet,
+}
+
+impl CpuSet {
+    /// The processors in ascending order, without duplicates.
+    pub fn cpus(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// Returns the processors that this thread may use.
+    ///
+    /// # Errors
+    /// Fails if the system does not report them.
+    pub fn usable_by_thread() -> io::Result<CpuSet> {
+        let mask = thread::sched_getaffinity(None)?;
+        let all_cpus = 0..thread::CpuSet::MAX_CPU;
+        Ok(all_cpus.filter(|cpu| mask.is_set(*cpu)).collect())
+    }
+
+    /// Checks that this thread may use all processors of the set.
+    ///
+    /// # Errors
+    /// Returns an error that names a processor this thread may not use.
+    pub fn check_usable(&self) -> Result<(), UnusableCpu> {
+        let Ok(usable) = CpuSet::usable_by_thread() else {
+            // The system does not report the usable processors. `bind_thread` then fails if it
+            // cannot use the set.
+            return Ok(());
+        };
+        let is_unusable = |cpu: &&usize| !usable.0.contains(cpu);
+        match self.0.iter().find(is_unusable) {
+            Some(&cpu) => Err(UnusableCpu { cpu, usable }),
+            None => Ok(()),
+        }
+    }
+
+    /// Binds this thread, and all threads and processes that it starts from now on, to the
+    /// processors of the set.
+    ///
+    /// # Errors
+    /// Fails if the system does not allow this.
+    pub fn bind_thread(&self) -> io::Result<()> {
+        Ok(thread::sched_setaffinity(None, &self.to_mask())?)
+    }
+
+    /// Formats the set with ranges: `0-3,6`.
+    fn ranges(&self) -> String {
+        let mut ranges: Vec<(usize, usize)> = Vec::new();
+        for &cpu in &self.0 {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == cpu => *last = cpu,
+                _ => ranges.push((cpu, cpu)),
+            }
+        }
+        let parts = ranges.iter().map(|(first, last)| {
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            }
+        });
+        parts.collect::<Vec<_>>().join(",")
+    }
+
+    /// Converts to the kernel's representation.
+    pub(super) fn to_mask(&self) -> thread::CpuSet {
+        let mut mask = thread::CpuSet::new();
+        for &cpu in &self.0 {
+            mask.set(cpu);
+        }
+        mask
+    }
+}
+
+/// How long a thread may run before another thread waiting for the same processor is scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeSlice(pub Duration);
+
+/// First version of the kernel's `struct sched_attr`.
+#[repr(C)]
+#[derive(Default)]
+struct SchedulingAttributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+impl TimeSlice {
+    /// Applies the time slice to this thread, and to all threads and processes that the thread
+    /// starts from now on.
+    ///
+    /// # Errors
+    /// Fails if the kernel rejects the time slice. Linux before 6.12 does not support time
+    /// slices and may silently ignore them.
+    pub fn apply(self) -> io::Result<()> {
+        let mut attributes = SchedulingAttributes::default();
+        let size = size_of::<SchedulingAttributes>() as u32;
+        // SAFETY: the kernel fills in at most `size` bytes of a plain struct.
+        let read =
+            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+        if read != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        attributes.size = size;
+        attributes.runtime = self.0.as_nanos() as u64;
+        // SAFETY: the kernel reads `size` bytes of the same struct.
+        match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl FromIterator<usize> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(cpus: I) -> CpuSet {
+        let mut cpus: Vec<usize> = cpus.into_iter().collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        CpuSet(cpus)
+    }
+}
+
+impl FromStr for CpuSet {
+    type Err = CpuSetError;
+
+    fn from_str(text: &str) -> Result<CpuSet, CpuSetError> {
+        let error = || CpuSetError(text.to_owned());
+        let mut cpus = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let first: usize = first.parse().map_err(|_| error())?;
+            let last: usize = last.parse().map_err(|_| error())?;
+            if first > last || last >= thread::CpuSet::MAX_CPU {
+                return Err(error());
+            }
+            cpus.extend(first..=last);
+        }
+        Ok(cpus.into_iter().collect())
+    }
+}
+
+impl TryFrom<String> for CpuSet {
+    type Error = CpuSetError;
+    fn try_from(text: String) -> Result<CpuSet, CpuSetError> {
+        text.parse()
+    }
+}
+
+impl From<CpuSet> for String {
+    fn from(set: CpuSet) -> String {
+        let cpus: Vec<String> = set.0.iter().map(usize::to_string).collect();
+        cpus.join(",")
+    }
+}
+
+/// A real-time priority above ordinary processes, but below most kernel threads.
+const REAL_TIME_PRIORITY: i32 = 10;
+
+/// Gives a thread real-time priority until the guard is dropped: the thread that created the guard,
+/// and threads that it starts, run ahead of every process without real-time priority (`SCHED_FIFO`,
+/// sched(7)).
+#[derive(Debug)]
+pub struct RealTimeGuard {
+    previous: ThreadScheduling,
+}
+
+impl RealTimeGuard {
+    /// Raises the priority of the calling thread.
+    ///
+    /// # Errors
+    /// Fails if the operating system does not permit it.
+    pub fn raise_priority() -> io::Result<RealTimeGuard> {
+        let previous = ThreadScheduling::current_scheduling()?;
+        ThreadScheduling::real_time(REAL_TIME_PRIORITY).apply()?;
+        Ok(RealTimeGuard { previous })
+    }
+}
+
+impl Drop for RealTimeGuard {
+    fn drop(&mut self) {
+        // A thread may always lower its priority.
+        let _ = self.previous.apply();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_bound_to_some_of_the_processors_it_may_use() {
+        let usable = CpuSet::usable_by_thread().unwrap();
+        let last: CpuSet = usable.cpus().last().copied().into_iter().collect();
+        let bound = std::thread::spawn(move || {
+            last.bind_thread().unwrap();
+            (CpuSet::usable_by_thread().unwrap(), last)
+        });
+        let (now, wanted) = bound.join().unwrap();
+        assert_eq!(now, wanted);
+        assert_eq!(
+            CpuSet::usable_by_thread().unwrap(),
+            usable,
+            "other threads are not bound"
+        );
+    }
+
+    #[test]
+    fn lists_and_ranges_are_read_and_words_refused() {
+        assert_eq!("0,2-4,3".parse::<CpuSet>().unwrap().cpus(), [0, 2, 3, 4]);
+        for invalid in ["", "a", "3-1", "1,", "-1", "99999"] {
+            assert!(invalid.parse::<CpuSet>().is_err(), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn the_priority_is_inherited_by_threads_and_given_back() {
+        let before = ThreadScheduling::current_scheduling().unwrap();
+        match RealTimeGuard::raise_priority() {
+            Err(error) => eprintln!("skipped: no real-time priority here: {error}"),
+            Ok(guard) => {
+                assert_eq!(
+                    ThreadScheduling::current_scheduling().unwrap(),
+                    ThreadScheduling::real_time(REAL_TIME_PRIORITY)
+                );
+                let inherited =
+                    std::thread::spawn(|| ThreadScheduling::current_scheduling().unwrap())
+                        .join()
+                        .unwrap();
+                assert_eq!(inherited, ThreadScheduling::real_time(REAL_TIME_PRIORITY));
+                drop(guard);
+            }
+        }
+        assert_eq!(ThreadScheduling::current_scheduling().unwrap(), before);
+    }
+}

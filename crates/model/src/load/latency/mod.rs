@@ -1,0 +1,527 @@
+//! Records the latency of requests, and judges how far it can be trusted.
+//!
+//! Each quantity has its own type, so that the time since a request was sent and the time since it
+//! was due cannot end up in one histogram. A closed load has no response time at all. Values that a
+//! histogram cannot hold are counted separately. Start at [`TimeDistribution`], then
+//! [`ClosedLatency`] and [`OpenLatency`], which record latency, and [`OpenVerdict`], which judges
+//! it.
+
+mod distribution;
+mod log;
+
+pub use distribution::{
+    AB_PERCENTS, ConnectTime, FirstByteTime, GeneratorLag, HistogramBin, MAX_RECORDABLE_NS,
+    PercentRow, PunctualTime, ResponseTime, SendLag, ServiceTime, TimeDistribution, TimeQuantile,
+    TimeQuantity, TimeValues, percent_rows, percent_rows_of,
+};
+pub use log::{HistogramLogError, HistogramLogRow, LoggedHistogram, read_log, write_log};
+
+use crate::load::outcomes::ErrorClass;
+use serde::{Deserialize, Serialize};
+
+// Latency by outcome of the request.
+
+/// Outcome of a request whose times are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RequestOutcome {
+    /// Successful response.
+    Ok,
+    /// Failed.
+    Failed(ErrorClass),
+    /// Still in flight when the load ended; its times are lower bounds.
+    InFlight,
+    /// Cancelled by the client; its times are lower bounds.
+    Cancelled,
+    /// Due but never sent; its response time is a lower bound.
+    Unsent,
+}
+
+/// Number of outcomes: the error classes and the four other variants of [`RequestOutcome`].
+const OUTCOME_COUNT: usize = ErrorClass::COUNT + 4;
+
+impl RequestOutcome {
+    /// Stable name in files, the same as in [`crate::load::outcomes::OutcomeCounts::rows`].
+    pub fn name(self) -> &'static str {
+        match self {
+            RequestOutcome::Ok => "ok",
+            RequestOutcome::Failed(class) => class.name(),
+            RequestOutcome::InFlight => "in-flight",
+            RequestOutcome::Cancelled => "cancelled",
+            RequestOutcome::Unsent => "unsent",
+        }
+    }
+
+    /// Finds an outcome by name.
+    pub fn from_name(name: &str) -> Option<RequestOutcome> {
+        RequestOutcome::all_outcomes().find(|outcome| outcome.name() == name)
+    }
+
+    /// Whether the request has ended, so that its times are complete.
+    pub fn has_ended(self) -> bool {
+        matches!(self, RequestOutcome::Ok | RequestOutcome::Failed(_))
+    }
+
+    fn outcome_index(self) -> usize {
+        match self {
+            RequestOutcome::Ok => 0,
+            RequestOutcome::Failed(class) => 1 + class.index(),
+            RequestOutcome::InFlight => OUTCOME_COUNT - 3,
+            RequestOutcome::Cancelled => OUTCOME_COUNT - 2,
+            RequestOutcome::Unsent => OUTCOME_COUNT - 1,
+        }
+    }
+
+    fn all_outcomes() -> impl Iterator<Item = RequestOutcome> {
+        let last = [
+            RequestOutcome::InFlight,
+            RequestOutcome::Cancelled,
+            RequestOutcome::Unsent,
+        ];
+        std::iter::once(RequestOutcome::Ok)
+            .chain(ErrorClass::all_classes().map(RequestOutcome::Failed))
+            .chain(last)
+    }
+}
+
+/// A set of distributions kept per outcome.
+pub trait OutcomeSet: Default {
+    /// Adds another set.
+    fn merge(&mut self, other: &Self);
+
+    /// Clears the set but keeps the allocated memory.
+    fn clear(&mut self);
+}
+
+/// One set per outcome. The set of successful responses always exists; every other set is allocated
+/// when its outcome first occurs, at most once per load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ByOutcome<T> {
+    sets: [Option<Box<T>>; OUTCOME_COUNT],
+}
+
+impl<T: OutcomeSet> Default for ByOutcome<T> {
+    fn default() -> ByOutcome<T> {
+        let mut sets = [const { None }; OUTCOME_COUNT];
+        sets[RequestOutcome::Ok.outcome_index()] = Some(Box::default());
+        ByOutcome { sets }
+    }
+}
+
+impl<T: OutcomeSet> ByOutcome<T> {
+    /// Returns the set of an outcome, if it occurred.
+    pub fn get(&self, outcome: RequestOutcome) -> Option<&T> {
+        self.sets[outcome.outcome_index()].as_deref()
+    }
+
+    /// The set of successful responses.
+    pub fn ok(&self) -> &T {
+        self.get(RequestOutcome::Ok)
+            .unwrap_or_else(|| unreachable!("the set of successful responses always exists"))
+    }
+
+    /// Iterates over `Ok` and the other outcomes that occurred, each with its set, in a fixed
+    /// order.
+    pub fn iter(&self) -> impl Iterator<Item = (RequestOutcome, &T)> {
+        RequestOutcome::all_outcomes().filter_map(|outcome| Some((outcome, self.get(outcome)?)))
+    }
+
+    /// Merges all outcomes into one set.
+    pub fn merge_all(&self) -> T {
+        let mut merged = T::default();
+        self.iter().for_each(|(_, set)| merged.merge(set));
+        merged
+    }
+
+    fn get_or_create(&mut self, outcome: RequestOutcome) -> &mut T {
+        self.sets[outcome.outcome_index()].get_or_insert_default()
+    }
+
+    /// Clears every set but keeps the allocated memory.
+    pub fn clear(&mut self) {
+        self.sets.iter_mut().flatten().for_each(|set| set.clear());
+    }
+
+    /// Adds the sets of another thread.
+    pub fn merge(&mut self, other: &ByOutcome<T>) {
+        for (outcome, set) in other.iter() {
+            self.get_or_create(outcome).merge(set);
+        }
+    }
+}
+
+// A closed load records the times since a request was sent, but no response times.
+
+/// Timestamps of one sent request, in nanoseconds since the start of the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestTimes {
+    /// When the request was sent.
+    pub sent_ns: u64,
+    /// When the first byte of its response arrived.
+    pub first_byte_ns: Option<u64>,
+    /// When the request, or the load, ended.
+    pub end_ns: u64,
+}
+
+/// Times since a request was sent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ServiceTimes {
+    /// Time to the last byte of the response.
+    pub service: TimeDistribution<ServiceTime>,
+    /// Time to the first byte of the response.
+    pub first_byte: TimeDistribution<FirstByteTime>,
+}
+
+impl OutcomeSet for ServiceTimes {
+    fn merge(&mut self, other: &ServiceTimes) {
+        self.service.merge(&other.service);
+        self.first_byte.merge(&other.first_byte);
+    }
+
+    fn clear(&mut self) {
+        self.service.clear();
+        self.first_byte.clear();
+    }
+}
+
+impl ServiceTimes {
+    fn record(&mut self, outcome: RequestOutcome, times: RequestTimes) {
+        record_time(
+            &mut self.service,
+            outcome,
+            times.end_ns.saturating_sub(times.sent_ns),
+        );
+        if let Some(first_byte_ns) = times.first_byte_ns {
+            self.first_byte
+                .record(first_byte_ns.saturating_sub(times.sent_ns));
+        }
+    }
+}
+
+/// Records a time, as a lower bound if the request has not ended.
+fn record_time<K: TimeQuantity>(times: &mut TimeDistribution<K>, outcome: RequestOutcome, ns: u64) {
+    if outcome.has_ended() {
+        times.record(ns)
+    } else {
+        times.record_lower_bound(ns)
+    }
+}
+
+/// Latency of a closed load. Its requests have no intended start, so there is no response time.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ClosedLatency {
+    /// Request times by outcome.
+    pub requests: ByOutcome<ServiceTimes>,
+    /// Connect times of established connections.
+    pub connect: TimeDistribution<ConnectTime>,
+}
+
+impl ClosedLatency {
+    /// Records a request that was sent.
+    pub fn record(&mut self, outcome: RequestOutcome, times: RequestTimes) {
+        self.requests.get_or_create(outcome).record(outcome, times);
+    }
+
+    /// Adds the latencies of another thread.
+    pub fn merge(&mut self, other: &ClosedLatency) {
+        self.requests.merge(&other.requests);
+        self.connect.merge(&other.connect);
+    }
+
+    /// Clears the times but keeps the allocated memory.
+    pub fn clear(&mut self) {
+        self.requests.clear();
+        self.connect.clear();
+    }
+}
+
+// An open load records service time, response time from the intended start, and lag.
+
+/// Times since sending and since the intended start.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct OpenTimes {
+    /// Times since sending, without correction for lag.
+    pub sent: ServiceTimes,
+    /// From the intended start to the last byte.
+    pub response: TimeDistribution<ResponseTime>,
+    /// The response time minus the generator's own lag for each request; empty in older files.
+    #[serde(default)]
+    pub punctual: TimeDistribution<PunctualTime>,
+}
+
+impl OutcomeSet for OpenTimes {
+    fn merge(&mut self, other: &OpenTimes) {
+        self.sent.merge(&other.sent);
+        self.response.merge(&other.response);
+        self.punctual.merge(&other.punctual);
+    }
+
+    fn clear(&mut self) {
+        self.sent.clear();
+        self.response.clear();
+        self.punctual.clear();
+    }
+}
+
+/// State of the connection that a request is sent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct ConnectionLag {
+    /// Time at which the connection became free, in nanoseconds since the start of the load.
+    pub since_ns: u64,
+    /// Own lag of the previous request, as returned by [`OpenLatency::record_sent`]; 0 for a new
+    /// connection.
+    pub own_lag_ns: u64,
+}
+
+/// The intended start of a request, and the delay caused by the generator alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IntendedStart {
+    /// Intended start, in nanoseconds since the start of the load.
+    pub due_ns: u64,
+    /// Own lag of the request, as returned by [`OpenLatency::record_sent`].
+    pub own_lag_ns: u64,
+}
+
+/// Latency of an open load.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct OpenLatency {
+    /// Request times by outcome.
+    pub requests: ByOutcome<OpenTimes>,
+    /// Delay between the intended start and sending.
+    pub lag: TimeDistribution<SendLag>,
+    /// The part of the lag that busy connections do not explain.
+    pub own_lag: TimeDistribution<GeneratorLag>,
+    /// Connect times of established connections.
+    pub connect: TimeDistribution<ConnectTime>,
+}
+
+impl OpenLatency {
+    /// Records that a request intended for `intended_ns` is sent on a connection. Returns the
+    /// request's own lag, which the connection keeps for its next request.
+    ///
+    /// Waiting for a busy connection is the server's lag; any further delay is our own. If the
+    /// connection is busy because its previous request was sent late, the wait counts as our own
+    /// lag, too, up to the lateness of that request. Otherwise a generator that slept for a second
+    /// would blame the server for the queue behind its first late request.
+    pub fn record_sent(
+        &mut self,
+        intended_ns: u64,
+        connection: ConnectionLag,
+        sent_ns: u64,
+    ) -> u64 {
+        self.lag.record(sent_ns.saturating_sub(intended_ns));
+        let waited_ns = connection.since_ns.saturating_sub(intended_ns);
+        let late_ns = sent_ns.saturating_sub(intended_ns.max(connection.since_ns));
+        let own_ns = late_ns + waited_ns.min(connection.own_lag_ns);
+        self.own_lag.record(own_ns);
+        own_ns
+    }
+
+    /// Records a request that was sent.
+    pub fn record(
+        &mut self,
+        outcome: RequestOutcome,
+        intended: IntendedStart,
+        times: RequestTimes,
+    ) {
+        let set = self.requests.get_or_create(outcome);
+        set.sent.record(outcome, times);
+        let response_ns = times.end_ns.saturating_sub(intended.due_ns);
+        record_time(&mut set.response, outcome, response_ns);
+        let punctual_ns = response_ns.saturating_sub(intended.own_lag_ns);
+        record_time(&mut set.punctual, outcome, punctual_ns);
+    }
+
+    /// Records a request that was due but not sent: its age is a lower bound of its response time.
+    pub fn record_unsent(&mut self, intended: IntendedStart, end_ns: u64) {
+        let set = self.requests.get_or_create(RequestOutcome::Unsent);
+        let age_ns = end_ns.saturating_sub(intended.due_ns);
+        set.response.record_lower_bound(age_ns);
+        let punctual_ns = age_ns.saturating_sub(intended.own_lag_ns);
+        set.punctual.record_lower_bound(punctual_ns);
+    }
+
+    /// Adds the latencies of another thread.
+    pub fn merge(&mut self, other: &OpenLatency) {
+        self.requests.merge(&other.requests);
+        self.lag.merge(&other.lag);
+        self.own_lag.merge(&other.own_lag);
+        self.connect.merge(&other.connect);
+    }
+
+    /// Clears the times but keeps the allocated memory.
+    pub fn clear(&mut self) {
+        self.requests.clear();
+        self.lag.clear();
+        self.own_lag.clear();
+        self.connect.clear();
+    }
+}
+
+// The response time lies between two bounds: the time since the intended start, and that time minus
+// the generator's lag.
+
+/// Bounds that differ by at most this factor are reported as a single number.
+const AGREEMENT_FACTOR: f64 = 1.05;
+
+/// A range whose bounds differ by more than this factor is not informative, unless it is narrower
+/// than [`MIN_WIDE_RANGE_NS`].
+const MAX_RANGE_FACTOR: f64 = 2.0;
+
+/// A range that is narrower than this is always reported, because a timer with a resolution of one
+/// millisecond and one missed time slice can cause it.
+const MIN_WIDE_RANGE_NS: f64 = 1e6;
+
+/// Whether two bounds in nanoseconds can be reported as a single number.
+pub fn bounds_agree(low_ns: f64, high_ns: f64) -> bool {
+    high_ns <= low_ns * AGREEMENT_FACTOR
+}
+
+/// Whether two bounds in nanoseconds are too far apart to report either.
+pub fn is_range_too_wide(low_ns: f64, high_ns: f64) -> bool {
+    high_ns > low_ns * MAX_RANGE_FACTOR && high_ns - low_ns > MIN_WIDE_RANGE_NS
+}
+
+impl OpenTimes {
+    /// The lower bounds of the response times; `None` if lag was not recorded for every request.
+    pub fn lower_bounds(&self) -> Option<&TimeDistribution<PunctualTime>> {
+        let is_kept = self.punctual.count() == self.response.count();
+        is_kept.then_some(&self.punctual)
+    }
+
+    /// For each quantile, whether its bounds are too far apart to report either. `ppm` contains the
+    /// ascending quantiles in parts per million. `None` if lag was not recorded.
+    pub fn are_too_wide(&self, ppm: &[u32]) -> Option<Vec<bool>> {
+        let lows = self.lower_bounds()?.quantiles(ppm);
+        let both = lows.into_iter().zip(self.response.quantiles(ppm));
+        let is_wide = |(low, high)| {
+            let ns = |known: Option<TimeQuantile>| known.map_or(0.0, |known| known.ns as f64);
+            is_range_too_wide(ns(low), ns(high))
+        };
+        Some(both.map(is_wide).collect())
+    }
+
+    /// Same as [`OpenTimes::are_too_wide`] for the mean.
+    pub fn is_mean_too_wide(&self) -> Option<bool> {
+        let low = self.lower_bounds()?.mean_ns().unwrap_or(0.0);
+        let high = self.response.mean_ns().unwrap_or(0.0);
+        Some(is_range_too_wide(low, high))
+    }
+}
+
+// The code below checks whether the load was delivered as requested, and whether the generator kept
+// up.
+
+/// If a closed load reaches less than this fraction of the requested concurrency, there is a
+/// warning.
+pub const MIN_CONCURRENCY_SHARE: f64 = 0.95;
+
+/// If less than this fraction of the due requests was sent, the tail of the response time is not
+/// reported.
+pub const MIN_ACHIEVED_SHARE: f64 = 0.98;
+
+/// The generator's own lag that is always tolerated: a timer with a resolution of one millisecond
+/// and one missed time slice can cause it.
+const TOLERATED_LAG_NS: u64 = 1_000_000;
+
+/// Above [`TOLERATED_LAG_NS`], the generator's own lag may be at most this fraction of the response
+/// time.
+const MAX_LAG_SHARE: f64 = 0.1;
+
+/// The percentile, in parts per million, at which lag and response time are compared.
+const TAIL_PPM: u32 = 990_000;
+
+/// Mean number of requests in flight. By Little's law (Little 1961), it is the rate times the mean
+/// service time, i.e. the sum of the service times divided by the duration. `None` if the duration
+/// is zero.
+pub fn effective_concurrency(
+    service: &TimeDistribution<ServiceTime>,
+    elapsed_ns: u64,
+) -> Option<f64> {
+    (elapsed_ns > 0).then(|| service.sum_ns() as f64 / elapsed_ns as f64)
+}
+
+/// Whether too few requests were in flight, compared with the requested concurrency.
+pub fn is_concurrency_short(effective: f64, requested: u32) -> bool {
+    effective < MIN_CONCURRENCY_SHARE * f64::from(requested)
+}
+
+/// How many requests were due, and how many were sent, until the end of the schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AchievedCounts {
+    /// Due according to the schedule.
+    pub due: u64,
+    /// Sent before the end, on time or late.
+    pub sent: u64,
+}
+
+impl AchievedCounts {
+    /// The fraction of the due requests that was sent; 1 if none was due.
+    pub fn sent_share(self) -> f64 {
+        match self.due {
+            0 => 1.0,
+            due => self.sent as f64 / due as f64,
+        }
+    }
+}
+
+/// Assessment of an open load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OpenVerdict {
+    /// Fraction of the due requests that was sent.
+    pub achieved: f64,
+    /// 99th percentile of the generator's own lag, in nanoseconds.
+    pub own_lag_p99_ns: u64,
+    /// Upper limit for [`OpenVerdict::own_lag_p99_ns`].
+    pub own_lag_limit_ns: u64,
+}
+
+impl OpenVerdict {
+    /// Assesses a load.
+    pub fn assess(latency: &OpenLatency, achieved: AchievedCounts) -> OpenVerdict {
+        let response = latency.requests.merge_all().response;
+        let p99_ns = response.quantile(TAIL_PPM).map_or(0, |value| value.ns);
+        let own = latency
+            .own_lag
+            .quantile(TAIL_PPM)
+            .map_or(0, |value| value.ns);
+        let allowed_ns = (p99_ns as f64 * MAX_LAG_SHARE) as u64;
+        OpenVerdict {
+            achieved: achieved.sent_share(),
+            own_lag_p99_ns: own,
+            own_lag_limit_ns: allowed_ns.max(TOLERATED_LAG_NS),
+        }
+    }
+
+    /// Whether the generator itself was too slow, so that the tail of the response time is not
+    /// reliable.
+    pub fn is_generator_limited(&self) -> bool {
+        self.own_lag_p99_ns > self.own_lag_limit_ns
+    }
+
+    /// Whether too few of the due requests were sent; the latency of the others is unknown.
+    pub fn is_rate_missed(&self) -> bool {
+        self.achieved < MIN_ACHIEVED_SHARE
+    }
+
+    /// Whether the tail of the response time can be reported.
+    pub fn allows_tail(&self) -> bool {
+        !self.is_generator_limited() && !self.is_rate_missed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_agree_within_five_percent_and_say_nothing_beyond_a_factor_of_two() {
+        let ms = 1e6;
+        assert!(bounds_agree(100.0 * ms, 105.0 * ms) && !bounds_agree(100.0 * ms, 106.0 * ms));
+        assert!(bounds_agree(0.0, 0.0));
+        assert!(
+            is_range_too_wide(10.0 * ms, 20.1 * ms) && !is_range_too_wide(10.0 * ms, 20.0 * ms)
+        );
+        // A fast server: most of the response time is lag, but less than a millisecond.
+        assert!(!is_range_too_wide(0.1 * ms, 1.0 * ms) && is_range_too_wide(0.1 * ms, 1.2 * ms));
+    }
+}

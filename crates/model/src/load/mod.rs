@@ -1,0 +1,11 @@
+//! Describes HTTP loads: what was requested ([`spec`]), what was measured ([`measurement`], with the
+//! [`latency`] and the [`outcomes`] of requests), and the complete record of a load ([`run`]).
+//!
+//! All of it is plain data. The crate `speedwell-load` executes a load and fills in the
+//! measurement.
+
+pub mod latency;
+pub mod measurement;
+pub mod outcomes;
+pub mod run;
+pub mod spec;

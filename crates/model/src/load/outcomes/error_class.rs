@@ -1,0 +1,389 @@
+//! Defines why a request can fail: the classes of failures and their stable names.
+
+/// Why a request failed. In the name of a class, for example `connect.timeout`, the part before the
+/// dot is the category of the failure, and the part after the dot tells the failures of one
+/// category apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorClass {
+    /// The server name could not be resolved.
+    Dns,
+    /// The server refused the connection, or connecting failed for a reason without its own class.
+    ConnectRefused,
+    /// The operating system gave up connecting or, with HTTP/3, the server did not respond.
+    ConnectTimeout,
+    /// There is no route to the server's address.
+    ConnectUnreachable,
+    /// No local port or file descriptor was available.
+    ConnectNoPort,
+    /// The TLS handshake failed.
+    TlsHandshake,
+    /// The server's certificate could not be verified.
+    TlsVerify,
+    /// The server did not accept the protocol in ALPN.
+    TlsAlpn,
+    /// TLS failed after the handshake.
+    TlsRecord,
+    /// A body delimited by the end of the connection ended without the close_notify of TLS, so it
+    /// may have been truncated by an attacker (RFC 8446, section 6.1).
+    TlsTruncated,
+    /// The request could not be written.
+    Send,
+    /// The server reset the connection before the response.
+    ResetBeforeFirstByte,
+    /// The server reset the connection within the response head.
+    ResetInHead,
+    /// The server reset the connection within the response body.
+    ResetInBody,
+    /// The server closed a new connection without a response.
+    EofFirst,
+    /// The server closed a reused connection without a response, usually because the request was
+    /// sent just as the server closed the idle connection.
+    EofStale,
+    /// The server closed the connection within the response head.
+    EofInHead,
+    /// The server closed the connection within the response body.
+    EofInBody,
+    /// The response does not start with an HTTP status line, or switches to another protocol (101).
+    ProtocolStatusLine,
+    /// The response has a malformed header, or its head is too large.
+    ProtocolHeader,
+    /// The response announces two different lengths.
+    ProtocolLength,
+    /// The response has a malformed chunk.
+    ProtocolChunk,
+    /// Extra bytes followed the response.
+    ProtocolExtraBytes,
+    /// The response arrived before its request was sent.
+    ProtocolEarly,
+    /// Connecting exceeded the timeout.
+    TimeoutConnect,
+    /// The first byte of the response did not arrive within the timeout.
+    TimeoutFirstByte,
+    /// The response was not complete within the timeout.
+    TimeoutTotal,
+    /// The server closed the HTTP/2 connection.
+    H2GoAway,
+    /// The server reset the HTTP/2 stream.
+    H2Reset,
+    /// The server refused the HTTP/2 stream.
+    H2Refused,
+    /// The timeout expired while the request waited for an HTTP/2 flow control window.
+    H2FlowStall,
+    /// The server flooded the connection with header blocks or control frames.
+    H2Flood,
+    /// The server violated HTTP/2.
+    H2Protocol,
+    /// The server closed the HTTP/3 connection.
+    H3GoAway,
+    /// The server reset the HTTP/3 stream.
+    H3Reset,
+    /// The server refused the HTTP/3 stream.
+    H3Refused,
+    /// The idle timeout of the HTTP/3 connection expired.
+    H3Idle,
+    /// The server violated HTTP/3 or QUIC.
+    H3Protocol,
+    /// The status code counts as a failure.
+    Status,
+    /// The response is not the expected one.
+    Assertion,
+}
+
+/// Name and description of each class, in enum order.
+const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
+    (
+        ErrorClass::Dns,
+        "dns",
+        "the server's name could not be resolved",
+    ),
+    (
+        ErrorClass::ConnectRefused,
+        "connect.refused",
+        "the server refused the connection",
+    ),
+    (
+        ErrorClass::ConnectTimeout,
+        "connect.timeout",
+        "the operating system gave up connecting",
+    ),
+    (
+        ErrorClass::ConnectUnreachable,
+        "connect.unreachable",
+        "the server's address is unreachable",
+    ),
+    (
+        ErrorClass::ConnectNoPort,
+        "connect.no-port",
+        "no local port or file descriptor was free for a connection",
+    ),
+    (
+        ErrorClass::TlsHandshake,
+        "tls.handshake",
+        "the TLS handshake failed",
+    ),
+    (
+        ErrorClass::TlsVerify,
+        "tls.verify",
+        "the server's certificate could not be verified",
+    ),
+    (
+        ErrorClass::TlsAlpn,
+        "tls.alpn",
+        "the server did not accept the protocol",
+    ),
+    (
+        ErrorClass::TlsRecord,
+        "tls.record",
+        "TLS failed after the handshake",
+    ),
+    (
+        ErrorClass::TlsTruncated,
+        "tls.truncated",
+        "the response was cut off without a TLS close_notify",
+    ),
+    (ErrorClass::Send, "send", "the request could not be written"),
+    (
+        ErrorClass::ResetBeforeFirstByte,
+        "reset.before-first-byte",
+        "the server reset the connection before it responded",
+    ),
+    (
+        ErrorClass::ResetInHead,
+        "reset.in-head",
+        "the server reset the connection during the response head",
+    ),
+    (
+        ErrorClass::ResetInBody,
+        "reset.in-body",
+        "the server reset the connection during the response body",
+    ),
+    (
+        ErrorClass::EofFirst,
+        "eof.first",
+        "the server closed a new connection without a response",
+    ),
+    (
+        ErrorClass::EofStale,
+        "eof.stale",
+        "the server closed a reused connection without a response",
+    ),
+    (
+        ErrorClass::EofInHead,
+        "eof.in-head",
+        "the server closed the connection during the response head",
+    ),
+    (
+        ErrorClass::EofInBody,
+        "eof.in-body",
+        "the server closed the connection during the response body",
+    ),
+    (
+        ErrorClass::ProtocolStatusLine,
+        "protocol.status-line",
+        "the response does not begin with an HTTP status line, or switches to another protocol (101)",
+    ),
+    (
+        ErrorClass::ProtocolHeader,
+        "protocol.header",
+        "the response has a malformed header, or a head of more than 64 KiB or 1000 fields",
+    ),
+    (
+        ErrorClass::ProtocolLength,
+        "protocol.length",
+        "the response states two different lengths",
+    ),
+    (
+        ErrorClass::ProtocolChunk,
+        "protocol.chunk",
+        "the response has a malformed chunk",
+    ),
+    (
+        ErrorClass::ProtocolExtraBytes,
+        "protocol.extra-bytes",
+        "bytes followed the end of the response",
+    ),
+    (
+        ErrorClass::ProtocolEarly,
+        "protocol.early",
+        "a response arrived before its request was sent",
+    ),
+    (
+        ErrorClass::TimeoutConnect,
+        "timeout.connect",
+        "the connection was not established within the timeout",
+    ),
+    (
+        ErrorClass::TimeoutFirstByte,
+        "timeout.first-byte",
+        "the first byte of the response did not arrive within the timeout",
+    ),
+    (
+        ErrorClass::TimeoutTotal,
+        "timeout.total",
+        "the response was not complete within the timeout",
+    ),
+    (
+        ErrorClass::H2GoAway,
+        "h2.goaway",
+        "the server closed the HTTP/2 connection",
+    ),
+    (
+        ErrorClass::H2Reset,
+        "h2.rst-stream",
+        "the server reset the HTTP/2 stream",
+    ),
+    (
+        ErrorClass::H2Refused,
+        "h2.refused",
+        "the server refused the HTTP/2 stream",
+    ),
+    (
+        ErrorClass::H2FlowStall,
+        "h2.flow-stall",
+        "HTTP/2 flow control stalled",
+    ),
+    (
+        ErrorClass::H2Flood,
+        "h2.flood",
+        "the server flooded the HTTP/2 connection with header blocks or control frames",
+    ),
+    (
+        ErrorClass::H2Protocol,
+        "h2.protocol",
+        "the server violated HTTP/2",
+    ),
+    (
+        ErrorClass::H3GoAway,
+        "h3.goaway",
+        "the server closed the HTTP/3 connection",
+    ),
+    (
+        ErrorClass::H3Reset,
+        "h3.reset",
+        "the server reset the HTTP/3 stream",
+    ),
+    (
+        ErrorClass::H3Refused,
+        "h3.refused",
+        "the server refused the HTTP/3 stream",
+    ),
+    (
+        ErrorClass::H3Idle,
+        "h3.idle",
+        "the HTTP/3 connection was idle for too long",
+    ),
+    (
+        ErrorClass::H3Protocol,
+        "h3.protocol",
+        "the server violated HTTP/3 or QUIC",
+    ),
+    (
+        ErrorClass::Status,
+        "status",
+        "the response status counts as failure",
+    ),
+    (
+        ErrorClass::Assertion,
+        "assertion",
+        "the response is not the expected one",
+    ),
+];
+
+impl ErrorClass {
+    /// Number of classes.
+    pub const COUNT: usize = 40;
+
+    /// Iterates over all classes in enum order.
+    pub fn all_classes() -> impl Iterator<Item = ErrorClass> {
+        CLASS_DESCRIPTIONS.iter().map(|(class, _, _)| *class)
+    }
+
+    /// Whether this is a typical error of requests to a server that has died.
+    pub fn indicates_dead_server(self) -> bool {
+        use ErrorClass::{ConnectRefused, EofFirst, EofInBody, EofInHead, EofStale};
+        use ErrorClass::{ResetBeforeFirstByte, ResetInBody, ResetInHead, Send, TlsTruncated};
+        matches!(
+            self,
+            ConnectRefused
+                | Send
+                | TlsTruncated
+                | ResetBeforeFirstByte
+                | ResetInHead
+                | ResetInBody
+                | EofFirst
+                | EofStale
+                | EofInHead
+                | EofInBody
+        )
+    }
+
+    /// Index of this class in an array with one entry per class.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Stable name in files, e.g. `reset.in-body`.
+    pub fn name(self) -> &'static str {
+        CLASS_DESCRIPTIONS[self.index()].1
+    }
+
+    /// The category: the part of the name before the dot, e.g. `reset`.
+    pub fn phase(self) -> &'static str {
+        let name = self.name();
+        name.split_once('.').map_or(name, |(phase, _)| phase)
+    }
+
+    /// Description, as a sentence fragment.
+    pub fn description(self) -> &'static str {
+        CLASS_DESCRIPTIONS[self.index()].2
+    }
+
+    /// Finds a class by name.
+    pub fn from_name(name: &str) -> Option<ErrorClass> {
+        ErrorClass::all_classes().find(|class| class.name() == name)
+    }
+
+    /// Whether a request that fails with this class has received a complete response.
+    pub fn has_response(self) -> bool {
+        matches!(self, ErrorClass::Status | ErrorClass::Assertion)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_class_is_found_by_its_own_name_and_in_its_own_place() {
+        let names: BTreeSet<&str> = ErrorClass::all_classes().map(ErrorClass::name).collect();
+        assert_eq!(names.len(), ErrorClass::COUNT);
+        for (place, class) in ErrorClass::all_classes().enumerate() {
+            assert_eq!(class.index(), place);
+            assert_eq!(ErrorClass::from_name(class.name()), Some(class));
+            assert!(class.description().len() > 20);
+        }
+        assert_eq!(ErrorClass::from_name("reset"), None);
+    }
+
+    #[test]
+    fn the_phases_are_those_of_a_request() {
+        let mut phases: Vec<&str> = ErrorClass::all_classes().map(ErrorClass::phase).collect();
+        phases.dedup();
+        let expected = [
+            "dns",
+            "connect",
+            "tls",
+            "send",
+            "reset",
+            "eof",
+            "protocol",
+            "timeout",
+            "h2",
+            "h3",
+            "status",
+            "assertion",
+        ];
+        assert_eq!(phases, expected);
+    }
+}

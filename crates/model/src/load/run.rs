@@ -1,0 +1,289 @@
+//! Defines the record of one HTTP load: its options, facts about the server, and the measurements. The record is plain
+//! data that can be written to a file and read back without loss.
+//!
+//! This module neither formats nor evaluates the record. Start at [`LoadRun`].
+
+use crate::Session;
+use crate::load::measurement::LoadMeasurement;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+/// The complete record of one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadRun {
+    /// Label that distinguishes the load from others in a report. It is the URL.
+    pub label: String,
+    /// The target URL, with the path of the first kind of request.
+    pub url: String,
+    /// Number of the round to which the load belongs, from 0. In each round, every URL gets one load.
+    pub round: u32,
+    /// Its position in the order of execution of all loads of the command, from 0.
+    pub slot: u32,
+    /// The options of the load.
+    #[serde(alias = "asked")]
+    pub requested: LoadFacts,
+    /// Result of the probe request before the load; `None` with `--no-verify`, and if an experiment started the server.
+    pub probe: Option<ProbeFacts>,
+    /// Measurements, merged over all generators.
+    pub measured: LoadMeasurement,
+    /// What became of the server, if it was started for the load.
+    pub server: Option<ServerOutcome>,
+    /// Each machine's part, if several machines generated the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<LoadPart>,
+    /// Whether the measurement is incomplete because a generator process or the server died, or a machine was lost.
+    /// [`LoadRun::warnings`] explains it.
+    pub is_partial: bool,
+    /// Caveats that the numbers do not show, as whole sentences: a generator process died, redirects were followed, and
+    /// so on.
+    pub warnings: Vec<String>,
+}
+
+/// One machine's part of a load that several machines generate. Times are converted to the coordinator's clock.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadPart {
+    /// The machine's name.
+    pub machine: String,
+    /// Its identity.
+    pub id: String,
+    /// Index of its first generator process, counted over all machines from 0.
+    pub first: u32,
+    /// Number of its generator processes.
+    pub processes: u32,
+    /// Offset of the clocks in nanoseconds, measured before the load. The time of the coordinator's clock is the time
+    /// of the machine's clock plus this offset.
+    pub offset_ns: i64,
+    /// Uncertainty of that offset, in nanoseconds.
+    pub uncertainty_ns: u64,
+    /// Change of that offset by the end of the load, in nanoseconds; `None` if the offset could not be measured again.
+    pub drift_ns: Option<i64>,
+    /// Delay of its first generator after the agreed start, in nanoseconds.
+    pub began_ns: Option<i64>,
+    /// Shortest time to connect among several attempts before the load, in nanoseconds.
+    pub connect_ns: Option<u64>,
+    /// Requests attempted after the warm-up.
+    pub attempted: u64,
+    /// Number of these requests that succeeded.
+    pub ok: u64,
+    /// Number of these requests that failed.
+    pub errors: u64,
+    /// Duration of its part, as [`LoadMeasurement::elapsed_ns`].
+    pub elapsed_ns: u64,
+    /// Utilization of its busiest thread, from 0 to 1.
+    pub busiest: f64,
+    /// Whether this utilization is so high that the generator may have been the bottleneck.
+    pub is_bottleneck: bool,
+    /// For a load with a rate: the 99th percentile of how late the generator itself sent requests, and the limit for
+    /// this percentile, both in nanoseconds.
+    pub own_lag_p99_ns: Option<(u64, u64)>,
+    /// The network device that was utilized most in relation to its speed, and this utilization as a fraction.
+    pub link: Option<(String, f64)>,
+    /// The reason, if the part was lost. The numbers of the part are then from its last progress report, and the
+    /// measurements of the load do not include the part.
+    pub lost: Option<String>,
+}
+
+/// The options of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadFacts {
+    /// How the load was paced.
+    pub pace: PaceFacts,
+    /// Number of requests after which the load ends, without the warm-up.
+    pub requests: Option<u64>,
+    /// Duration of the load after the warm-up, in nanoseconds.
+    pub time_ns: Option<u64>,
+    /// Duration of the warm-up, which is recorded separately, in nanoseconds.
+    pub warmup_ns: u64,
+    /// How long to wait for outstanding responses at the end, in nanoseconds.
+    pub drain_ns: u64,
+    /// The requests, in the order of [`crate::load::measurement::RequestRecord::kind`].
+    pub kinds: Vec<KindFacts>,
+    /// `HTTP/1.0`, `HTTP/1.1`, `HTTP/2` or `HTTP/3`.
+    pub protocol: String,
+    /// With HTTP/2: size limit of the header compression table that the server may use, in bytes.
+    pub h2_table_bytes: Option<u32>,
+    /// Maximum number of requests in flight per connection.
+    #[serde(alias = "lanes")]
+    pub streams_per_connection: u32,
+    /// Whether connections are reused.
+    pub keeps_alive: bool,
+    /// Number of requests after which a connection is closed.
+    #[serde(alias = "most_requests_per_connection")]
+    pub max_requests_per_connection: Option<u64>,
+    /// Age at which a connection is closed, in nanoseconds.
+    pub connection_lifetime_ns: Option<u64>,
+    /// Time limits.
+    pub timeouts: TimeoutFacts,
+    /// Whether requests are retried when an idle connection turns out to be closed.
+    pub retries_stale: bool,
+    /// What counts as success.
+    pub success: RuleFacts,
+    /// Threads of each generator.
+    pub threads: u32,
+    /// Generator processes.
+    pub processes: u32,
+    /// Processors the threads were pinned to.
+    pub processors: Vec<usize>,
+    /// Whether the generator ran with real-time priority.
+    pub is_realtime: bool,
+    /// Whether the generator polled instead of sleeping.
+    pub busy_polls: bool,
+    /// Longest delay of a response due to batched reads, in nanoseconds; `None` if batching was off.
+    pub batching_ns: Option<u64>,
+}
+
+impl LoadFacts {
+    /// Number of concurrent requests; `None` for an open load.
+    pub fn concurrency(&self) -> Option<u32> {
+        match self.pace {
+            PaceFacts::Closed { concurrency, .. } => Some(concurrency),
+            PaceFacts::Open { .. } => None,
+        }
+    }
+}
+
+/// How a load was paced.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "model")]
+pub enum PaceFacts {
+    /// Clients that wait for a response before their next request.
+    Closed {
+        /// Number of clients.
+        concurrency: u32,
+        /// The pause between a response and the next request, in nanoseconds; 0 for none.
+        think_ns: u64,
+        /// Whether pauses are random, with `think_ns` as their mean.
+        thinks_at_random: bool,
+        /// Seed of random pauses.
+        seed: u64,
+    },
+    /// Requests sent on a schedule.
+    Open {
+        /// The stages of the schedule, in order.
+        stages: Vec<StageFacts>,
+        /// Whether arrivals are random (Poisson) instead of evenly spaced.
+        is_poisson: bool,
+        /// Seed of random arrivals.
+        seed: u64,
+        /// Initial number of connections.
+        connections: u32,
+        /// Maximum number of connections.
+        #[serde(alias = "most_connections")]
+        max_connections: u32,
+    },
+}
+
+/// One stage of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StageFacts {
+    /// Rate at its start, in requests per second.
+    pub from_per_s: f64,
+    /// Rate at its end, in requests per second.
+    pub to_per_s: f64,
+    /// Its length in nanoseconds; `None` if the stage lasts until the load ends.
+    pub duration_ns: Option<u64>,
+}
+
+/// One kind of request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindFacts {
+    /// Its name.
+    pub name: String,
+    /// Its relative frequency.
+    pub weight: u32,
+    /// The method.
+    pub method: String,
+    /// Path and query as given, with placeholders unexpanded.
+    pub path: String,
+    /// Bytes of the body.
+    pub body_bytes: Option<u64>,
+}
+
+/// Time limits; `None` means no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TimeoutFacts {
+    /// Time limit for establishing a connection, in nanoseconds.
+    pub connect_ns: Option<u64>,
+    /// Time limit until the first byte of the response, in nanoseconds.
+    pub first_byte_ns: Option<u64>,
+    /// Time limit until the last byte of the response, in nanoseconds.
+    pub total_ns: Option<u64>,
+}
+
+/// What counted as success.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RuleFacts {
+    /// Inclusive ranges of accepted statuses; empty accepts 200 to 299.
+    pub statuses: Vec<(u16, u16)>,
+    /// Text that each body had to contain.
+    pub body_contains: Option<String>,
+    /// Required length of each body.
+    pub body_bytes: Option<u64>,
+}
+
+/// Result of the probe request before the load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeFacts {
+    /// The peer: `127.0.0.1:8080`, or the path of a Unix domain socket.
+    pub address: String,
+    /// Negotiated TLS parameters.
+    pub tls: Option<TlsFacts>,
+    /// The status.
+    pub status: u16,
+    /// The value of the header field `Server`.
+    pub server: Option<String>,
+    /// The value of the header field `Content-Type`.
+    pub content_type: Option<String>,
+    /// Bytes of the body.
+    pub body_bytes: u64,
+    /// Bytes of the whole response.
+    pub wire_bytes: u64,
+    /// Whether the server keeps the connection open.
+    pub is_reusable: bool,
+    /// Time to connect, in nanoseconds.
+    pub connect_ns: u64,
+    /// Time from sending to the last byte, in nanoseconds.
+    pub service_ns: u64,
+    /// URLs that redirected here, in order, if redirects were followed.
+    pub redirected_from: Vec<String>,
+}
+
+/// Negotiated TLS parameters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsFacts {
+    /// The version, such as `TLSv1.3`.
+    pub version: String,
+    /// The cipher suite.
+    pub cipher: String,
+    /// The group of the key exchange.
+    pub group: Option<String>,
+    /// The protocol negotiated by ALPN.
+    pub alpn: Option<String>,
+}
+
+/// What became of a server that was started for the load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerOutcome {
+    /// The command that started it.
+    pub command: String,
+    /// Time from its start to its first accepted connection, in nanoseconds.
+    pub ready_ns: u64,
+    /// Processor time of the server's processes during the measurement, in nanoseconds, where the
+    /// operating system reports it.
+    pub cpu_ns: Option<u64>,
+    /// How it ended prematurely, as the end of a sentence: `exited with status 1`.
+    pub died: Option<String>,
+    /// Last lines of its stderr, if it died.
+    pub stderr_tail: String,
+}
+
+/// Returns the loads of a session, in the order of its runs.
+///
+/// # Errors
+/// Fails if a load was written by an incompatible version.
+pub fn stored_loads(session: &Session) -> Result<Vec<LoadRun>> {
+    let stored = session.runs.iter().filter_map(|run| run.load.as_deref());
+    stored
+        .map(|text| serde_json::from_str(text).context("cannot read a stored load"))
+        .collect()
+}

@@ -1,0 +1,646 @@
+//! Runs the loop that measures a session on other machines: submits work, collects and merges the
+//! results, and [recovers from losses](super::reassign).
+//!
+//! A shard is a part of the plan for one machine; it is done when one of its attempts completes. An
+//! attempt writes its results to a spool, which is a file or a stream. Only complete blocks are
+//! merged. Spools are authoritative; the status that the engine (Slurm, for example) reports for a
+//! job is only a hint. Start at [`FleetCoordinator::run`].
+
+use super::polling::{PollBackoff, WaitingReport};
+use super::shard_request::{
+    ShardRequest, attempt_spool_path, expected_slots, request_path, stop_marker,
+};
+use super::spool_source::{SpoolSource, SpoolStream};
+use super::stale_attempts::StaleAttempts;
+use crate::machines::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
+use speedwell_adapters::plan::{PlanShard, SessionPlan};
+use speedwell_analysis::AnalysisSettings;
+use speedwell_engine::EventListener;
+use speedwell_engine::execution::SessionEnd;
+use speedwell_formats::spool::{self, SpoolItem, SpoolReader};
+use speedwell_machine::process::is_interrupt_requested;
+use speedwell_model::SessionEvent;
+use speedwell_store::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Interval between checks while waiting for spools to end or jobs to exit.
+const SPOOL_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long idle jobs may take to exit before they are canceled.
+const JOB_EXIT_GRACE: Duration = Duration::from_secs(2);
+/// How long workers may take to finish their current block.
+const BLOCK_GRACE: Duration = Duration::from_secs(10);
+
+/// A session that other machines measure.
+pub(super) struct FleetCoordinator<'a, 's, 'l> {
+    pub engine: &'a mut FleetEngine,
+    pub merger: &'a mut SessionMerger<'s>,
+    pub listener: &'a mut EventListener<'l>,
+    pub plan: &'a SessionPlan,
+    pub settings: &'a AnalysisSettings,
+    /// ID of the session.
+    pub session: String,
+    pub machines: Vec<WorkerMachine>,
+    pub shards: Vec<StoredShard>,
+    pub attempts: Vec<ShardAttempt>,
+    /// Replaced attempts whose workers may still be alive.
+    pub stale: StaleAttempts,
+    pub streams: Vec<SpoolStream>,
+    /// All submitted jobs.
+    pub jobs: BTreeSet<JobId>,
+    /// Number of the next task.
+    pub next_task: u32,
+    /// Failed attempts at each shard on its present machine, since this coordinator started.
+    pub failed_attempts: Vec<u32>,
+    /// How the workers are attached to this process.
+    pub attachment: Attachment,
+}
+
+/// How workers are attached to their coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attachment {
+    /// The workers end with the coordinator, if the engine supports that.
+    Attached,
+    /// The workers are independent of the coordinator, which exits once it has handed out the work.
+    Detached,
+    /// The workers are independent of the coordinator, but it follows their progress.
+    Watching,
+}
+
+/// A machine of the session. Its index in [`FleetCoordinator::machines`] is also its index in the
+/// stored session.
+pub(super) struct WorkerMachine {
+    pub fleet_machine: FleetMachine,
+    /// Folder of the session on the machine.
+    pub folder: PathBuf,
+    /// Folder of the bundle on the machine.
+    pub bundle: PathBuf,
+    /// Whether the coordinator can access the folder directly.
+    pub is_shared: bool,
+    /// Consecutive attempts that ended without a block.
+    pub failures: u32,
+}
+
+/// An attempt to measure a shard. It stays in [`FleetCoordinator::attempts`] until it is settled.
+pub(super) struct ShardAttempt {
+    pub shard: u32,
+    pub origin: BlockOrigin,
+    pub job: JobId,
+    pub reader: SpoolReader,
+    pub source: SpoolSource,
+    pub has_begun: bool,
+    /// Whether an earlier coordinator started this attempt. The end of such an attempt says nothing
+    /// about the machine.
+    pub is_resumed: bool,
+    pub blocks: u32,
+    /// Early-stopping decisions based on blocks that another attempt delivered. They count only if
+    /// this attempt completes its shard.
+    pub decisions: Vec<(u32, usize)>,
+    /// How the attempt ended; `None` before its end.
+    pub end: Option<AttemptOutcome>,
+    /// Whether the spool of the attempt contains the end record.
+    pub has_ended: bool,
+}
+
+pub(super) enum AttemptOutcome {
+    Complete,
+    Failed(String),
+}
+
+impl FleetCoordinator<'_, '_, '_> {
+    /// Runs until all shards are done or lost, or the user interrupts.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be written or the engine rejects work.
+    pub fn run(&mut self) -> anyhow::Result<SessionEnd> {
+        let mut backoff = PollBackoff::new(Instant::now(), self.engine.max_poll_interval());
+        let mut waiting_report = WaitingReport::default();
+        loop {
+            if self.submit()? {
+                backoff.record_submission(Instant::now());
+            }
+            if self.shards.iter().all(|stored| is_settled(stored.state)) {
+                self.free_machines();
+                return Ok(SessionEnd::Complete);
+            }
+            let mut has_news = self.collect_spools()?;
+            if is_interrupt_requested() {
+                if self.attachment == Attachment::Attached {
+                    self.stop_workers(BLOCK_GRACE)?;
+                }
+                return Ok(SessionEnd::Interrupted);
+            }
+            if backoff.is_query_due(Instant::now()) {
+                has_news |= self.poll_jobs(&mut waiting_report)?;
+            }
+            self.settle_attempts()?;
+            let now = Instant::now();
+            if has_news {
+                backoff.record_news(now);
+            } else {
+                thread::sleep(backoff.time_to_next_poll(now));
+            }
+        }
+    }
+
+    /// If the engine has a queue, waits briefly for the jobs to exit and cancels the rest. Jobs
+    /// exit by themselves unless their supervisor has died. A job without a supervisor would hold
+    /// its machine until it was canceled.
+    fn free_machines(&mut self) {
+        let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
+        let begin = Instant::now();
+        while !jobs.is_empty() && self.engine.has_queue() {
+            // Everything is measured, so a failed query does not matter.
+            let Ok(states) = self.engine.job_states(&jobs) else {
+                return;
+            };
+            let mut job_states = states.into_iter();
+            jobs.retain(|_| !matches!(job_states.next(), Some(JobState::Ended(_)) | None));
+            if begin.elapsed() > JOB_EXIT_GRACE {
+                let _ = self.engine.cancel_jobs(&jobs);
+                return;
+            }
+            thread::sleep(SPOOL_POLL_INTERVAL);
+        }
+    }
+
+    /// Hands out the waiting shards; returns whether any shard was waiting.
+    pub fn submit(&mut self) -> anyhow::Result<bool> {
+        let mut has_submitted = false;
+        for machine in 0..self.machines.len() {
+            let is_waiting = |stored: &StoredShard| {
+                stored.state == ShardState::Waiting && stored.machine as usize == machine
+            };
+            let shards: Vec<u32> = (0..)
+                .zip(&self.shards)
+                .filter(|(_, stored)| is_waiting(stored))
+                .map(|(shard, _)| shard)
+                .collect();
+            if !shards.is_empty() {
+                self.submit_to(machine, &shards)?;
+                has_submitted = true;
+            }
+        }
+        Ok(has_submitted)
+    }
+
+    fn submit_to(&mut self, machine: usize, shards: &[u32]) -> anyhow::Result<()> {
+        let mut batch = TaskBatch {
+            machine: self.machines[machine].fleet_machine.name.clone(),
+            folder: self.machines[machine].folder.clone(),
+            tasks: Vec::new(),
+            is_detached: self.attachment != Attachment::Attached,
+        };
+        for &shard in shards {
+            let request = serde_json::to_string(&self.build_request(shard)?)?;
+            let number = self.next_task;
+            self.next_task += 1;
+            if self.machines[machine].is_shared {
+                let file = request_path(&batch.folder, number);
+                if let Err(error) = fs::write(&file, &request) {
+                    let reason = format!("cannot write '{}': {error}", file.display());
+                    return self.abandon_machine(machine, shards, &reason);
+                }
+            }
+            batch.tasks.push(ShardTask { number, request });
+        }
+        let submitted = self.engine.submit(&batch)?;
+        let mut output = submitted.lines;
+        if self.attachment == Attachment::Watching {
+            let spools: Vec<String> = shards.iter().map(|&shard| self.spool_name(shard)).collect();
+            let name = &self.machines[machine].fleet_machine.name;
+            let job_spools = (&submitted.job, spools.as_slice());
+            let connection = self
+                .engine
+                .reconnect_job(name, &batch.folder, job_spools, true)?;
+            output = connection.or(output);
+        }
+        let stream = output.map(SpoolStream::new);
+        let is_streamed = stream.is_some();
+        self.streams.extend(stream);
+        for &shard in shards {
+            let stored = &mut self.shards[shard as usize];
+            stored.state = ShardState::Sent;
+            stored.engine_id = Some(submitted.job.0.clone());
+            self.merger.set_shard(shard, stored)?;
+            let stored = self.shards[shard as usize].clone();
+            let source = if is_streamed {
+                SpoolSource::Stream
+            } else {
+                SpoolSource::from_file(attempt_spool_path(&batch.folder, shard, stored.attempt))
+            };
+            self.follow_spool(shard, submitted.job.clone(), source, false)?;
+        }
+        Ok(())
+    }
+
+    /// Name of the spool of a shard's latest attempt, as used over a connection.
+    pub fn spool_name(&self, shard: u32) -> String {
+        format!("{shard}.{}", self.shards[shard as usize].attempt)
+    }
+
+    /// Collects available results and describes the state of the unfinished shards. Does not hand
+    /// out work.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be written or the engine does not answer.
+    pub fn collect_status(&mut self) -> anyhow::Result<(SessionEnd, Vec<(u32, String)>)> {
+        while self.collect_spools()? || !self.streams.iter().all(SpoolStream::has_ended) {
+            thread::sleep(SPOOL_POLL_INTERVAL);
+        }
+        let mut statuses = Vec::new();
+        let jobs: Vec<JobId> = self
+            .attempts
+            .iter()
+            .map(|attempt| attempt.job.clone())
+            .collect();
+        let states = if jobs.is_empty() {
+            Vec::new()
+        } else {
+            self.engine.job_states(&jobs)?
+        };
+        for (attempt, state) in std::mem::take(&mut self.attempts).into_iter().zip(states) {
+            let text = match (attempt.end, state) {
+                (Some(AttemptOutcome::Complete), _) => {
+                    self.shards[attempt.shard as usize].state = ShardState::Done;
+                    let stored = &self.shards[attempt.shard as usize];
+                    self.merger.set_shard(attempt.shard, stored)?;
+                    continue;
+                }
+                (Some(AttemptOutcome::Failed(reason)), _) => format!("ended early: {reason}"),
+                (None, JobState::Running) => "measuring".to_owned(),
+                (None, JobState::Waiting(reason)) => format!("waiting: {reason}"),
+                (None, JobState::Ended(reason)) => {
+                    format!(
+                        "ended early: {}",
+                        reason.as_deref().unwrap_or("no reason given")
+                    )
+                }
+            };
+            statuses.push((attempt.shard, text));
+        }
+        let is_settled_completely = self.shards.iter().all(|stored| is_settled(stored.state));
+        let ended = if is_settled_completely {
+            SessionEnd::Complete
+        } else {
+            SessionEnd::Interrupted
+        };
+        Ok((ended, statuses))
+    }
+
+    /// Starts reading the spool of a shard's latest attempt.
+    pub fn follow_spool(
+        &mut self,
+        shard: u32,
+        job: JobId,
+        source: SpoolSource,
+        is_resumed: bool,
+    ) -> anyhow::Result<()> {
+        let stored = &self.shards[shard as usize];
+        let reader = SpoolReader::new(expected_slots(&self.plan.extract_shard(&to_shard(stored))?));
+        self.jobs.insert(job.clone());
+        self.attempts.push(ShardAttempt {
+            shard,
+            origin: BlockOrigin {
+                machine: stored.machine,
+                shard,
+                attempt: stored.attempt,
+            },
+            job,
+            reader,
+            source,
+            has_begun: false,
+            is_resumed,
+            blocks: 0,
+            decisions: Vec::new(),
+            end: None,
+            has_ended: false,
+        });
+        Ok(())
+    }
+
+    /// Builds the request for the next attempt at a shard, which skips everything already stored.
+    fn build_request(&self, shard: u32) -> anyhow::Result<ShardRequest> {
+        let stored = &self.shards[shard as usize];
+        let machine = &self.machines[stored.machine as usize];
+        let plan_shard = to_shard(stored);
+        let part = self.plan.extract_shard(&plan_shard)?;
+        let shard_slots: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
+        let store = self.merger.store();
+        let finished: BTreeSet<u32> = store
+            .finished_slots(self.merger.number())?
+            .intersection(&shard_slots)
+            .copied()
+            .collect();
+        let mut earlier = (Vec::new(), BTreeSet::new());
+        if !finished.is_empty() {
+            let number = self.merger.number();
+            earlier.0 = store.load_slot_runs(number, &finished)?;
+            let session = store.load_session_without_runs(number)?;
+            let failed = session.failures.iter().filter_map(|failure| failure.slot);
+            earlier.1 = failed.filter(|slot| finished.contains(slot)).collect();
+        }
+        Ok(ShardRequest {
+            session: self.session.clone(),
+            bundle: machine.bundle.clone(),
+            number: shard,
+            attempt: stored.attempt,
+            machine: machine.fleet_machine.name.clone(),
+            labels: machine.fleet_machine.labels.clone(),
+            shard: plan_shard,
+            done: finished,
+            failed: earlier.1,
+            earlier: spool::serialize_runs(&earlier.0)?,
+            settings: self.settings.clone(),
+        })
+    }
+
+    /// Reads all new spool data; returns whether there was any.
+    pub fn collect_spools(&mut self) -> anyhow::Result<bool> {
+        let mut has_news = false;
+        for stream in 0..self.streams.len() {
+            for (spool_id, line) in self.streams[stream].lines() {
+                let is_source = |attempt: &ShardAttempt| {
+                    (attempt.origin.shard, attempt.origin.attempt) == spool_id
+                };
+                if let Some(attempt) = self.attempts.iter().position(is_source) {
+                    self.feed_spool(attempt, &line)?;
+                    has_news = true;
+                }
+            }
+        }
+        for attempt in 0..self.attempts.len() {
+            let bytes = self.attempts[attempt].source.read()?;
+            if !bytes.is_empty() {
+                self.feed_spool(attempt, &bytes)?;
+                has_news = true;
+            }
+        }
+        self.report_stale_blocks()?;
+        Ok(has_news)
+    }
+
+    /// Warns about rejected blocks from stale attempts.
+    fn report_stale_blocks(&mut self) -> anyhow::Result<()> {
+        let (store, number) = (self.merger.store(), self.merger.number());
+        let stored_runs = |slots: &BTreeSet<u32>| store.load_slot_runs(number, slots);
+        for (origin, block) in self.stale.take_rejected(stored_runs)? {
+            let name = &self.machines[origin.machine as usize].fleet_machine.name;
+            let sentence = format!(
+                "Rejected block {} of case {} from {name}: attempt {} had been replaced by another \
+                 one.",
+                block.block, block.job, origin.attempt
+            );
+            self.warn(&sentence)?;
+        }
+        Ok(())
+    }
+
+    fn feed_spool(&mut self, attempt: usize, bytes: &[u8]) -> anyhow::Result<()> {
+        for item in self.attempts[attempt].reader.decode(bytes) {
+            self.handle_delivery(attempt, item)?;
+        }
+        Ok(())
+    }
+
+    fn handle_delivery(&mut self, attempt: usize, item: SpoolItem) -> anyhow::Result<()> {
+        let origin = self.attempts[attempt].origin;
+        let name = self.machines[origin.machine as usize]
+            .fleet_machine
+            .name
+            .clone();
+        match item {
+            SpoolItem::Header(header) => {
+                let spool_id = (header.session.as_str(), header.shard, header.attempt);
+                if spool_id != (self.session.as_str(), origin.shard, origin.attempt) {
+                    self.warn(&format!("{name} sent results of another session"))?;
+                    return Ok(());
+                }
+                self.attempts[attempt].has_begun = true;
+                let is_only_machine = self.machines.len() == 1;
+                self.merger
+                    .set_machine(origin.machine, &header.machine, is_only_machine)?;
+                let stored = &mut self.shards[origin.shard as usize];
+                stored.state = ShardState::Running;
+                self.merger.set_shard(origin.shard, stored)?;
+            }
+            SpoolItem::Block(block) => {
+                let merged = self.merger.merge_block(origin, &block)?;
+                self.attempts[attempt].blocks += 1;
+                self.machines[origin.machine as usize].failures = 0;
+                match merged {
+                    MergeOutcome::New => self.emit_block(&block)?,
+                    MergeOutcome::Known => {}
+                    MergeOutcome::Refused(earlier) => self.warn(&format!(
+                        "Rejected block {} of case {} from {name}: attempt {} delivered it after \
+                         attempt {}.",
+                        block.block, block.job, origin.attempt, earlier.attempt
+                    ))?,
+                }
+            }
+            SpoolItem::Decided { job, after, saved } => {
+                if !self.record_decision(origin, (job, after), saved)? {
+                    self.attempts[attempt].decisions.push((job, saved));
+                }
+            }
+            SpoolItem::Warning(sentence) => self.warn(&format!("{name}: {sentence}"))?,
+            SpoolItem::LeftOut(reason) => self.warn(&format!("{name}: {reason}"))?,
+            SpoolItem::Ended(ending, is_whole) => {
+                let outcome = match ending.reason {
+                    None if is_whole => AttemptOutcome::Complete,
+                    None => AttemptOutcome::Failed(
+                        "a block or decision in its spool is damaged".to_owned(),
+                    ),
+                    Some(reason) => AttemptOutcome::Failed(reason),
+                };
+                if matches!(outcome, AttemptOutcome::Complete) {
+                    for (job, saved) in std::mem::take(&mut self.attempts[attempt].decisions) {
+                        self.record_decision(origin, (job, None), saved)?;
+                    }
+                }
+                self.attempts[attempt].end = Some(outcome);
+                self.attempts[attempt].has_ended = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that an attempt has decided that a case needs no more runs. Returns whether the
+    /// decision was recorded; this requires that the attempt delivered the block on which the
+    /// decision is based.
+    fn record_decision(
+        &mut self,
+        origin: BlockOrigin,
+        (job, after): (u32, Option<u32>),
+        saved: usize,
+    ) -> anyhow::Result<bool> {
+        let Some(job_of_case) = self.plan.jobs.get(job as usize) else {
+            return Ok(true);
+        };
+        let label = &job_of_case.label;
+        let is_decided = self
+            .merger
+            .record_decision(origin, (job, after), label, saved)?;
+        if is_decided {
+            self.listener
+                .observe(&SessionEvent::CaseDecided { label, saved })?;
+        }
+        Ok(is_decided)
+    }
+
+    pub fn warn(&mut self, sentence: &str) -> anyhow::Result<()> {
+        self.listener.observe(&SessionEvent::Warning(sentence))
+    }
+
+    /// Reports a merged block as if it had been measured here.
+    fn emit_block(&mut self, block: &spool::SpoolBlock) -> anyhow::Result<()> {
+        for run in &block.runs {
+            self.listener.observe(&SessionEvent::RunFinished(run))?;
+        }
+        for failure in &block.failures {
+            self.listener.observe(&SessionEvent::Failed(failure))?;
+        }
+        self.listener
+            .observe(&SessionEvent::SlotsDone(&block.slots))
+    }
+
+    /// Queries the engine about the jobs, reports why some have not started, and ends attempts
+    /// whose worker is gone; returns whether results arrived or an attempt ended.
+    fn poll_jobs(&mut self, waiting_report: &mut WaitingReport) -> anyhow::Result<bool> {
+        let mut jobs: Vec<JobId> = self
+            .attempts
+            .iter()
+            .map(|attempt| attempt.job.clone())
+            .collect();
+        jobs.sort();
+        jobs.dedup();
+        if jobs.is_empty() {
+            return Ok(false);
+        }
+        let states = match self.engine.job_states(&jobs) {
+            Ok(states) => states,
+            Err(error) => {
+                // The engine may recover, and the workers' results are not lost.
+                self.warn(&format!("The engine does not respond: {error:#}"))?;
+                return Ok(false);
+            }
+        };
+        let mut has_news = false;
+        let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (job, state) in jobs.iter().zip(states) {
+            let reason = match state {
+                JobState::Ended(reason) => {
+                    reason.unwrap_or_else(|| "the worker exited without a message".to_owned())
+                }
+                JobState::Running => continue,
+                JobState::Waiting(reason) => {
+                    waiting
+                        .entry(reason)
+                        .or_default()
+                        .push(self.job_machine(job));
+                    continue;
+                }
+            };
+            // The last output of the job may not have been read yet.
+            has_news |= self.collect_spools()?;
+            let ended_attempts = self
+                .attempts
+                .iter_mut()
+                .filter(|attempt| attempt.job == *job);
+            for attempt in ended_attempts.filter(|attempt| attempt.end.is_none()) {
+                attempt.end = Some(AttemptOutcome::Failed(reason.clone()));
+                has_news = true;
+            }
+        }
+        if let Some(machines) = waiting_report.update(&waiting) {
+            let sentence = format!("waiting in the Slurm queue: {machines}");
+            self.listener.observe(&SessionEvent::Waiting(&sentence))?;
+        }
+        Ok(has_news)
+    }
+
+    fn job_machine(&self, job: &JobId) -> String {
+        let attempt = self.attempts.iter().find(|attempt| attempt.job == *job);
+        attempt.map_or_else(String::new, |attempt| {
+            self.machines[attempt.origin.machine as usize]
+                .fleet_machine
+                .name
+                .clone()
+        })
+    }
+
+    /// Asks workers to stop after their current block where possible, then cancels the jobs and
+    /// collects their results.
+    ///
+    /// # Errors
+    /// Fails if the engine does not answer or the store cannot be written.
+    pub fn stop_workers(&mut self, grace: Duration) -> anyhow::Result<()> {
+        for machine in self.machines.iter().filter(|machine| machine.is_shared) {
+            // Workers that cannot be notified are canceled below.
+            let _ = fs::write(stop_marker(&machine.folder), "");
+        }
+        let jobs: Vec<JobId> = self
+            .attempts
+            .iter()
+            .map(|attempt| attempt.job.clone())
+            .collect();
+        let begin = Instant::now();
+        while begin.elapsed() < grace && self.is_any_shared_open()? {
+            thread::sleep(SPOOL_POLL_INTERVAL);
+        }
+        self.engine.cancel_jobs(&jobs)?;
+        let begin = Instant::now();
+        while self.collect_spools()?
+            || (begin.elapsed() < Duration::from_secs(2)
+                && !self.streams.iter().all(SpoolStream::has_ended))
+        {
+            thread::sleep(SPOOL_POLL_INTERVAL);
+        }
+        self.release_shards()
+    }
+
+    /// Marks the shards of unfinished attempts as waiting, so that a resumed session retries them.
+    fn release_shards(&mut self) -> anyhow::Result<()> {
+        for attempt in std::mem::take(&mut self.attempts) {
+            let is_complete = matches!(attempt.end, Some(AttemptOutcome::Complete));
+            if !is_complete {
+                self.notify_replaced(attempt.origin);
+            }
+            let stored = &mut self.shards[attempt.shard as usize];
+            if is_complete {
+                stored.state = ShardState::Done;
+            } else {
+                stored.state = ShardState::Waiting;
+                stored.attempt += 1;
+            }
+            self.merger.set_shard(attempt.shard, stored)?;
+        }
+        Ok(())
+    }
+
+    fn is_any_shared_open(&mut self) -> anyhow::Result<bool> {
+        self.collect_spools()?;
+        let machines = &self.machines;
+        let is_open = |attempt: &ShardAttempt| {
+            attempt.has_begun
+                && attempt.end.is_none()
+                && machines[attempt.origin.machine as usize].is_shared
+        };
+        Ok(self.attempts.iter().any(is_open))
+    }
+}
+
+pub(super) fn is_settled(state: ShardState) -> bool {
+    matches!(state, ShardState::Done | ShardState::Lost)
+}
+
+/// The part of the plan that a shard covers.
+pub(super) fn to_shard(stored: &StoredShard) -> PlanShard {
+    PlanShard {
+        jobs: stored.jobs.clone(),
+        stratum: stored.stratum,
+    }
+}

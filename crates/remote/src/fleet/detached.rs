@@ -1,0 +1,281 @@
+//! Reattaches to sessions with detached workers: reports their progress, waits for their end or
+//! cancels them. Finds the workers by the shards recorded in the store. Start at
+//! [`reattach_session`].
+
+use super::coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled};
+use super::stale_attempts::StaleAttempts;
+use super::{FleetRequest, current_machines, next_task, resume_attempts, upload};
+use crate::machines::clean::{self, CleanSummary, CleanTarget};
+use crate::machines::detached::SHARD_SUBCOMMAND;
+use crate::machines::{FleetEngine, FleetMachine, content_store, program};
+use anyhow::{Context, ensure};
+use speedwell_adapters::own_program;
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_analysis::AnalysisSettings;
+use speedwell_config::fleet::FleetFile;
+use speedwell_engine::EventListener;
+use speedwell_engine::execution::SessionEnd;
+use speedwell_machine::process::{self, WORKER_COMMAND};
+use speedwell_model::Session;
+use speedwell_store::{ShardState, Store, StoredShard};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+/// What to do with a session that other machines measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DetachedAction {
+    /// Collect results; the workers continue.
+    Report,
+    /// Collect results until everything is measured, retrying when a worker is lost.
+    Wait,
+    /// Stop the workers and collect their results.
+    Cancel,
+}
+
+/// Progress of a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardStatus {
+    /// Name of the machine that measures the shard.
+    pub machine: String,
+    /// The record of the shard in the store.
+    pub shard: StoredShard,
+    /// Number of blocks of the shard in the store.
+    pub blocks: usize,
+    /// What the engine says about the job of the shard, or why the latest attempt ended early.
+    pub engine_status: Option<String>,
+}
+
+/// Collects the results of a session's workers, and does what `action` says.
+///
+/// # Errors
+/// Fails if the session was not distributed, another process manages it, or the engine or the store
+/// cannot be accessed.
+pub fn reattach_session(
+    store: &mut Store,
+    number: i64,
+    file: &FleetFile,
+    (settings, action): (&AnalysisSettings, DetachedAction),
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<(SessionEnd, Vec<ShardStatus>)> {
+    process::install_handlers()?;
+    let shards = session_shards(store, number)?;
+    if shards.iter().all(|stored| is_settled(stored.state)) {
+        ensure!(
+            action != DetachedAction::Cancel,
+            "session @{number} has ended: nothing to cancel"
+        );
+        return Ok((
+            SessionEnd::Complete,
+            shard_statuses(store, number, Vec::new())?,
+        ));
+    }
+    let text = store
+        .session_plan(number)?
+        .context("the session has no plan")?;
+    let plan: SessionPlan = serde_json::from_str(&text)?;
+    let session = store.load_session_without_runs(number)?;
+    let mut engine = FleetEngine::from_file(file);
+    let machines = session_machines(&session, &engine.list_machines()?, file)?;
+    let mut merger = store.resume_merging(number)?;
+    super::emit_start(&plan, &merger, listener)?;
+    let mut coordinator = FleetCoordinator {
+        engine: &mut engine,
+        merger: &mut merger,
+        listener: &mut *listener,
+        plan: &plan,
+        settings,
+        session: session.id,
+        next_task: next_task(&machines),
+        failed_attempts: vec![0; shards.len()],
+        machines,
+        shards,
+        attempts: Vec::new(),
+        stale: StaleAttempts::default(),
+        streams: Vec::new(),
+        jobs: BTreeSet::new(),
+        attachment: Attachment::Watching,
+    };
+    let result =
+        resume_attempts(&mut coordinator, action != DetachedAction::Report).and_then(|()| {
+            match action {
+                DetachedAction::Wait => Ok((coordinator.run()?, Vec::new())),
+                DetachedAction::Report => coordinator.collect_status(),
+                DetachedAction::Cancel => {
+                    coordinator.stop_workers(Duration::ZERO)?;
+                    Ok((SessionEnd::Interrupted, Vec::new()))
+                }
+            }
+        });
+    let is_complete = matches!(result, Ok((SessionEnd::Complete, _)));
+    super::finish_merging(merger, listener, is_complete)?;
+    let (ended, statuses) = result?;
+    Ok((ended, shard_statuses(store, number, statuses)?))
+}
+
+/// The session's machines, with the session's folder on each.
+fn session_machines(
+    session: &Session,
+    fleet_machines: &[FleetMachine],
+    file: &FleetFile,
+) -> anyhow::Result<Vec<WorkerMachine>> {
+    let machines = current_machines(&session.machines, fleet_machines)?;
+    let machine = |machine: FleetMachine| {
+        let folder = machine.folder.join("sessions").join(&session.id);
+        WorkerMachine {
+            bundle: folder.join(content_store::BUNDLE_LINK),
+            folder,
+            fleet_machine: machine,
+            is_shared: upload::is_shared(file),
+            failures: 0,
+        }
+    };
+    Ok(machines.into_iter().map(machine).collect())
+}
+
+fn session_shards(store: &Store, number: i64) -> anyhow::Result<Vec<StoredShard>> {
+    let shards = store.list_shards(number)?;
+    ensure!(
+        !shards.is_empty(),
+        "session @{number} was measured on this machine only\nhint: 'speedwell report @{number}' \
+         shows it"
+    );
+    Ok(shards)
+}
+
+/// Returns the status of each shard according to the store; `statuses` adds what the engine
+/// reports, by shard index.
+fn shard_statuses(
+    store: &Store,
+    number: i64,
+    statuses: Vec<(u32, String)>,
+) -> anyhow::Result<Vec<ShardStatus>> {
+    let machines = store.load_session_without_runs(number)?.machines;
+    let blocks = store.merged_blocks(number)?;
+    let status = |(shard, stored): (u32, StoredShard)| ShardStatus {
+        machine: machines
+            .get(stored.machine as usize)
+            .map(|machine| machine.name.clone())
+            .unwrap_or_default(),
+        blocks: (blocks.iter())
+            .filter(|(_, origin)| origin.shard == shard)
+            .count(),
+        engine_status: (statuses.iter())
+            .find(|(status_shard, _)| *status_shard == shard)
+            .map(|(_, text)| text.clone()),
+        shard: stored,
+    };
+    Ok((0..).zip(store.list_shards(number)?).map(status).collect())
+}
+
+/// Removes what a session left on its machines, or everything older than two weeks on all machines.
+/// Returns a summary per machine. A folder that machines share is listed once, under the first of
+/// these machines.
+///
+/// # Errors
+/// Fails if the session is still being measured or a machine cannot be reached.
+pub fn clean_up(
+    session: Option<(&Store, i64)>,
+    file: &FleetFile,
+) -> anyhow::Result<Vec<(String, CleanSummary)>> {
+    let mut engine = FleetEngine::from_file(file);
+    let mut machines = engine.list_machines()?;
+    let mut id = None;
+    if let Some((store, number)) = session {
+        let shards = session_shards(store, number)?;
+        let is_submitted =
+            |stored: &StoredShard| matches!(stored.state, ShardState::Sent | ShardState::Running);
+        ensure!(
+            !shards.iter().any(is_submitted),
+            "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
+             'speedwell fleet cancel @{number}' ends it"
+        );
+        let session = store.load_session_without_runs(number)?;
+        machines = current_machines(&session.machines, &machines)?;
+        id = Some(session.id);
+    }
+    clean_machines(&mut engine, machines, id.as_deref(), file)
+}
+
+/// Removes the files of a session from these machines or, without a session, all old files.
+pub(crate) fn clean_machines(
+    engine: &mut FleetEngine,
+    machines: impl IntoIterator<Item = FleetMachine>,
+    session: Option<&str>,
+    file: &FleetFile,
+) -> anyhow::Result<Vec<(String, CleanSummary)>> {
+    let target = session.map_or(
+        CleanTarget::Older(clean::SESSION_MAX_AGE),
+        CleanTarget::Named,
+    );
+    let mut cleaned_folders = BTreeSet::new();
+    let mut summaries = Vec::new();
+    for machine in machines {
+        let summary = if !upload::is_shared(file) {
+            clean_there(engine, &machine, session)
+        } else if cleaned_folders.insert(machine.folder.clone()) {
+            clean::clean_folder(&machine.folder, target)
+        } else {
+            continue;
+        };
+        let error_context = || format!("cannot clean '{}'", machine.name);
+        summaries.push((machine.name.clone(), summary.with_context(error_context)?));
+    }
+    Ok(summaries)
+}
+
+fn clean_there(
+    engine: &mut FleetEngine,
+    machine: &FleetMachine,
+    session: Option<&str>,
+) -> anyhow::Result<CleanSummary> {
+    let sent_program = program::send_program(engine, machine, &own_program())?;
+    let (program, folder) = (
+        sent_program.to_string_lossy(),
+        machine.folder.to_string_lossy(),
+    );
+    let mut command = vec![
+        &*program,
+        WORKER_COMMAND,
+        SHARD_SUBCOMMAND,
+        "--clean",
+        &*folder,
+    ];
+    command.extend(session);
+    let mut connection = engine.start_command(&machine.name, &command)?;
+    drop(connection.stdin.take());
+    let mut errors = String::new();
+    if let Some(mut stderr) = connection.stderr.take() {
+        stderr.read_to_string(&mut errors)?;
+    }
+    let output = connection.wait_with_output()?;
+    let last_line = errors.lines().rfind(|text| !text.trim().is_empty());
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| last_line.unwrap_or("connection lost").to_owned())
+}
+
+/// Cleans a folder on the machine where this process runs; returns the summary as JSON.
+///
+/// # Errors
+/// Fails if the folder cannot be cleaned.
+pub fn clean_here(folder: &Path, session: Option<&str>) -> anyhow::Result<String> {
+    let target = session.map_or(
+        CleanTarget::Older(clean::SESSION_MAX_AGE),
+        CleanTarget::Named,
+    );
+    Ok(serde_json::to_string(&clean::clean_folder(
+        folder, target,
+    )?)?)
+}
+
+impl FleetRequest {
+    /// How the workers of a new session are attached to this process.
+    pub(super) fn attachment(&self) -> Attachment {
+        if self.detach {
+            Attachment::Detached
+        } else {
+            Attachment::Attached
+        }
+    }
+}

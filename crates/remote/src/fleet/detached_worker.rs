@@ -1,0 +1,125 @@
+//! Runs on a machine that measures for a detached session: starts a worker for the received
+//! requests, streams the worker's spools when a coordinator reconnects, and ends the worker.
+
+use super::shard_request::{request_path, stop_marker};
+use super::worker::perform_tasks;
+use crate::machines::{JobId, detached};
+use anyhow::{Context, ensure};
+use speedwell_machine::process;
+use std::fs::{self, File};
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const WORKER_EXIT_GRACE: Duration = Duration::from_secs(5);
+
+/// Reads requests from stdin, one per line, starts a detached worker for them and returns its name.
+///
+/// # Errors
+/// Fails if a request cannot be saved or the worker cannot be started.
+pub fn launch_worker(folder: &Path) -> anyhow::Result<String> {
+    let _ = fs::remove_file(stop_marker(folder));
+    let mut tasks: Vec<u32> = Vec::new();
+    for line in io::stdin().lock().lines() {
+        let next = tasks.last().map_or(0, |last| last + 1);
+        let task = (next..)
+            .find(|&task| !request_path(folder, task).exists())
+            .context("too many requests")?;
+        let file = request_path(folder, task);
+        fs::write(&file, line?).with_context(|| format!("cannot write '{}'", file.display()))?;
+        tasks.push(task);
+    }
+    ensure!(!tasks.is_empty(), "no requests");
+    // The coordinator that sent these requests replaces an earlier one, whose connection may have
+    // broken. So the worker of the earlier coordinator has to end first.
+    let name_file = folder.join("worker");
+    if let Ok(earlier) = fs::read_to_string(&name_file) {
+        detached::end_worker(&JobId(earlier), WORKER_EXIT_GRACE)?;
+    }
+    let worker = detached::start_worker(folder, &tasks)?.0;
+    fs::write(&name_file, &worker)
+        .with_context(|| format!("cannot write '{}'", name_file.display()))?;
+    Ok(worker)
+}
+
+/// Prints the name of this process, then performs the tasks.
+///
+/// # Errors
+/// See [`perform_tasks`].
+pub fn perform_detached(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
+    let mut output = io::stdout();
+    writeln!(output, "{}", detached::own_worker_name())?;
+    output.flush()?;
+    perform_tasks(folder, tasks)
+}
+
+/// Copies the spools of a worker to stdout, in the given order. Without `follows`, copies what
+/// exists now. With `follows`, continues to copy until the worker has ended. Returns whether the
+/// worker has ended.
+///
+/// # Errors
+/// Fails if a spool cannot be read or nothing reads the output.
+pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyhow::Result<bool> {
+    let (name, spools) = arguments.split_first().context("no worker is named")?;
+    let job = JobId(name.clone());
+    let is_spool_name = |name: &String| {
+        name.bytes()
+            .all(|byte| byte == b'.' || byte.is_ascii_digit())
+    };
+    ensure!(spools.iter().all(is_spool_name), "invalid spool name");
+    if follows {
+        stop_at_stdin_end();
+    }
+    let path = |name: &String| folder.join("spools").join(format!("{name}.jsonl"));
+    let mut output = io::stdout().lock();
+    for (index, spool) in spools.iter().enumerate() {
+        if process::is_interrupt_requested() {
+            break;
+        }
+        let mut file: Option<File> = None;
+        loop {
+            // This check comes before the copy, so that the last copy reads everything that was
+            // written before the end.
+            let is_last_pass = !follows
+                || detached::has_ended(&job)
+                || spools[index + 1..].iter().any(|next| path(next).exists());
+            if file.is_none() {
+                file = File::open(path(spool)).ok();
+            }
+            let copied = match &mut file {
+                Some(file) => io::copy(file, &mut output)?,
+                None => 0,
+            };
+            output.flush()?;
+            if is_last_pass || process::is_interrupt_requested() {
+                break;
+            }
+            if copied == 0 {
+                thread::sleep(POLL_INTERVAL);
+            }
+        }
+    }
+    Ok(detached::has_ended(&job))
+}
+
+/// Interrupts this process when stdin ends, because from then on nothing reads its output. This is
+/// necessary only with `follows`; otherwise, the process ends by itself.
+fn stop_at_stdin_end() {
+    thread::spawn(|| {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        process::interrupt_flag().store(true, Ordering::Relaxed);
+    });
+}
+
+/// Ends a worker: asks it to stop and kills it after a grace period.
+///
+/// # Errors
+/// Fails if the worker belongs to another user.
+pub fn end_worker(folder: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    let name = arguments.first().context("no worker is named")?;
+    let _ = fs::write(stop_marker(folder), "");
+    detached::end_worker(&JobId(name.clone()), WORKER_EXIT_GRACE)
+}

@@ -1,0 +1,428 @@
+//! Measures a session on other machines: divides the plan among them, sends the necessary files,
+//! and merges the results into one session, in the form that a single machine would have written.
+//!
+//! A comparison never spans machines: all blocks of a case are measured on the same machine or,
+//! with [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks.
+//! Start at [`measure_on_fleet`]; [`worker`] runs on the other machines.
+
+mod coordinator;
+pub(crate) mod detached;
+pub mod detached_worker;
+mod manifest;
+mod polling;
+mod reassign;
+pub(crate) mod shard_request;
+mod spool_source;
+mod stale_attempts;
+pub(crate) mod upload;
+pub mod worker;
+
+use crate::machines::bundle::FileBundle;
+use crate::machines::{FleetEngine, FleetMachine, JobId, MachineState, assignment};
+use anyhow::{Context, bail, ensure};
+use coordinator::{FleetCoordinator, WorkerMachine};
+use shard_request::{attempt_spool_path, request_path, stop_marker};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_config::fleet::FleetFile;
+use speedwell_config::labels::MachineSelector;
+use speedwell_engine::execution::SessionEnd;
+use speedwell_engine::{
+    EventListener, MeasuredSession, PreparedPlan, SessionRequest, session_header,
+};
+use speedwell_machine::process;
+use speedwell_model::{RunCount, SampleLength, SessionEvent, SessionMachine, StoppingDesign};
+use speedwell_store::{SessionMerger, ShardState, Store, StoredShard};
+use spool_source::{SpoolSource, SpoolStream};
+use stale_attempts::StaleAttempts;
+use std::collections::BTreeSet;
+use std::fs;
+
+pub use detached::{DetachedAction, ShardStatus, clean_here, clean_up, reattach_session};
+pub use upload::receive_bundle;
+
+/// Minimum number of runs per variant on each machine, if [`FleetRequest::on_each_machine`]
+/// replaces a sequential stopping rule.
+const MIN_RUNS_PER_MACHINE: u32 = 8;
+/// Target number of runs per variant on all machines together, in the same case.
+const TARGET_RUNS: u32 = 32;
+
+/// Assumed overhead of a process, in seconds; accurate enough to divide the work.
+const PROCESS_OVERHEAD_S: f64 = 0.1;
+
+/// Options for measuring on other machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetRequest {
+    /// The fleet file.
+    pub file: FleetFile,
+    /// Labels or names of the machines to use. A resumed session ignores them and uses the machines
+    /// with which it was started.
+    pub labels: Option<MachineSelector>,
+    /// Number of machines to use; all that are usable if `None`.
+    pub machines: Option<u32>,
+    /// Whether every machine measures all cases.
+    pub on_each_machine: bool,
+    /// Whether to exit once the work is handed out.
+    pub detach: bool,
+}
+
+/// Measures the plan on other machines and reads the session back.
+///
+/// # Errors
+/// Fails if the plan cannot be sent, no machine is usable, or the store or the engine fails.
+/// Failing benchmarks and lost machines are recorded in the session.
+pub fn measure_on_fleet(
+    plans: PreparedPlan,
+    fleet: &FleetRequest,
+    request: &SessionRequest,
+    store: &mut Store,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<MeasuredSession> {
+    let mut engine = FleetEngine::from_file(&fleet.file);
+    let PreparedPlan {
+        mut plan,
+        suite,
+        resumed,
+        ..
+    } = plans;
+    manifest::check_sendable(&plan)?;
+    let fleet_machines = engine.list_machines()?;
+    let number = resumed.map(|earlier| earlier.number);
+    let (machines, shards) = match number {
+        Some(number) => load_resumed(store, number, &fleet_machines)?,
+        None => assign_machines(&mut plan, fleet, &fleet_machines)?,
+    };
+    let bundle = manifest::gather_bundle(&plan)?;
+    upload::warn_of_left_out(&bundle, listener)?;
+    let mut header = session_header(&plan, suite, request);
+    if let Some(number) = number {
+        header.id = store.load_session_without_runs(number)?.id;
+    }
+    let machines = send_to_machines(&mut engine, fleet, machines, &bundle, &header.id, listener)?;
+    let record_of = |machine: &WorkerMachine| initial_record(&machine.fleet_machine);
+    header.machines = machines.iter().map(record_of).collect();
+    let id = header.id.clone();
+    let mut merger = match number {
+        Some(number) => store.resume_merging(number)?,
+        None => store.begin_merging(&header, &serde_json::to_string(&plan)?, &shards)?,
+    };
+    let number = merger.number();
+    if let Some(url) = &request.push {
+        merger.queue_upload(url, process::unix_time_ms())?;
+    }
+    emit_start(&plan, &merger, listener)?;
+    let mut coordinator = FleetCoordinator {
+        engine: &mut engine,
+        merger: &mut merger,
+        listener: &mut *listener,
+        plan: &plan,
+        settings: &request.settings,
+        session: id,
+        next_task: next_task(&machines),
+        failed_attempts: vec![0; shards.len()],
+        machines,
+        shards,
+        attempts: Vec::new(),
+        stale: StaleAttempts::default(),
+        streams: Vec::new(),
+        jobs: BTreeSet::new(),
+        attachment: fleet.attachment(),
+    };
+    let ended = resume_attempts(&mut coordinator, true).and_then(|()| {
+        if fleet.detach {
+            return coordinator.submit().map(|_| SessionEnd::Interrupted);
+        }
+        coordinator.run()
+    });
+    let is_complete = matches!(ended, Ok(SessionEnd::Complete));
+    finish_merging(merger, listener, is_complete)?;
+    let stored = store.load_measured(number)?;
+    Ok(MeasuredSession::new(stored, ended, plan.slots().len()))
+}
+
+/// Reports to the listener how much there is to do and how much is done.
+fn emit_start(
+    plan: &SessionPlan,
+    merger: &SessionMerger<'_>,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<()> {
+    listener.observe(&SessionEvent::Started {
+        runs: plan.slots().len(),
+        is_upper_bound: plan.may_need_fewer_runs(),
+        cases: plan.jobs.len(),
+        done: merger.store().finished_slots(merger.number())?.len(),
+    })
+}
+
+/// Closes the session, or leaves it open to be resumed.
+fn finish_merging(
+    mut merger: SessionMerger<'_>,
+    listener: &mut EventListener<'_>,
+    is_complete: bool,
+) -> anyhow::Result<()> {
+    merger.finish_session(!is_complete)?;
+    listener.observe(&SessionEvent::Finished {
+        interrupted: !is_complete,
+    })?;
+    drop(merger);
+    process::clear_interrupt();
+    Ok(())
+}
+
+fn load_resumed(
+    store: &Store,
+    number: i64,
+    fleet_machines: &[FleetMachine],
+) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredShard>)> {
+    let machines = current_machines(
+        &store.load_session_without_runs(number)?.machines,
+        fleet_machines,
+    )?;
+    Ok((machines, store.list_shards(number)?))
+}
+
+/// Selects machines for a new session and assigns the cases to them.
+fn assign_machines(
+    plan: &mut SessionPlan,
+    fleet: &FleetRequest,
+    fleet_machines: &[FleetMachine],
+) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredShard>)> {
+    let machines = select_machines(fleet_machines, fleet)?;
+    if fleet.on_each_machine {
+        repeat_on_each(plan, machines.len() as u32);
+    }
+    let shards = cut_plan(plan, &machines, fleet.on_each_machine);
+    Ok((machines, shards))
+}
+
+/// Resumes reading the attempts that an earlier coordinator started, from the beginning of their
+/// spools. If `follows` is set, withdraws earlier requests to stop and keeps connections open until
+/// the workers have ended.
+fn resume_attempts(
+    coordinator: &mut FleetCoordinator<'_, '_, '_>,
+    follows: bool,
+) -> anyhow::Result<()> {
+    let is_restarted = |machine: &&WorkerMachine| machine.is_shared && follows;
+    for machine in coordinator.machines.iter().filter(is_restarted) {
+        let stop = stop_marker(&machine.folder);
+        if stop.exists() {
+            fs::remove_file(&stop)
+                .with_context(|| format!("cannot remove '{}'", stop.display()))?;
+        }
+    }
+    let mut connected: BTreeSet<(u32, JobId)> = BTreeSet::new();
+    for shard in 0..coordinator.shards.len() as u32 {
+        let stored = coordinator.shards[shard as usize].clone();
+        let is_submitted = matches!(stored.state, ShardState::Sent | ShardState::Running);
+        let machine = &coordinator.machines[stored.machine as usize];
+        let Some(job) = stored.engine_id.map(JobId).filter(|_| is_submitted) else {
+            continue;
+        };
+        if connected.contains(&(stored.machine, job.clone())) {
+            coordinator.follow_spool(shard, job, SpoolSource::Stream, true)?;
+            continue;
+        }
+        let (name, folder) = (machine.fleet_machine.name.clone(), machine.folder.clone());
+        let shards_of_job = (0..).zip(&coordinator.shards).filter(|(_, other)| {
+            let is_submitted = matches!(other.state, ShardState::Sent | ShardState::Running);
+            is_submitted
+                && other.machine == stored.machine
+                && other.engine_id.as_ref() == Some(&job.0)
+        });
+        let spools: Vec<String> = shards_of_job
+            .map(|(shard, _)| coordinator.spool_name(shard))
+            .collect();
+        let connection =
+            (coordinator.engine).reconnect_job(&name, &folder, (&job, &spools), follows)?;
+        if let Some(connection) = connection {
+            coordinator.streams.push(SpoolStream::new(connection));
+            connected.insert((stored.machine, job.clone()));
+            coordinator.follow_spool(shard, job, SpoolSource::Stream, true)?;
+            continue;
+        }
+        // Without a connection, the spool is read from a file. If the attempt needed a connection
+        // and the connection broke, the attempt delivers nothing more and ends immediately.
+        let file = attempt_spool_path(&folder, shard, stored.attempt);
+        coordinator.follow_spool(shard, job, SpoolSource::from_file(file), true)?;
+    }
+    Ok(())
+}
+
+/// Returns the first task number that no request file uses on the machines whose folder is directly
+/// accessible.
+fn next_task(machines: &[WorkerMachine]) -> u32 {
+    let first_free_task = |machine: &WorkerMachine| {
+        (0..)
+            .find(|&task| !request_path(&machine.folder, task).exists())
+            .unwrap_or(0)
+    };
+    let shared = machines.iter().filter(|machine| machine.is_shared);
+    shared.map(first_free_task).max().unwrap_or(0)
+}
+
+/// Selects as many usable machines with the requested labels or names as needed, free ones first.
+/// Returns them sorted by name.
+pub(crate) fn select_machines(
+    fleet_machines: &[FleetMachine],
+    fleet: &FleetRequest,
+) -> anyhow::Result<Vec<FleetMachine>> {
+    let selector = fleet
+        .labels
+        .as_ref()
+        .context("no machines selected\nhint: select machines with --machines LABELS")?;
+    let mut names: Vec<String> = Vec::new();
+    for machine in fleet_machines {
+        names.push(machine.name.clone());
+        names.extend(machine.labels.iter().cloned());
+    }
+    names.sort();
+    names.dedup();
+    selector.ensure_known(&names)?;
+    let is_selected = |machine: &&FleetMachine| {
+        selector.matches_machine(&|name| {
+            machine.name == name || machine.labels.iter().any(|label| label == name)
+        })
+    };
+    let selected: Vec<&FleetMachine> = fleet_machines.iter().filter(is_selected).collect();
+    ensure!(!selected.is_empty(), "no machine matches these labels");
+    let is_usable = |machine: &&&FleetMachine| !matches!(machine.state, MachineState::Unfit(_));
+    let mut usable: Vec<FleetMachine> = selected
+        .iter()
+        .filter(is_usable)
+        .map(|&machine| machine.clone())
+        .collect();
+    // Prefer free machines.
+    usable.sort_by(|left, right| {
+        let key =
+            |machine: &FleetMachine| (machine.state != MachineState::Free, machine.name.clone());
+        key(left).cmp(&key(right))
+    });
+    let wanted = fleet
+        .machines
+        .map_or(usable.len().max(1), |wanted| wanted as usize);
+    if usable.len() < wanted {
+        let reasons = selected.iter().filter_map(|machine| match &machine.state {
+            MachineState::Unfit(reason) => Some(format!("\n  {}: {reason}", machine.name)),
+            _ => None,
+        });
+        bail!(
+            "{} of the {} matching machines are available, but {wanted} are needed{}",
+            usable.len(),
+            selected.len(),
+            reasons.collect::<String>()
+        );
+    }
+    usable.truncate(wanted);
+    usable.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(usable)
+}
+
+/// Returns the current state of the machines of a session.
+fn current_machines(
+    session: &[SessionMachine],
+    fleet_machines: &[FleetMachine],
+) -> anyhow::Result<Vec<FleetMachine>> {
+    let find = |session_machine: &SessionMachine| {
+        let machine = fleet_machines
+            .iter()
+            .find(|machine| machine.name == session_machine.name)
+            .cloned();
+        machine.with_context(|| format!("machine '{}' has left the fleet", session_machine.name))
+    };
+    session.iter().map(find).collect()
+}
+
+/// The record of a machine that has not reported anything about itself yet.
+fn initial_record(machine: &FleetMachine) -> SessionMachine {
+    SessionMachine {
+        id: machine.name.clone(),
+        name: machine.name.clone(),
+        labels: machine.labels.clone(),
+        ..SessionMachine::default()
+    }
+}
+
+/// Makes every machine measure all cases with a fixed number of runs, because a sequential stopping
+/// rule would need the results of all machines.
+fn repeat_on_each(plan: &mut SessionPlan, machines: u32) {
+    plan.strata = machines;
+    if let StoppingDesign::Sequential { .. } = plan.design.stopping {
+        let share = TARGET_RUNS.div_ceil(machines).next_multiple_of(2);
+        let runs = share.max(MIN_RUNS_PER_MACHINE);
+        plan.design.stopping = StoppingDesign::Fixed { runs };
+        plan.sampling.runs = RunCount::Fixed(runs);
+    }
+}
+
+fn cut_plan(
+    plan: &SessionPlan,
+    machines: &[FleetMachine],
+    on_each_machine: bool,
+) -> Vec<StoredShard> {
+    let duration = |job: &speedwell_adapters::BenchmarkJob| expected_duration_s(plan, job);
+    let cases: Vec<(&str, f64)> = (plan.jobs.iter())
+        .map(|job| (job.label.as_str(), duration(job)))
+        .collect();
+    let names: Vec<&str> = machines
+        .iter()
+        .map(|machine| machine.name.as_str())
+        .collect();
+    let assignment = assignment::assign_cases(&cases, &names);
+    let mut shards = Vec::new();
+    for machine in 0..machines.len() {
+        let is_on_machine = |case: &usize| on_each_machine || assignment[*case] == machine;
+        let cases_of_machine = (0..cases.len())
+            .filter(is_on_machine)
+            .map(|case| (case as u32, cases[case].1));
+        for jobs in assignment::cut_into_shards(cases_of_machine) {
+            shards.push(StoredShard {
+                machine: machine as u32,
+                jobs,
+                stratum: if on_each_machine { machine as u32 } else { 0 },
+                attempt: 0,
+                engine_id: None,
+                state: ShardState::Waiting,
+            });
+        }
+    }
+    shards
+}
+
+/// Estimates the duration of a case from the plan, in seconds.
+fn expected_duration_s(plan: &SessionPlan, job: &speedwell_adapters::BenchmarkJob) -> f64 {
+    let samples = job.samples.unwrap_or(plan.sampling.samples);
+    let measured_ns = match samples.length {
+        SampleLength::TimeNs(ns) => ns as f64 * f64::from(samples.count),
+        SampleLength::Iterations(_) => 0.0,
+    };
+    let run_s = (measured_ns + samples.warmup_ns as f64) / 1e9 + PROCESS_OVERHEAD_S;
+    run_s * f64::from(plan.runs_per_variant()) * plan.variants.len() as f64
+}
+
+fn send_to_machines(
+    engine: &mut FleetEngine,
+    fleet: &FleetRequest,
+    machines: Vec<FleetMachine>,
+    bundle: &FileBundle,
+    session: &str,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<Vec<WorkerMachine>> {
+    let mut ready = Vec::new();
+    for machine in machines {
+        upload::note_sending(bundle, &machine.name, listener)?;
+        let is_shared = upload::is_shared(&fleet.file);
+        let (folder, bundle) = if is_shared {
+            upload::send_to_folder(bundle, session, &machine)
+        } else {
+            upload::send_over_connection(engine, bundle, session, &machine)
+        }
+        .with_context(|| format!("cannot send the files to '{}'", machine.name))?;
+        ready.push(WorkerMachine {
+            fleet_machine: machine,
+            folder,
+            bundle,
+            is_shared,
+            failures: 0,
+        });
+    }
+    Ok(ready)
+}

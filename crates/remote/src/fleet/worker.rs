@@ -1,0 +1,275 @@
+//! Runs on a machine of a fleet: measures shards there and writes their spools.
+//!
+//! A worker holds the machine lock while it measures, so that other measurements wait. Before every
+//! block, it checks whether a later attempt has started or a stop was requested, and if so, stops.
+//! Start at [`perform_tasks`].
+
+use super::shard_request::{
+    ShardRequest, attempt_spool_path, replaced_marker, request_path, stop_marker,
+};
+use super::stale_attempts;
+use crate::machines::{LockTicket, MachineIdentity, MachineLock, clean};
+use anyhow::{Context, ensure};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_engine::execution::{self as runner, ExecuteOptions, SessionEnd};
+use speedwell_engine::{AnalysisStoppingRule, attach_definitions, build_packages};
+use speedwell_formats::spool::{SpoolHeader, SpoolWriter, VERSION};
+use speedwell_machine::environment;
+use speedwell_machine::process;
+use speedwell_model::{SessionEvent, SessionMachine, SessionObserver};
+use std::fs;
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Shorter waits are not reported, because shards of one session often wait for each other.
+const MIN_REPORTED_WAIT: Duration = Duration::from_secs(60);
+
+/// Performs the tasks with these numbers. If `tasks` is a single `-`, reads requests from stdin
+/// instead, one per line, until stdin is closed.
+///
+/// # Errors
+/// Fails if a request cannot be read or a spool cannot be written. Failures while measuring are
+/// recorded in the spool.
+pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
+    process::adopt_orphans();
+    process::install_handlers()?;
+    if tasks == ["-"] {
+        for line in read_requests() {
+            let request = serde_json::from_str(&line).context("cannot parse a request")?;
+            run_attempt(folder, &request, Some(Box::new(io::stdout())))?;
+        }
+        return Ok(());
+    }
+    remove_old_sessions(folder);
+    for task in tasks {
+        let number: u32 = task
+            .parse()
+            .with_context(|| format!("invalid task number '{task}'"))?;
+        let file = request_path(folder, number);
+        let read = || -> anyhow::Result<ShardRequest> {
+            Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
+        };
+        let request = read().with_context(|| format!("cannot read '{}'", file.display()))?;
+        run_attempt(folder, &request, None)?;
+        if process::is_interrupt_requested() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// In the fleet folder, removes the sessions that have not been written to for two weeks.
+fn remove_old_sessions(session: &Path) {
+    let fleet = session.ancestors().nth(2);
+    if let Some(fleet) = fleet.filter(|_| {
+        session
+            .parent()
+            .is_some_and(|parent| parent.ends_with("sessions"))
+    }) {
+        // If the removal fails, this worker measures nevertheless, and the next worker tries again.
+        let _ = clean::clean_folder(fleet, clean::CleanTarget::Older(clean::SESSION_MAX_AGE));
+    }
+}
+
+/// Reads the lines of stdin in a thread. When stdin ends, the coordinator is gone, so the
+/// measurement is interrupted.
+fn read_requests() -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+        process::interrupt_flag().store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    receiver
+}
+
+fn run_attempt(
+    folder: &Path,
+    request: &ShardRequest,
+    mut copy: Option<Box<dyn Write + Send>>,
+) -> anyhow::Result<()> {
+    let mut attempt: Option<(SessionPlan, SpoolWriter)> = None;
+    // If the wait is long, create the spool early, so that the wait can be reported.
+    let lock = wait_for_machine(folder, &mut |sentence| {
+        if attempt.is_none() {
+            attempt = Some(begin_attempt(folder, request, copy.take())?);
+        }
+        let spool = attempt.as_mut().map(|(_, spool)| spool);
+        spool.map_or(Ok(()), |spool| spool.write_warning(sentence))
+    })?;
+    let Some(_lock) = lock else {
+        return Ok(());
+    };
+    let (plan, mut spool) = match attempt {
+        Some(attempt) => attempt,
+        None => begin_attempt(folder, request, copy)?,
+    };
+    let options = execution_options(folder, request, (&plan, &mut spool))?;
+    let mut guard = BlockGuard {
+        folder,
+        request,
+        reason: None,
+    };
+    let mut stopping_rule = AnalysisStoppingRule::new(&plan, &request.settings);
+    // Packages are sent as sources and built here, because a build depends on the machine.
+    let ready = guard
+        .ensure_open()
+        .and_then(|()| build_packages(&plan, &mut spool));
+    let result = ready.and_then(|()| {
+        runner::execute(
+            &plan,
+            options,
+            &mut stopping_rule,
+            &mut [&mut spool, &mut guard],
+        )
+    });
+    match result {
+        Ok(SessionEnd::Complete) => spool.end_spool(None),
+        // Report nothing more after an interrupt; a new request will follow.
+        Ok(_) => Ok(()),
+        Err(error) => spool.end_spool(Some(guard.reason.unwrap_or_else(|| format!("{error:#}")))),
+    }
+}
+
+/// Builds the options for the execution. They contain everything that need not be measured again:
+/// the results that the coordinator has, and the blocks that earlier attempts left on this machine.
+/// Those blocks are copied to the spool.
+fn execution_options(
+    folder: &Path,
+    request: &ShardRequest,
+    (plan, spool): (&SessionPlan, &mut SpoolWriter),
+) -> anyhow::Result<ExecuteOptions> {
+    let mut options = ExecuteOptions {
+        completed_slots: request.done.clone(),
+        failed_slots: request.failed.clone(),
+        previous_runs: request.earlier_runs()?,
+        ..ExecuteOptions::default()
+    };
+    for (job, block) in stale_attempts::earlier_blocks(folder, request, plan) {
+        spool.copy_block(job, &block)?;
+        options.completed_slots.extend(&block.slots);
+        let failed = block.failures.iter().filter_map(|failure| failure.slot);
+        options.failed_slots.extend(failed);
+        options.previous_runs.extend(block.runs);
+    }
+    Ok(options)
+}
+
+/// Loads the plan of an attempt and creates its spool.
+fn begin_attempt(
+    folder: &Path,
+    request: &ShardRequest,
+    copy: Option<Box<dyn Write + Send>>,
+) -> anyhow::Result<(SessionPlan, SpoolWriter)> {
+    let mut plan = request.load_plan()?;
+    attach_definitions(&mut plan)?;
+    let (machine, warning) = describe_machine(request);
+    let header = SpoolHeader {
+        version: VERSION,
+        session: request.session.clone(),
+        bundle: request.bundle.to_string_lossy().into_owned(),
+        shard: request.number,
+        attempt: request.attempt,
+        machine,
+        boot: process::ProcessIdentity::current_process()
+            .boot_id
+            .unwrap_or_default(),
+    };
+    let labels = plan.jobs.iter().enumerate();
+    let jobs = labels.map(|(index, job)| (plan.index_in_whole(index), job.label.clone()));
+    let mut spool = SpoolWriter::create(&request.spool_path(folder), header, jobs.collect(), copy)?;
+    if let Some(warning) = warning {
+        spool.write_warning(&warning)?;
+    }
+    Ok((plan, spool))
+}
+
+/// Describes this machine, with a warning if its identity is uncertain.
+fn describe_machine(request: &ShardRequest) -> (SessionMachine, Option<String>) {
+    let environment = environment::capture_environment(&[]);
+    let identity = MachineIdentity::from_environment(Path::new("/"), &environment);
+    let machine = SessionMachine {
+        id: identity.id,
+        name: request.machine.clone(),
+        labels: request.labels.clone(),
+        class: identity.class,
+        environment,
+        ..SessionMachine::default()
+    };
+    (machine, identity.warning)
+}
+
+/// Waits for exclusive use of this machine; `None` if the worker should stop. Reports a long wait
+/// and the current holder through `report`.
+fn wait_for_machine(
+    folder: &Path,
+    report: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<Option<MachineLock>> {
+    let fleet = folder.ancestors().nth(2).unwrap_or(folder);
+    let mut ticket = LockTicket::exclusive(fleet)?;
+    let (begin, mut is_reported) = (Instant::now(), false);
+    loop {
+        if let Some(lock) = ticket.try_acquire()? {
+            return Ok(Some(lock));
+        }
+        if process::is_interrupt_requested() || stop_marker(folder).exists() {
+            return Ok(None);
+        }
+        if !is_reported && begin.elapsed() > MIN_REPORTED_WAIT {
+            is_reported = true;
+            let holders = ticket.describe_holders();
+            report(&format!("waiting for {holders} to release the machine"))?;
+        }
+        thread::sleep(LOCK_POLL_INTERVAL);
+    }
+}
+
+/// Stops a worker between two blocks.
+struct BlockGuard<'a> {
+    folder: &'a Path,
+    request: &'a ShardRequest,
+    reason: Option<String>,
+}
+
+impl BlockGuard<'_> {
+    /// Returns the reason not to start another block, if there is a reason.
+    fn stop_reason(&mut self) -> Option<String> {
+        let mut offsets = 1..4;
+        let ShardRequest {
+            number, attempt, ..
+        } = *self.request;
+        if let Some(successor) = offsets
+            .find(|offset| attempt_spool_path(self.folder, number, attempt + offset).exists())
+            .map(|offset| attempt + offset)
+        {
+            self.reason = Some(format!("attempt {successor} has taken over"));
+        } else if replaced_marker(self.folder, number, attempt).exists() {
+            self.reason = Some("another attempt is taking over".to_owned());
+        } else if stop_marker(self.folder).exists() {
+            self.reason = Some("a stop was requested".to_owned());
+        }
+        self.reason.clone()
+    }
+
+    fn ensure_open(&mut self) -> anyhow::Result<()> {
+        let reason = self.stop_reason();
+        ensure!(reason.is_none(), "{}", reason.unwrap_or_default());
+        Ok(())
+    }
+}
+
+impl SessionObserver for BlockGuard<'_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+        if matches!(event, SessionEvent::BlockDone { .. }) {
+            self.ensure_open()?;
+        }
+        Ok(())
+    }
+}

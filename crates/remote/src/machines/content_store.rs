@@ -1,0 +1,536 @@
+//! Manages the fleet folder on a machine: a content-addressed store of objects, bundles made from
+//! them, and one folder per session.
+//!
+//! An object is written to a temporary file, synced, verified and renamed, so every object in the
+//! store is complete. The digest of an object is verified again before the object becomes part of a
+//! bundle. [`send_bundle`] and [`receive_bundle`] are the two ends of a connection that transfers
+//! only missing objects. Start at [`ContentStore`].
+
+use super::bundle::{
+    BundleEntry, FLEET_SUBFOLDERS, FileBundle, bundle_id, hash_reader, validate_entries,
+};
+use super::program;
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufRead, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Name of the symlink from a session's folder to its bundle.
+pub const BUNDLE_LINK: &str = "bundle";
+
+/// Size limit for one message, in bytes. The longest message is the list of files.
+const MAX_MESSAGE_BYTES: u64 = 64 << 20;
+
+/// The fleet folder of a machine. Several machines may share a folder.
+#[derive(Debug, Clone)]
+pub struct ContentStore {
+    folder: PathBuf,
+}
+
+impl ContentStore {
+    /// Opens the folder, creates it if it is missing, and restricts access to its user.
+    ///
+    /// # Errors
+    /// Fails if the folder cannot be created or belongs to another user.
+    pub fn open(folder: &Path) -> anyhow::Result<ContentStore> {
+        create_private_folder(folder)?;
+        for subfolder in FLEET_SUBFOLDERS {
+            create_private_folder(&folder.join(subfolder))?;
+        }
+        // The folder may be inside a git checkout.
+        let ignore = folder.join(".gitignore");
+        if !ignore.exists() {
+            fs::write(&ignore, "*\n")
+                .with_context(|| format!("cannot write '{}'", ignore.display()))?;
+        }
+        Ok(ContentStore {
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// Returns the folder of a session, and creates it if it is missing.
+    ///
+    /// # Errors
+    /// Fails if the ID is invalid or the folder cannot be created.
+    pub fn session_folder(&self, id: &str) -> anyhow::Result<PathBuf> {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        ensure!(
+            !id.is_empty() && id.bytes().all(is_allowed),
+            "invalid session id '{}'",
+            id.escape_debug()
+        );
+        let folder = self.folder.join("sessions").join(id);
+        for subfolder in ["", "bin", "orders", "spools"] {
+            create_private_folder(&folder.join(subfolder))?;
+        }
+        Ok(folder)
+    }
+
+    fn object_path(&self, sha256: &str) -> PathBuf {
+        let (prefix, suffix) = sha256.split_at(2);
+        self.folder.join("objects").join(prefix).join(suffix)
+    }
+
+    /// Returns the digests of entries for which the store has no object, without duplicates.
+    pub fn missing_digests(&self, entries: &[BundleEntry]) -> Vec<String> {
+        let is_missing = |entry: &&BundleEntry| {
+            let metadata = fs::metadata(self.object_path(&entry.sha256));
+            metadata.map(|metadata| metadata.len()).ok() != Some(entry.bytes)
+        };
+        let mut missing: Vec<String> = entries
+            .iter()
+            .filter(is_missing)
+            .map(|entry| entry.sha256.clone())
+            .collect();
+        missing.sort();
+        missing.dedup();
+        missing
+    }
+
+    /// Adds the programs that [`program::send_program`] sent earlier to the object store, as hard
+    /// links. Their content is verified before they become part of a bundle.
+    fn adopt_programs(&self, entries: &[BundleEntry]) {
+        for entry in entries.iter().filter(|entry| entry.is_program) {
+            let (sent_program, object) = (
+                self.folder.join(program::program_path(&entry.sha256)),
+                self.object_path(&entry.sha256),
+            );
+            if sent_program.is_file()
+                && create_private_folder(object.parent().unwrap_or(&self.folder)).is_ok()
+            {
+                // On failure, the program counts as missing and is sent.
+                let _ = fs::hard_link(sent_program, object);
+            }
+        }
+    }
+
+    /// Stores an object with this digest and size.
+    ///
+    /// # Errors
+    /// Fails if the content does not match or cannot be written.
+    pub fn put_object(&self, sha256: &str, bytes: u64, from: &mut dyn Read) -> anyhow::Result<()> {
+        let path = self.object_path(sha256);
+        create_private_folder(path.parent().unwrap_or(&self.folder))?;
+        let temporary = path.with_extension(format!("{}.part", std::process::id()));
+        let mut store = || -> anyhow::Result<()> {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(true);
+            let mut file = options.mode(0o600).open(&temporary)?;
+            let copied = io::copy(&mut from.take(bytes), &mut file)?;
+            ensure!(copied == bytes, "it ends after {copied} of {bytes} bytes");
+            file.sync_data()?;
+            let stored_digest = hash_reader(&mut File::open(&temporary)?)?;
+            ensure!(stored_digest == sha256, "its digest is {stored_digest}");
+            Ok(fs::rename(&temporary, &path)?)
+        };
+        store().map_err(|error| {
+            // Remove the incomplete file: a retry starts from scratch.
+            let _ = fs::remove_file(&temporary);
+            error.context(format!("cannot store object {sha256}"))
+        })
+    }
+
+    /// Lays out a bundle and returns its folder. If the folder exists already, it is used as it is.
+    ///
+    /// # Errors
+    /// Fails if the list is invalid, an object is missing or damaged, or the disk fails.
+    pub fn lay_out_bundle(&self, entries: &[BundleEntry]) -> anyhow::Result<PathBuf> {
+        validate_entries(entries)?;
+        let target = self.folder.join("bundles").join(bundle_id(entries));
+        if target.is_dir() {
+            return Ok(target);
+        }
+        let temporary = target.with_extension(format!("{}.part", std::process::id()));
+        if temporary.exists() {
+            fs::remove_dir_all(&temporary)?;
+        }
+        create_private_folder(&temporary)?;
+        for entry in entries {
+            let error_context = || format!("cannot lay out '{}'", entry.path);
+            self.lay_out_entry(entry, &temporary)
+                .with_context(error_context)?;
+        }
+        match fs::rename(&temporary, &target) {
+            // Another process has laid out the same bundle in the meantime.
+            Err(_) if target.is_dir() => fs::remove_dir_all(&temporary)?,
+            renamed => renamed?,
+        }
+        Ok(target)
+    }
+
+    fn lay_out_entry(&self, entry: &BundleEntry, folder: &Path) -> anyhow::Result<()> {
+        let object = self.object_path(&entry.sha256);
+        let actual_digest = hash_reader(&mut File::open(&object)?)?;
+        if actual_digest != entry.sha256 {
+            fs::remove_file(&object)?;
+            bail!("its object is damaged: the digest is {actual_digest}");
+        }
+        let path = folder.join(&entry.path);
+        let mut builder = DirBuilder::new();
+        let parent = path.parent().unwrap_or(folder);
+        builder.recursive(true).mode(0o700).create(parent)?;
+        let set_mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode));
+        // Hard-link programs: they are large, and nothing writes to them.
+        if entry.is_program && fs::hard_link(&object, &path).is_ok() {
+            return Ok(set_mode(0o700)?);
+        }
+        // Copy other files: a benchmark that writes to its files must not change the object.
+        fs::copy(&object, &path)?;
+        Ok(set_mode(if entry.is_program { 0o700 } else { 0o600 })?)
+    }
+
+    /// Creates the link from a session's folder to the bundle that the session uses.
+    fn link_bundle(&self, session: &Path, bundle: &Path) -> anyhow::Result<()> {
+        let (link, temporary) = (session.join(BUNDLE_LINK), session.join("bundle.part"));
+        let name = bundle.file_name().unwrap_or_default();
+        let target = Path::new("../../bundles").join(name);
+        let _ = fs::remove_file(&temporary);
+        std::os::unix::fs::symlink(target, &temporary)
+            .and_then(|()| fs::rename(&temporary, &link))
+            .with_context(|| format!("cannot make '{}'", link.display()))
+    }
+}
+
+/// Creates a folder if it is missing, and restricts access to its user; rejects a folder of another
+/// user.
+fn create_private_folder(folder: &Path) -> anyhow::Result<()> {
+    let error_context = || format!("cannot use the folder '{}'", folder.display());
+    let mut builder = DirBuilder::new();
+    (builder.recursive(true).mode(0o700).create(folder)).with_context(error_context)?;
+    let metadata = fs::symlink_metadata(folder).with_context(error_context)?;
+    let user_id = rustix::process::geteuid().as_raw();
+    ensure!(
+        metadata.is_dir() && metadata.uid() == user_id,
+        "the folder '{}' belongs to another user",
+        folder.display()
+    );
+    if metadata.permissions().mode() & 0o077 != 0 {
+        let private = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(folder, private).with_context(error_context)?;
+    }
+    Ok(())
+}
+
+/// First message of the sender: what to lay out.
+#[derive(Serialize, Deserialize)]
+struct BundleOffer {
+    session: String,
+    entries: Vec<BundleEntry>,
+}
+
+/// Reply of the receiver.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ReceiverReply {
+    /// Send the objects with these digests, in this order.
+    Missing(Vec<String>),
+    /// The bundle is laid out. Contains the folders of the session and of the bundle.
+    Ready(PathBuf, PathBuf),
+    /// The receiver rejects the bundle.
+    Refused(String),
+}
+
+/// Sends the missing objects of a bundle and returns the remote folders of the session and the
+/// bundle.
+///
+/// # Errors
+/// Fails if the connection breaks or the receiver rejects the bundle.
+pub fn send_bundle(
+    bundle: &FileBundle,
+    session: &str,
+    writer: &mut dyn Write,
+    reader: &mut dyn BufRead,
+) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let offer = BundleOffer {
+        session: session.to_owned(),
+        entries: bundle.entries().to_vec(),
+    };
+    write_message(writer, &offer)?;
+    loop {
+        match read_message::<ReceiverReply>(reader)? {
+            ReceiverReply::Missing(missing) => {
+                for sha256 in &missing {
+                    io::copy(&mut bundle.open_content(sha256)?, writer)
+                        .context("connection lost")?;
+                }
+                writer.flush().context("connection lost")?;
+            }
+            ReceiverReply::Ready(session, bundle) => return Ok((session, bundle)),
+            ReceiverReply::Refused(reason) => bail!("{reason}"),
+        }
+    }
+}
+
+/// Receives what [`send_bundle`] sends: stores the missing objects and lays out the bundle in
+/// `folder`. Before it reports success, calls `before_reply` with the folders of the session and
+/// the bundle.
+///
+/// # Errors
+/// Fails if the connection breaks. All other errors are reported to the sender.
+pub fn receive_bundle(
+    folder: &Path,
+    reader: &mut dyn BufRead,
+    writer: &mut dyn Write,
+    before_reply: &dyn Fn(&Path, &Path) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let received = receive_objects(folder, reader, writer).and_then(|(session, bundle)| {
+        before_reply(&session, &bundle)?;
+        Ok((session, bundle))
+    });
+    let reply = match received {
+        Ok((session, bundle)) => ReceiverReply::Ready(session, bundle),
+        Err(error) => ReceiverReply::Refused(format!("{error:#}")),
+    };
+    write_message(writer, &reply)
+}
+
+fn receive_objects(
+    folder: &Path,
+    reader: &mut dyn BufRead,
+    writer: &mut dyn Write,
+) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let offer: BundleOffer = read_message(reader)?;
+    validate_entries(&offer.entries)?;
+    let store = ContentStore::open(folder)?;
+    let session = store.session_folder(&offer.session)?;
+    store.adopt_programs(&offer.entries);
+    let missing = store.missing_digests(&offer.entries);
+    write_message(writer, &ReceiverReply::Missing(missing.clone()))?;
+    for sha256 in &missing {
+        let entry = offer.entries.iter().find(|entry| entry.sha256 == *sha256);
+        let bytes = entry.map_or(0, |entry| entry.bytes);
+        store.put_object(sha256, bytes, reader)?;
+    }
+    let bundle = store.lay_out_bundle(&offer.entries)?;
+    store.link_bundle(&session, &bundle)?;
+    Ok((session, bundle))
+}
+
+fn write_message(writer: &mut dyn Write, message: &impl Serialize) -> anyhow::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    writer
+        .write_all(&line)
+        .and_then(|()| writer.flush())
+        .context("connection lost")
+}
+
+fn read_message<T: serde::de::DeserializeOwned>(reader: &mut dyn BufRead) -> anyhow::Result<T> {
+    let mut line = Vec::new();
+    let mut limited = reader.take(MAX_MESSAGE_BYTES);
+    limited
+        .read_until(b'\n', &mut line)
+        .context("connection lost")?;
+    ensure!(line.ends_with(b"\n"), "connection lost");
+    serde_json::from_slice(&line).context("the remote program sent an unexpected message")
+}
+
+/// Lays out a bundle in a folder that this machine can access directly, such as a shared folder.
+/// Returns the folders of the session and the bundle.
+///
+/// # Errors
+/// See [`ContentStore::put_object`] and [`ContentStore::lay_out_bundle`].
+pub fn lay_out_locally(
+    bundle: &FileBundle,
+    session: &str,
+    folder: &Path,
+) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let store = ContentStore::open(folder)?;
+    let session = store.session_folder(session)?;
+    for sha256 in store.missing_digests(bundle.entries()) {
+        let entry = bundle.entries().iter().find(|entry| entry.sha256 == sha256);
+        let bytes = entry.map_or(0, |entry| entry.bytes);
+        store.put_object(&sha256, bytes, &mut *bundle.open_content(&sha256)?)?;
+    }
+    let bundle = store.lay_out_bundle(bundle.entries())?;
+    store.link_bundle(&session, &bundle)?;
+    Ok((session, bundle))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::{
+        BundleOffer, ContentStore, ReceiverReply, lay_out_locally, receive_bundle, send_bundle,
+    };
+    use crate::machines::bundle::{BundleEntry, BundleSource, FileBundle};
+    use std::fs;
+    use std::io::{BufReader, Read, Write};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
+    use std::path::Path;
+
+    fn text_bundle(texts: &[(&str, &str)]) -> FileBundle {
+        let wanted = texts.iter().map(|(to, text)| BundleSource::Text {
+            text: (*text).into(),
+            to: (*to).into(),
+        });
+        FileBundle::gather(&wanted.collect::<Vec<_>>()).unwrap()
+    }
+
+    /// Sends a bundle over a socket; returns the result and the number of bytes sent.
+    fn send_over_socket(
+        bundle: &FileBundle,
+        folder: &Path,
+    ) -> (anyhow::Result<std::path::PathBuf>, usize) {
+        let (here, there) = UnixStream::pair().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut to = there.try_clone().unwrap();
+                receive_bundle(folder, &mut BufReader::new(&there), &mut to, &|_, _| Ok(()))
+                    .unwrap();
+            });
+            let mut counted = CountingWriter(here.try_clone().unwrap(), 0);
+            let done = send_bundle(bundle, "0-a", &mut counted, &mut BufReader::new(&here));
+            (done.map(|(_, bundle)| bundle), counted.1)
+        })
+    }
+
+    struct CountingWriter(UnixStream, usize);
+
+    impl Write for CountingWriter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.1 += bytes.len();
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            self.0.flush()
+        }
+    }
+
+    #[test]
+    fn only_what_is_missing_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let large = "x".repeat(100_000);
+        let first = text_bundle(&[("a", &large), ("b/c", "small")]);
+        let (place, bytes) = send_over_socket(&first, folder.path());
+        let place = place.unwrap();
+        assert_eq!(fs::read_to_string(place.join("b/c")).unwrap(), "small");
+        assert_eq!(place.file_name().unwrap().to_str().unwrap(), first.id());
+        assert!(bytes > 100_000);
+        let second = text_bundle(&[("a", &large), ("b/c", "other"), ("d", &large)]);
+        let (other, bytes) = send_over_socket(&second, folder.path());
+        assert!(bytes < 1_000, "{bytes}");
+        let other = other.unwrap();
+        assert_eq!(fs::read_to_string(other.join("d")).unwrap(), large);
+        assert_ne!(other, place);
+        // Sending over a connection and laying out locally give the same result.
+        assert_eq!(
+            lay_out_locally(&second, "0-b", folder.path()).unwrap().1,
+            other
+        );
+    }
+
+    #[test]
+    fn what_a_benchmark_writes_into_its_files_stays_in_that_bundle() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, place) =
+            lay_out_locally(&text_bundle(&[("a", "text")]), "0", folder.path()).unwrap();
+        fs::write(place.join("a"), "changed").unwrap();
+        let (_, other) = lay_out_locally(
+            &text_bundle(&[("a", "text"), ("b", "")]),
+            "0",
+            folder.path(),
+        )
+        .unwrap();
+        assert_eq!(fs::read_to_string(other.join("a")).unwrap(), "text");
+    }
+
+    #[test]
+    fn a_damaged_object_is_refused_and_sent_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = text_bundle(&[("a", "text")]);
+        lay_out_locally(&first, "0", folder.path()).unwrap();
+        let sha256 = first.entries()[0].sha256.clone();
+        let object = folder
+            .path()
+            .join("objects")
+            .join(&sha256[..2])
+            .join(&sha256[2..]);
+        fs::write(&object, "tixt").unwrap();
+        let second = text_bundle(&[("a", "text"), ("b", "")]);
+        let refusal = send_over_socket(&second, folder.path())
+            .0
+            .unwrap_err()
+            .to_string();
+        assert!(refusal.contains("'a': its object is damaged"), "{refusal}");
+        assert!(send_over_socket(&second, folder.path()).0.is_ok());
+    }
+
+    #[test]
+    fn a_hostile_offer_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("fleet");
+        let hostile = |session: &str, path: &str, content: &str| {
+            let offer = BundleOffer {
+                session: session.into(),
+                entries: vec![BundleEntry {
+                    path: path.into(),
+                    is_program: false,
+                    sha256: "0".repeat(64),
+                    bytes: content.len() as u64,
+                }],
+            };
+            let mut line = serde_json::to_string(&offer).unwrap();
+            line.push('\n');
+            line.push_str(content);
+            let mut answers = Vec::new();
+            receive_bundle(&inner, &mut line.as_bytes(), &mut answers, &|_, _| Ok(())).unwrap();
+            let answers = String::from_utf8(answers).unwrap();
+            let last = answers.lines().last().unwrap().to_owned();
+            match serde_json::from_str(&last).unwrap() {
+                ReceiverReply::Refused(reason) => reason,
+                _ => panic!("it was taken: {last}"),
+            }
+        };
+        assert!(hostile("0", "../x", "text").contains("an invalid path '../x'"));
+        assert!(!inner.exists(), "nothing was made for it");
+        assert!(hostile("../0", "x", "text").contains("invalid session id"));
+        assert!(hostile("0", "x", "text").contains("its digest is"));
+        let left: Vec<_> = fs::read_dir(inner.join("objects/00")).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    #[test]
+    fn the_folders_are_for_their_user_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("fleet");
+        fs::create_dir(&inner).unwrap();
+        fs::set_permissions(&inner, fs::Permissions::from_mode(0o755)).unwrap();
+        let depot = ContentStore::open(&inner).unwrap();
+        let session = depot.session_folder("0-a").unwrap();
+        for path in [&inner, &session, &session.join("orders")] {
+            assert_eq!(
+                fs::metadata(path).unwrap().permissions().mode() & 0o777,
+                0o700
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_cut_is_an_error_at_both_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let refusal = send_bundle(
+            &text_bundle(&[("a", "text")]),
+            "0",
+            &mut Vec::new(),
+            &mut "".as_bytes(),
+        );
+        assert_eq!(refusal.unwrap_err().to_string(), "connection lost");
+        let mut answers = Vec::new();
+        receive_bundle(
+            folder.path(),
+            &mut "{\"session\":\"0\"".as_bytes(),
+            &mut answers,
+            &|_, _| Ok(()),
+        )
+        .unwrap();
+        let mut text = String::new();
+        answers.as_slice().read_to_string(&mut text).unwrap();
+        assert!(text.contains("connection lost"), "{text}");
+    }
+}

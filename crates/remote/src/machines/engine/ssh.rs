@@ -1,0 +1,402 @@
+//! Implements the engine for machines that have no scheduler and are reached with OpenSSH's client.
+//! `~/.ssh/config` decides user, port, key and jump host; ssh also verifies the host key.
+//!
+//! Unless a worker is detached, the connection is its lease: the worker reads its instructions from
+//! stdin and exits when stdin is closed, so it does not outlive its coordinator. The remote shell
+//! sees only fixed words and quoted folders that [`speedwell_config::fleet`] has validated; all
+//! other data goes through stdin. Start at [`SshEngine::submit`].
+
+use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
+use crate::machines::detached::{self, SHARD_SUBCOMMAND};
+use crate::machines::program::send_and_read;
+use anyhow::{Context, Result, bail, ensure};
+use speedwell_machine::process::WORKER_COMMAND;
+use speedwell_model::quote;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Options of every connection: no prompts, no forwarding, and a timeout of 15 s for a machine that
+/// stops responding. ssh uses an existing ControlMaster connection of the user, but creates none: a
+/// new one would outlive us, and its end would break all connections through it.
+const SSH_OPTIONS: [&str; 13] = [
+    "-T",
+    "-a",
+    "-x",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=10",
+    "-o",
+    "ServerAliveInterval=5",
+    "-o",
+    "ServerAliveCountMax=3",
+    "-o",
+    "ControlMaster=no",
+];
+/// Exit status of ssh when the connection itself fails.
+const CONNECTION_FAILED: i32 = 255;
+/// Exit status of a remote process that has sent everything in the spools (result logs) of a worker
+/// that is still running.
+pub const STILL_RUNNING: i32 = 3;
+/// Bytes of stderr kept per connection.
+const STDERR_TAIL_BYTES: usize = 4096;
+/// How long a worker may take to exit after its lease ends.
+const WORKER_EXIT_GRACE: Duration = Duration::from_secs(2);
+/// Checks whether a worker holds the machine exclusively, without disturbing that worker. `$1` is
+/// the fleet folder on the machine.
+const PROBE_SCRIPT: &str = r#"for lock in /run/lock/speedwell.lock "$1/speedwell.lock"; do
+[ ! -e "$lock" ] || flock -s -n "$lock" true || { echo busy; exit; }; done; echo free"#;
+
+/// Connections to machines.
+#[derive(Debug)]
+pub struct SshEngine {
+    config: Option<PathBuf>,
+    machines: Vec<FleetMachine>,
+    jobs: BTreeMap<JobId, SshJob>,
+}
+
+/// A worker that we reach over a connection.
+#[derive(Debug)]
+struct SshJob {
+    connection: Child,
+    /// The worker's lease; `None` once the lease has ended.
+    lease: Option<ChildStdin>,
+    /// The machine and the session's folder on it, if the connection only follows a detached
+    /// worker.
+    followed_worker: Option<(String, PathBuf)>,
+    stderr_tail: StderrTail,
+}
+
+/// Tail of a connection's stderr. A thread appends to it as output arrives.
+#[derive(Debug, Default)]
+struct StderrTail {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl StderrTail {
+    /// Returns the last line of stderr after the connection has ended. Waits until stderr is read
+    /// completely, but not for long: another process, such as a shared ControlMaster connection,
+    /// may keep the pipe open.
+    fn last_line(&self) -> String {
+        let deadline = Instant::now() + WORKER_EXIT_GRACE;
+        let is_read = || self.reader.as_ref().is_none_or(JoinHandle::is_finished);
+        while !is_read() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        last_nonempty_line(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl SshEngine {
+    /// Creates an engine for these machines; `config` replaces `~/.ssh/config`.
+    pub fn new(machines: Vec<FleetMachine>, config: Option<PathBuf>) -> SshEngine {
+        SshEngine {
+            config,
+            machines,
+            jobs: BTreeMap::new(),
+        }
+    }
+
+    /// Queries all machines in parallel.
+    pub(super) fn list_machines(&self) -> Vec<FleetMachine> {
+        let probe = |machine: &FleetMachine| FleetMachine {
+            state: self.probe_machine(machine),
+            ..machine.clone()
+        };
+        thread::scope(|scope| {
+            let threads: Vec<_> = (self.machines.iter())
+                .map(|machine| (machine, scope.spawn(move || probe(machine))))
+                .collect();
+            let join = |(machine, handle): (&FleetMachine, thread::ScopedJoinHandle<'_, _>)| {
+                handle.join().unwrap_or_else(|_| machine.clone())
+            };
+            threads.into_iter().map(join).collect()
+        })
+    }
+
+    fn probe_machine(&self, machine: &FleetMachine) -> MachineState {
+        let folder = machine.folder.to_string_lossy();
+        let mut command =
+            self.ssh_command(&machine.name, &["sh", "-c", PROBE_SCRIPT, "probe", &folder]);
+        let output = match command.stdin(Stdio::null()).output() {
+            Ok(output) => output,
+            Err(error) => return MachineState::Unfit(format!("cannot start ssh: {error}")),
+        };
+        match output.stdout.trim_ascii() {
+            b"free" if output.status.success() => MachineState::Free,
+            b"busy" if output.status.success() => MachineState::Busy,
+            _ => MachineState::Unfit(unavailable_reason(&machine.name, &output.stderr)),
+        }
+    }
+
+    pub(super) fn submit(&mut self, batch: &TaskBatch) -> Result<SubmittedJob> {
+        self.ensure_known(&batch.machine)?;
+        let folder = batch.folder.to_string_lossy();
+        let program = format!("{folder}/bin/speedwell");
+        let requests: String = batch
+            .tasks
+            .iter()
+            .map(|task| format!("{}\n", task.request))
+            .collect();
+        if batch.is_detached {
+            let arguments = [
+                program.as_str(),
+                WORKER_COMMAND,
+                SHARD_SUBCOMMAND,
+                "--launch",
+                &folder,
+            ];
+            let connection = self.start_command(&batch.machine, &arguments)?;
+            let name = send_and_read(connection, &mut requests.as_bytes())?;
+            let job = JobId(name.trim().to_owned());
+            ensure!(
+                detached::is_detached_worker(&job),
+                "unexpected answer '{}'",
+                job.0
+            );
+            return Ok(SubmittedJob { job, lines: None });
+        }
+        let arguments = [
+            program.as_str(),
+            WORKER_COMMAND,
+            SHARD_SUBCOMMAND,
+            &folder,
+            "-",
+        ];
+        let mut child = self.start_command(&batch.machine, &arguments)?;
+        let stderr_tail = read_stderr(&mut child);
+        let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
+        if let Some(lease) = &mut lease {
+            // Ignore errors here: when a connection has failed, the exit of ssh gives the reason.
+            let _ = lease.write_all(requests.as_bytes());
+            let _ = lease.flush();
+        }
+        let job = JobId::next_held();
+        let entry = SshJob {
+            connection: child,
+            lease,
+            followed_worker: None,
+            stderr_tail,
+        };
+        self.jobs.insert(job.clone(), entry);
+        Ok(SubmittedJob { job, lines })
+    }
+
+    /// Connects to a detached worker to read its spools.
+    pub(super) fn reconnect_job(
+        &mut self,
+        machine: &str,
+        folder: &Path,
+        (job, spools): (&JobId, &[String]),
+        follows: bool,
+    ) -> Result<ChildStdout> {
+        let folder_text = folder.to_string_lossy();
+        let program = format!("{folder_text}/bin/speedwell");
+        let mode = if follows { "--follow" } else { "--read" };
+        let mut arguments = vec![
+            program.as_str(),
+            WORKER_COMMAND,
+            SHARD_SUBCOMMAND,
+            mode,
+            &folder_text,
+            &job.0,
+        ];
+        arguments.extend(spools.iter().map(String::as_str));
+        let mut child = self.start_command(machine, &arguments)?;
+        let stderr_tail = read_stderr(&mut child);
+        let lines = child
+            .stdout
+            .take()
+            .context("the connection has no stdout")?;
+        let entry = SshJob {
+            lease: child.stdin.take(),
+            connection: child,
+            followed_worker: Some((machine.to_owned(), folder.to_owned())),
+            stderr_tail,
+        };
+        self.jobs.insert(job.clone(), entry);
+        Ok(lines)
+    }
+
+    fn end_detached(&self, machine: &str, folder: &Path, job: &JobId) -> Result<()> {
+        let folder_text = folder.to_string_lossy();
+        let program = format!("{folder_text}/bin/speedwell");
+        let arguments = [
+            program.as_str(),
+            WORKER_COMMAND,
+            SHARD_SUBCOMMAND,
+            "--end",
+            &folder_text,
+            &job.0,
+        ];
+        send_and_read(
+            self.start_command(machine, &arguments)?,
+            &mut std::io::empty(),
+        )
+        .map(drop)
+    }
+
+    pub(super) fn job_state(&mut self, id: &JobId) -> JobState {
+        let Some(job) = self.jobs.get_mut(id) else {
+            return JobState::Ended(Some("no such job".to_owned()));
+        };
+        match job.connection.try_wait() {
+            Ok(None) => JobState::Running,
+            Ok(Some(status)) if status.success() => JobState::Ended(None),
+            Ok(Some(status)) if status.code() == Some(STILL_RUNNING) => JobState::Running,
+            Ok(Some(status)) => {
+                let last_line = job.stderr_tail.last_line();
+                JobState::Ended(Some(match status.code() {
+                    Some(CONNECTION_FAILED) => format!("connection lost: {last_line}"),
+                    _ if last_line.is_empty() => format!("the worker exited: {status}"),
+                    _ => format!("the worker exited: {status}: {last_line}"),
+                }))
+            }
+            Err(error) => JobState::Ended(Some(format!("connection lost: {error}"))),
+        }
+    }
+
+    /// Cancels the detached workers that these jobs follow over a connection, then closes the
+    /// connections of all these jobs. This ends the other workers, because the connection is their
+    /// lease.
+    pub(super) fn cancel_jobs(&mut self, jobs: &[JobId]) -> Result<()> {
+        for id in jobs {
+            let followed_worker = self
+                .jobs
+                .get(id)
+                .and_then(|job| job.followed_worker.clone());
+            if let Some((machine, folder)) = followed_worker {
+                self.end_detached(&machine, &folder, id)?;
+            }
+        }
+        self.close_connections(jobs)
+    }
+
+    /// Closes connections. This ends the workers for which the connection is the lease.
+    fn close_connections(&mut self, jobs: &[JobId]) -> Result<()> {
+        for id in jobs {
+            if let Some(job) = self.jobs.get_mut(id) {
+                job.lease = None;
+            }
+        }
+        let deadline = Instant::now() + WORKER_EXIT_GRACE;
+        for id in jobs {
+            let Some(job) = self.jobs.get_mut(id) else {
+                continue;
+            };
+            while job.connection.try_wait()?.is_none() {
+                if Instant::now() >= deadline {
+                    job.connection.kill()?;
+                    job.connection.wait()?;
+                    break;
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn start_command(&self, machine: &str, arguments: &[&str]) -> Result<Child> {
+        self.ensure_known(machine)?;
+        let mut command = self.ssh_command(machine, arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // The child gets its own process group, because Ctrl-C must reach only us. We then notify
+        // the remote process over the connection.
+        command.process_group(0);
+        command
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start 'ssh'")
+    }
+
+    /// Builds an ssh command for a machine; quotes the arguments for the shell that sshd starts.
+    fn ssh_command(&self, machine: &str, arguments: &[&str]) -> Command {
+        let mut ssh = Command::new("ssh");
+        ssh.args(SSH_OPTIONS);
+        if let Some(config) = &self.config {
+            ssh.arg("-F").arg(config);
+        }
+        // The text of ssh's messages is searched, so their language must not vary.
+        ssh.arg("--")
+            .arg(machine)
+            .args(arguments.iter().map(|argument| quote(argument)));
+        ssh.env("LC_ALL", "C");
+        ssh
+    }
+
+    fn ensure_known(&self, machine: &str) -> Result<()> {
+        if !self
+            .machines
+            .iter()
+            .any(|candidate| candidate.name == machine)
+        {
+            bail!("unknown machine '{machine}'");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for SshEngine {
+    /// Ends all workers that hold a lease: they must not outlive their coordinator. If this process
+    /// is killed, their leases also end.
+    fn drop(&mut self) {
+        let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
+        // Ignore errors: the exit of this process closes the remaining connections.
+        let _ = self.close_connections(&jobs);
+    }
+}
+
+/// Reads stderr in a thread that ends with the connection.
+fn read_stderr(child: &mut Child) -> StderrTail {
+    let Some(mut stderr) = child.stderr.take() else {
+        return StderrTail::default();
+    };
+    let bytes = Arc::<Mutex<Vec<u8>>>::default();
+    let shared_bytes = Arc::clone(&bytes);
+    let reader = thread::spawn(move || {
+        let mut buffer = [0; 1024];
+        while let Ok(count @ 1..) = stderr.read(&mut buffer) {
+            let mut tail = shared_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            tail.extend_from_slice(&buffer[..count]);
+            let surplus = tail.len().saturating_sub(STDERR_TAIL_BYTES);
+            tail.drain(..surplus);
+        }
+    });
+    StderrTail {
+        bytes,
+        reader: Some(reader),
+    }
+}
+
+fn last_nonempty_line(stderr: &[u8]) -> String {
+    let stderr = String::from_utf8_lossy(stderr);
+    let mut lines = stderr
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    lines.next_back().unwrap_or_default().to_owned()
+}
+
+/// Explains why a machine does not answer, and what the user can do about this.
+fn unavailable_reason(machine: &str, stderr: &[u8]) -> String {
+    let stderr = last_nonempty_line(stderr);
+    if stderr.contains("Host key verification failed") {
+        return format!("its host key is unknown: verify it once with 'ssh {machine}'");
+    }
+    if stderr.contains("Permission denied") {
+        return format!(
+            "no key allows a login without a prompt: try 'ssh -o BatchMode=yes {machine} true'"
+        );
+    }
+    if stderr.is_empty() {
+        return "it does not respond".to_owned();
+    }
+    stderr
+}

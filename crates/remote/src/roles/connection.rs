@@ -1,0 +1,182 @@
+//! Connects this process to one role of an experiment, which runs on another machine. Start at
+//! [`RoleConnection::open`].
+
+use super::worker::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
+use crate::load::connection::{GeneratorConnection, read_line};
+use crate::machines::FleetEngine;
+use speedwell_engine::execution::experiment::{StageResult, stage_failure};
+use speedwell_machine::process::{self, WORKER_COMMAND};
+use speedwell_model::stage_report::{RunStage, StageFailure};
+use std::io::BufReader;
+use std::process::ChildStdout;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// Poll interval for interrupts by the user.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Time in which a role, with everything it started, must end.
+const END_GRACE: Duration = Duration::from_secs(30);
+
+/// A role of an experiment on its machine. The role ends when this value is dropped.
+pub(super) struct RoleConnection {
+    /// Name in messages, for example `target` or `service 'db'`.
+    name: String,
+    machine: String,
+    connection: GeneratorConnection,
+    events: Receiver<anyhow::Result<WorkerEvent>>,
+    alarm: Arc<AtomicBool>,
+}
+
+impl RoleConnection {
+    /// Starts this program on a machine and sends it the request. The machine is given by its name
+    /// and the path of this program on it.
+    ///
+    /// # Errors
+    /// Fails if the machine cannot be reached.
+    pub fn open(
+        engine: &mut FleetEngine,
+        (machine, program): (&str, &str),
+        name: &str,
+        request: &WorkerRequest,
+    ) -> StageResult<RoleConnection> {
+        let connect_failure = |error: anyhow::Error| {
+            let reason = format!("{name} on '{machine}': cannot connect: {error:#}");
+            stage_failure(RunStage::Start, reason)
+        };
+        let child = engine
+            .start_command(machine, &[program, WORKER_COMMAND, ROLE_SUBCOMMAND])
+            .map_err(connect_failure)?;
+        let (connection, reader) = GeneratorConnection::new(child).map_err(connect_failure)?;
+        let json = serde_json::to_string(request).map_err(|error| connect_failure(error.into()))?;
+        // Ignore errors: if the connection has failed, the next read gives the reason.
+        let _ = connection.send_line(&json);
+        let alarm = Arc::new(AtomicBool::new(false));
+        Ok(RoleConnection {
+            name: name.to_owned(),
+            machine: machine.to_owned(),
+            connection,
+            events: receive_events(reader, Arc::clone(&alarm)),
+            alarm,
+        })
+    }
+
+    /// Waits for the next message.
+    ///
+    /// # Errors
+    /// Fails if the connection breaks or the user interrupts.
+    pub fn next_event(&self) -> StageResult<WorkerEvent> {
+        loop {
+            if process::is_interrupt_requested() {
+                return Err(self.with_role_name(stage_failure(RunStage::Alive, "interrupted")));
+            }
+            match self.events.recv_timeout(POLL_INTERVAL) {
+                Ok(Ok(event)) => return Ok(event),
+                Ok(Err(error)) => {
+                    let reason = format!("connection lost: {}", self.connection.end_reason(&error));
+                    return Err(self.with_role_name(stage_failure(RunStage::Alive, reason)));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(
+                        self.with_role_name(stage_failure(RunStage::Alive, "connection lost"))
+                    );
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Returns the failure that made a service unusable, if any.
+    pub fn find_failure(&self) -> Option<StageFailure> {
+        if !self.alarm.load(Ordering::Relaxed) {
+            return None;
+        }
+        let failure = match self.next_event() {
+            Ok(WorkerEvent::Done(outcome)) => outcome
+                .performed
+                .failure
+                .map(|failure| self.with_role_name(failure)),
+            Ok(_) => None,
+            Err(failure) => Some(failure),
+        };
+        Some(
+            failure.unwrap_or_else(|| {
+                self.with_role_name(stage_failure(RunStage::Alive, "it has ended"))
+            }),
+        )
+    }
+
+    /// Returns a flag that is set when a running load has to end, because the role asks for that or
+    /// has itself ended.
+    pub fn alarm(&self) -> &AtomicBool {
+        &self.alarm
+    }
+
+    /// Sends the role the outcome of the load that it requested.
+    pub fn send_outcome(&self, reply: &LoadReply) {
+        self.alarm.store(false, Ordering::Relaxed);
+        if let Ok(json) = serde_json::to_string(reply) {
+            // The next read reports a broken connection.
+            let _ = self.connection.send_line(&json);
+        }
+    }
+
+    /// Ends a service and appends the notes of its final report to `notes`.
+    ///
+    /// # Errors
+    /// Fails if the final report of the service contains a failure.
+    pub fn end_service(self, notes: &mut Vec<String>) -> StageResult<()> {
+        self.connection.close(END_GRACE);
+        let final_report = self.events.iter().find_map(|event| match event {
+            Ok(WorkerEvent::Done(outcome)) => Some(outcome.performed),
+            _ => None,
+        });
+        let Some(performed) = final_report else {
+            return Ok(());
+        };
+        let attributed = |note: &String| format!("{} on '{}': {note}", self.name, self.machine);
+        notes.extend(performed.notes.iter().map(attributed));
+        performed
+            .failure
+            .map_or(Ok(()), |failure| Err(self.with_role_name(failure)))
+    }
+
+    /// Prefixes the reason with the role and its machine.
+    pub fn with_role_name(&self, failure: StageFailure) -> StageFailure {
+        StageFailure {
+            reason: format!("{} on '{}': {}", self.name, self.machine, failure.reason),
+            ..failure
+        }
+    }
+}
+
+impl Drop for RoleConnection {
+    /// Waits until everything that the role started has ended.
+    fn drop(&mut self) {
+        self.connection.close(END_GRACE);
+    }
+}
+
+/// Receives messages in a thread. Raises the alarm when the role ends or asks to stop a load.
+fn receive_events(
+    mut reader: BufReader<ChildStdout>,
+    alarm: Arc<AtomicBool>,
+) -> Receiver<anyhow::Result<WorkerEvent>> {
+    let (sender, events) = mpsc::channel();
+    thread::spawn(move || {
+        loop {
+            let event = read_line(&mut reader)
+                .and_then(|event| Ok(serde_json::from_str::<WorkerEvent>(&event)?));
+            let is_last = matches!(event, Err(_) | Ok(WorkerEvent::Done(_)));
+            if is_last || matches!(event, Ok(WorkerEvent::StopLoad)) {
+                alarm.store(true, Ordering::Relaxed);
+            }
+            if sender.send(event).is_err() || is_last {
+                break;
+            }
+        }
+    });
+    events
+}

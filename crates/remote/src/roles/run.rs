@@ -1,0 +1,366 @@
+//! Performs one run of an experiment whose roles run on different machines; each role has its own
+//! connection to this process. Services start before the target, and the load machines send the
+//! load. Start at [`perform_run`]; [`keep_services`] runs services that several runs share.
+
+use super::connection::RoleConnection;
+use super::relocate::FolderMapping;
+use super::worker::{
+    LoadReply, RequestedLoad, RoleOutcome, ServiceRequest, TargetRequest, WorkerEvent,
+    WorkerRequest,
+};
+use crate::load::LoadGenerators;
+use crate::machines::FleetEngine;
+use anyhow::{Result, bail};
+use speedwell_config::fleet::FleetFile;
+use speedwell_engine::execution::experiment::{
+    self, RunReport, StageResult, stage_failure, wait_for_loss,
+};
+use speedwell_engine::execution::load::{build_job, wrap_measured};
+use speedwell_load::load::LoadShare;
+use speedwell_machine::process;
+use speedwell_model::MachinePlacement;
+use speedwell_model::assignment::{
+    BackingService, PlaceholderValue, RunAssignment, ScopedServices,
+};
+use speedwell_model::load::run::LoadRun;
+use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Interval between checks for a reason to end a load.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How long to wait, after the target has failed, for the end of a service that may have caused the
+/// failure.
+const SERVICE_END_DELAY: Duration = Duration::from_millis(300);
+
+/// Performs a run on this machine, or on the machines where its roles are placed.
+pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
+    let Some(placement) = &assignment.placement else {
+        return experiment::perform_run(assignment, seed);
+    };
+    let mut report = RunReport::default();
+    let result = run_placed(assignment, placement, seed, &mut report);
+    report.performed.failure = result.err();
+    report
+}
+
+fn run_placed(
+    assignment: &RunAssignment,
+    placement: &MachinePlacement,
+    seed: u64,
+    report: &mut RunReport,
+) -> StageResult<()> {
+    if assignment.profile.is_some() {
+        let reason = "profiles are recorded on a single machine, but [place] uses other machines";
+        return Err(stage_failure(RunStage::Profile, reason));
+    }
+    let file = FleetFile::read(&placement.fleet)
+        .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
+    let mut run = PlacedRun {
+        assignment,
+        placement,
+        seed,
+        engine: FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref()),
+        file,
+        placeholders: initial_placeholders(placement, &assignment.kept),
+        load_failure: None,
+    };
+    let mut services: Vec<RoleConnection> = Vec::new();
+    let services_and_ports = (&assignment.services[..], assignment.ports);
+    let engine = &mut run.engine;
+    let result = match start_services(
+        engine,
+        placement,
+        services_and_ports,
+        &mut run.placeholders,
+        &mut services,
+    ) {
+        Ok(()) => run.run_target(&services, report),
+        Err(failure) => Err(failure),
+    };
+    let lost_service = match &result {
+        Err(_) if !process::is_interrupt_requested() => find_lost_service(&services),
+        _ => None,
+    };
+    let end_result = end_all(services, report);
+    match lost_service {
+        Some(failure) => Err(failure),
+        None => result.and(end_result),
+    }
+}
+
+/// Starts services, reports their addresses through `ready`, and keeps them alive until this
+/// process is interrupted or a service is lost. Returns notes and any failure.
+pub fn keep_services(
+    keeping: &ScopedServices,
+    ready: &mut dyn FnMut(&[PlaceholderValue]),
+) -> StageReport {
+    let mut report = RunReport::default();
+    let result = match &keeping.placement {
+        None => experiment::run_shared_services(keeping, ready, &mut report),
+        Some(placement) => keep_placed_services(keeping, placement, ready, &mut report),
+    };
+    report.performed.failure = result.err();
+    report.performed
+}
+
+/// Does the same as [`keep_services`], on the machines where the services are placed.
+fn keep_placed_services(
+    keeping: &ScopedServices,
+    placement: &MachinePlacement,
+    ready: &mut dyn FnMut(&[PlaceholderValue]),
+    report: &mut RunReport,
+) -> StageResult<()> {
+    let file = FleetFile::read(&placement.fleet)
+        .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
+    let mut engine = FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref());
+    let mut placeholders = initial_placeholders(placement, &keeping.kept);
+    let known_count = placeholders.len();
+    let mut services: Vec<RoleConnection> = Vec::new();
+    let services_and_ports = (&keeping.services[..], keeping.ports);
+    let result = start_services(
+        &mut engine,
+        placement,
+        services_and_ports,
+        &mut placeholders,
+        &mut services,
+    )
+    .and_then(|()| {
+        ready(&placeholders[known_count..]);
+        wait_for_loss(|| services.iter().find_map(RoleConnection::find_failure))
+    });
+    let end_result = end_all(services, report);
+    result.and(end_result)
+}
+
+/// Placeholders known before anything starts: the target's host, and the addresses of services that
+/// outlive the target.
+fn initial_placeholders(
+    placement: &MachinePlacement,
+    kept: &[PlaceholderValue],
+) -> Vec<PlaceholderValue> {
+    let host = placement.of_target().address.to_string();
+    let mut placeholders = vec![("target.host".to_owned(), host)];
+    placeholders.extend_from_slice(kept);
+    placeholders
+}
+
+/// Starts each service on its machine, one service after the other, because a service may need the
+/// services before it. Adds their addresses to `placeholders`.
+fn start_services(
+    engine: &mut FleetEngine,
+    placement: &MachinePlacement,
+    (services, ports): (&[BackingService], Option<(u16, u16)>),
+    placeholders: &mut Vec<PlaceholderValue>,
+    started: &mut Vec<RoleConnection>,
+) -> StageResult<()> {
+    for service in services {
+        let machine = placement.of_service(&service.name);
+        let mapping = FolderMapping {
+            from: &placement.root,
+            to: &machine.root,
+        };
+        let request = WorkerRequest::RunService(Box::new(ServiceRequest {
+            service: mapping
+                .map_service(service.clone())
+                .fill_placeholders(placeholders),
+            address: machine.address,
+            ports,
+            folder: machine.folder.clone(),
+        }));
+        let name = format!("service '{}'", service.name);
+        let remote_program = (machine.name.as_str(), machine.program.as_str());
+        let role = RoleConnection::open(engine, remote_program, &name, &request)?;
+        let port = match role.next_event()? {
+            WorkerEvent::Ready(port) => port,
+            WorkerEvent::Done(outcome) => {
+                return Err(role.with_role_name(outcome_failure(*outcome)));
+            }
+            _ => return Err(role.with_role_name(unexpected_message())),
+        };
+        let placeholder = |key: &str, text: String| (format!("{}.{key}", service.name), text);
+        placeholders.push(placeholder("host", machine.address.to_string()));
+        placeholders.push(placeholder("port", port.to_string()));
+        started.push(role);
+    }
+    Ok(())
+}
+
+fn end_all(services: Vec<RoleConnection>, report: &mut RunReport) -> StageResult<()> {
+    let mut result = Ok(());
+    for service in services.into_iter().rev() {
+        let service_result = service.end_service(&mut report.performed.notes);
+        result = result.and(service_result);
+    }
+    result
+}
+
+/// Returns the failure of the service whose loss made the target fail, if there is such a service.
+/// The end of the service may be noticed a little later than the failure of the target.
+fn find_lost_service(services: &[RoleConnection]) -> Option<StageFailure> {
+    let begin = Instant::now();
+    loop {
+        let lost = services.iter().find_map(RoleConnection::find_failure);
+        if lost.is_some() || services.is_empty() || begin.elapsed() > SERVICE_END_DELAY {
+            return lost;
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+struct PlacedRun<'a> {
+    assignment: &'a RunAssignment,
+    placement: &'a MachinePlacement,
+    seed: u64,
+    file: FleetFile,
+    engine: FleetEngine,
+    /// Placeholders known so far.
+    placeholders: Vec<PlaceholderValue>,
+    /// Why the load could not be sent.
+    load_failure: Option<String>,
+}
+
+impl PlacedRun<'_> {
+    /// Runs the target and sends the loads that it requests.
+    fn run_target(
+        &mut self,
+        services: &[RoleConnection],
+        report: &mut RunReport,
+    ) -> StageResult<()> {
+        let machine = self.placement.of_target();
+        let mapping = FolderMapping {
+            from: &self.placement.root,
+            to: &machine.root,
+        };
+        let mut placeholders = self.placeholders.clone();
+        placeholders.push(("host".to_owned(), machine.address.to_string()));
+        let assignment = RunAssignment {
+            services: Vec::new(),
+            placement: None,
+            ..mapping.map_assignment(self.assignment.clone().fill_placeholders(&placeholders))
+        };
+        let request = WorkerRequest::RunTarget(Box::new(TargetRequest {
+            assignment,
+            seed: self.seed,
+            address: machine.address,
+            folder: machine.folder.clone(),
+        }));
+        let remote_program = (machine.name.as_str(), machine.program.as_str());
+        let target = RoleConnection::open(&mut self.engine, remote_program, "target", &request)?;
+        loop {
+            match target.next_event()? {
+                WorkerEvent::Load(load_request) => {
+                    let result = self.send_load(&load_request, &target, services);
+                    self.load_failure = result.as_ref().err().map(|error| format!("{error:#}"));
+                    target.send_outcome(&match result {
+                        Ok(run) => LoadReply::Sent(Box::new(run)),
+                        Err(error) => LoadReply::NotSent(format!("{error:#}")),
+                    });
+                }
+                WorkerEvent::StopLoad => {}
+                WorkerEvent::Done(outcome) => {
+                    let RoleOutcome { performed, load } = *outcome;
+                    (report.performed, report.load) = (performed, load);
+                    let failure = report.performed.failure.take();
+                    return failure.map_or(Ok(()), |failure| {
+                        Err(self.attribute_failure(&target, failure))
+                    });
+                }
+                _ => return Err(target.with_role_name(unexpected_message())),
+            }
+        }
+    }
+
+    /// Attributes a failure to the machines that send the load, or to the target.
+    fn attribute_failure(&self, target: &RoleConnection, failure: StageFailure) -> StageFailure {
+        let is_load_failure =
+            |load_failure: &String| failure.reason.contains(load_failure.as_str());
+        match (&self.load_failure, failure.stage) {
+            (Some(load_failure), RunStage::Warmup | RunStage::Load)
+                if is_load_failure(load_failure) =>
+            {
+                StageFailure {
+                    reason: load_failure.clone(),
+                    ..failure
+                }
+            }
+            (_, RunStage::Served) => StageFailure {
+                reason: format!("load from {}: {}", self.names_of_load(), failure.reason),
+                ..failure
+            },
+            _ => target.with_role_name(failure),
+        }
+    }
+
+    fn names_of_load(&self) -> String {
+        let name = |index: &usize| format!("'{}'", self.placement.machines[*index].name);
+        let names: Vec<String> = self.placement.load.iter().map(name).collect();
+        names.join(", ")
+    }
+
+    /// Sends a load from the machines that have the role `load`. The load ends early if the target
+    /// or a service is lost.
+    fn send_load(
+        &self,
+        load_request: &RequestedLoad,
+        target: &RoleConnection,
+        services: &[RoleConnection],
+    ) -> Result<LoadRun> {
+        // A machine without a connection would have nothing to send.
+        let max_machines = load_request.spec.concurrency.unwrap_or(u32::MAX).max(1) as usize;
+        let machines = (self.placement.load.iter().take(max_machines)).map(|index| {
+            let machine = &self.placement.machines[*index];
+            (machine.name.clone(), machine.program.clone())
+        });
+        let engine = FleetEngine::from_file(&self.file)
+            .within_allocation(self.placement.allocation.as_ref());
+        let mut generators = LoadGenerators::on_machines(engine, machines);
+        let job = build_job(
+            &generators.combined_spec(&load_request.spec),
+            load_request.seed,
+            LoadShare::ONLY,
+        )?;
+        let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        let alarms: Vec<&AtomicBool> = (services.iter().chain([target]))
+            .map(RoleConnection::alarm)
+            .collect();
+        let result = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !has_ended.load(Ordering::Relaxed) {
+                    let has_alarm = alarms.iter().any(|alarm| alarm.load(Ordering::Relaxed));
+                    if has_alarm || process::is_interrupt_requested() {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    thread::sleep(POLL_INTERVAL);
+                }
+            });
+            let result = generators.send_load(&job, &stop, &mut |_| ());
+            has_ended.store(true, Ordering::Relaxed);
+            result
+        })?;
+        if let Some((part, reason)) =
+            (result.parts.iter()).find_map(|part| Some((part, part.lost.as_ref()?)))
+        {
+            bail!(
+                "load from '{}': connection lost after {} requests: {reason}",
+                part.machine,
+                part.attempted
+            );
+        }
+        if let Some(loss) = result.losses.first() {
+            bail!("load from {loss}");
+        }
+        let mut run = wrap_measured(&job, result.measured);
+        run.parts = result.parts;
+        Ok(run)
+    }
+}
+
+pub(super) fn outcome_failure(outcome: RoleOutcome) -> StageFailure {
+    outcome.performed.failure.unwrap_or_else(unexpected_message)
+}
+
+pub(super) fn unexpected_message() -> StageFailure {
+    stage_failure(RunStage::Start, "it sent an unexpected message")
+}

@@ -1,0 +1,431 @@
+//! Sends requests to the server, with the token, and reports whether a retry may help.
+//!
+//! A redirect counts as a rejection, since following one would pass the token on. Start at
+//! [`UploadClient::upload_session`].
+
+use crate::clients::push::lines::SessionLines;
+use crate::clients::push::target::UploadTarget;
+use serde_json::{Value, json};
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+use ureq::http::{Method, Request, Response, StatusCode};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+use ureq::{Agent, Body};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a whole request. It is enough for 8 MiB at 32 kB/s, which take more than four
+/// minutes.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
+/// Maximum size of a session that is sent in one request.
+const MAX_SINGLE_REQUEST_BYTES: usize = 8 << 20;
+/// How many times the server may ask to continue at a line other than the next one.
+const MAX_POSITION_CHANGES: u32 = 100;
+/// Maximum size of a response.
+const MAX_RESPONSE_BYTES: u64 = 1 << 20;
+
+/// A secret that is never printed.
+#[derive(Clone)]
+pub struct UploadToken(String);
+
+impl UploadToken {
+    /// Creates a token, trimming whitespace.
+    pub fn new(text: impl AsRef<str>) -> UploadToken {
+        UploadToken(text.as_ref().trim().to_owned())
+    }
+}
+
+impl fmt::Debug for UploadToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(secret)")
+    }
+}
+
+/// Outcome of sending a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UploadOutcome {
+    /// The server has stored it.
+    Stored,
+    /// The server already had it.
+    Known,
+}
+
+/// Why a session was not sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UploadError {
+    /// A retry may help.
+    #[error("{reason}")]
+    Retryable {
+        /// What went wrong.
+        reason: String,
+        /// The delay before a retry, if the server asks for one.
+        retry_after: Option<Duration>,
+    },
+    /// No retry will help.
+    #[error("{reason}")]
+    Rejected {
+        /// Why, usually the server's message.
+        reason: String,
+    },
+}
+
+impl UploadError {
+    fn retryable(reason: impl Into<String>) -> UploadError {
+        UploadError::Retryable {
+            reason: reason.into(),
+            retry_after: None,
+        }
+    }
+}
+
+/// Sends sessions to servers.
+#[derive(Debug)]
+pub struct UploadClient {
+    agent: Agent,
+    token: Option<UploadToken>,
+}
+
+/// Meaning of a response that reports no failure: the server has accepted the request, it asks to
+/// continue at a line, or it knows nothing of this upload.
+enum ServerReply {
+    Done(StatusCode, Value),
+    ContinueAt(u64),
+    NotStarted,
+}
+
+impl UploadClient {
+    /// Creates a client that trusts the system's certificates and uses the proxy that the
+    /// environment names.
+    pub fn new(token: Option<UploadToken>) -> UploadClient {
+        UploadClient::with_authorities(token, Vec::new())
+    }
+
+    /// Like [`UploadClient::new`], with additional certificate authorities.
+    pub fn with_authorities(
+        token: Option<UploadToken>,
+        authorities: Vec<Certificate<'static>>,
+    ) -> UploadClient {
+        let certificates = rustls_native_certs::load_native_certs().certs;
+        let roots = certificates
+            .iter()
+            .map(|certificate| Certificate::from_der(certificate).to_owned());
+        let roots: Vec<_> = roots.chain(authorities).collect();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::from(roots))
+            .unversioned_rustls_crypto_provider(provider)
+            .build();
+        let config = Agent::config_builder()
+            .tls_config(tls)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(REQUEST_TIMEOUT))
+            .user_agent("speedwell")
+            .build();
+        UploadClient {
+            agent: config.into(),
+            token,
+        }
+    }
+
+    /// Sends a session. The server may already have any part of it.
+    ///
+    /// # Errors
+    /// Fails if the server is unreachable or rejects the session.
+    pub fn upload_session(
+        &self,
+        target: &UploadTarget,
+        lines: &SessionLines<'_>,
+    ) -> Result<UploadOutcome, UploadError> {
+        let session_url = target.session_url(lines.id);
+        if let Some(body) = lines.text.within_limit(MAX_SINGLE_REQUEST_BYTES) {
+            let url = format!("{session_url}?sha256={}", lines.sha256);
+            return match self.send_request(Method::PUT, &url, body)? {
+                ServerReply::Done(status, _) => Ok(upload_outcome(status)),
+                ServerReply::ContinueAt(_) | ServerReply::NotStarted => {
+                    Err(UploadError::retryable("the session arrived damaged"))
+                }
+            };
+        }
+        self.send_parts(&session_url, lines)
+    }
+
+    fn send_parts(
+        &self,
+        url: &str,
+        lines: &SessionLines<'_>,
+    ) -> Result<UploadOutcome, UploadError> {
+        let read_error =
+            |error: io::Error| UploadError::retryable(format!("cannot read the session: {error}"));
+        let read_part = |from: u64| lines.text.read_part(from).map_err(read_error);
+        let count = lines.text.line_count();
+        let mut next = match self.send_request(Method::PUT, url, &read_part(0)?)? {
+            ServerReply::Done(_, body) if body["state"] == "known" => {
+                return check_same_session(&body, lines);
+            }
+            ServerReply::Done(_, body) => received_lines(&body)?,
+            ServerReply::ContinueAt(next) => next,
+            ServerReply::NotStarted => {
+                return Err(UploadError::retryable(
+                    "the server dropped the partial upload",
+                ));
+            }
+        };
+        let mut position_changes = 0;
+        loop {
+            let response = if next < count {
+                self.send_request(
+                    Method::PATCH,
+                    &format!("{url}?at={next}"),
+                    &read_part(next)?,
+                )?
+            } else {
+                let body = json!({"lines": count, "sha256": lines.sha256}).to_string();
+                self.send_request(Method::POST, &format!("{url}/finish"), body.as_bytes())?
+            };
+            match response {
+                ServerReply::Done(_, body) if body["state"] == "arriving" => {
+                    let received = received_lines(&body)?;
+                    position_changes += u32::from(received <= next);
+                    next = received;
+                }
+                ServerReply::Done(status, body) if body["state"] == "known" => {
+                    check_same_session(&body, lines)?;
+                    return Ok(upload_outcome(status));
+                }
+                ServerReply::Done(status, _) => return Ok(upload_outcome(status)),
+                // Either another process sends the same session, or the server dropped the partial
+                // upload.
+                ServerReply::ContinueAt(0) | ServerReply::NotStarted => {
+                    return Err(UploadError::retryable(
+                        "the server asked to restart the upload",
+                    ));
+                }
+                ServerReply::ContinueAt(received) => {
+                    position_changes += 1;
+                    next = received;
+                }
+            }
+            if position_changes > MAX_POSITION_CHANGES {
+                return Err(UploadError::retryable("the upload is making no progress"));
+            }
+        }
+    }
+
+    fn send_request(
+        &self,
+        method: Method,
+        url: &str,
+        body: &[u8],
+    ) -> Result<ServerReply, UploadError> {
+        let (body, is_compressed) = compress_text(body);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(url)
+            .header("accept", "application/json")
+            .header("content-type", "application/jsonl");
+        if is_compressed {
+            request = request.header("content-encoding", "gzip");
+        }
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {}", token.0));
+        }
+        let request = request.body(body).map_err(|error| UploadError::Rejected {
+            reason: format!("cannot build the request: {error}"),
+        })?;
+        let response = self
+            .agent
+            .run(request)
+            .map_err(|error| UploadError::retryable(explain_connect_error(&error.to_string())))?;
+        interpret_response(response)
+    }
+}
+
+/// Parses the certificate authorities in a PEM file.
+///
+/// # Errors
+/// Fails if the file contains no certificate, or one that cannot be parsed.
+pub fn parse_authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
+    let items = ureq::tls::parse_pem(pem).map(|item| item.map_err(|error| error.to_string()));
+    let mut certificates = Vec::new();
+    for item in items {
+        if let PemItem::Certificate(certificate) = item? {
+            certificates.push(certificate);
+        }
+    }
+    if certificates.is_empty() {
+        return Err("it contains no certificate in PEM format".to_owned());
+    }
+    Ok(certificates)
+}
+
+/// Explains why a server was not reached, with advice if its certificate is not trusted.
+fn explain_connect_error(message: &str) -> String {
+    const CERTIFICATE: &str = "invalid peer certificate: ";
+    let Some((_, cause)) = message.split_once(CERTIFICATE) else {
+        return message.to_owned();
+    };
+    let explanations = [
+        (
+            "UnknownIssuer",
+            "this machine does not trust its issuer; add the issuer with --ca FILE",
+        ),
+        (
+            "CaUsedAsEndEntity",
+            "it is a CA certificate, but the server must use a certificate signed by that CA",
+        ),
+        ("NotValidYet", "it is not valid yet; check the clock"),
+        ("NotValidForName", "it is not valid for this name"),
+        ("Expired", "it has expired"),
+    ];
+    let explanation = explanations.iter().find(|(name, _)| cause.contains(name));
+    let cause = explanation.map_or(cause, |(_, message)| message);
+    format!("the server's certificate was rejected: {cause}")
+}
+
+fn upload_outcome(status: StatusCode) -> UploadOutcome {
+    match status {
+        StatusCode::CREATED => UploadOutcome::Stored,
+        _ => UploadOutcome::Known,
+    }
+}
+
+/// Checks that the session that the server already has is the same as ours.
+fn check_same_session(
+    body: &Value,
+    lines: &SessionLines<'_>,
+) -> Result<UploadOutcome, UploadError> {
+    if body["sha256"] == lines.sha256 {
+        return Ok(UploadOutcome::Known);
+    }
+    Err(UploadError::Rejected {
+        reason: format!("the server has a different session '{}'", lines.id),
+    })
+}
+
+fn received_lines(body: &Value) -> Result<u64, UploadError> {
+    let lines = body["lines"].as_u64();
+    lines.ok_or_else(|| UploadError::retryable("the server did not report how many lines it has"))
+}
+
+fn interpret_response(mut response: Response<Body>) -> Result<ServerReply, UploadError> {
+    let status = response.status();
+    let retry_after = (response.headers().get("retry-after"))
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let text = response
+        .body_mut()
+        .with_config()
+        .limit(MAX_RESPONSE_BYTES)
+        .read_to_string()
+        .map_err(|error| UploadError::retryable(format!("the response ended early: {error}")))?;
+    let body: Value = serde_json::from_str(&text).unwrap_or_default();
+    if status.is_success() {
+        // A successful response without `state` comes from an intermediary, such as a proxy.
+        return if body["state"].is_string() {
+            Ok(ServerReply::Done(status, body))
+        } else {
+            Err(UploadError::retryable(
+                "the response is not from a Speedwell server",
+            ))
+        };
+    }
+    if let (StatusCode::CONFLICT, Some(lines)) = (status, body["lines"].as_u64()) {
+        return Ok(ServerReply::ContinueAt(lines));
+    }
+    let message = refusal_message(status, &body);
+    if status == StatusCode::NOT_FOUND && message.contains("was not begun") {
+        return Ok(ServerReply::NotStarted);
+    }
+    let is_temporary = status == StatusCode::REQUEST_TIMEOUT
+        || status == StatusCode::TOO_MANY_REQUESTS
+        || status.is_server_error();
+    Err(if is_temporary {
+        UploadError::Retryable {
+            reason: message,
+            retry_after: retry_after.map(Duration::from_secs),
+        }
+    } else {
+        UploadError::Rejected { reason: message }
+    })
+}
+
+fn refusal_message(status: StatusCode, body: &Value) -> String {
+    if status.is_redirection() {
+        return format!(
+            "status {}: redirects are not followed, to protect the token",
+            status.as_u16()
+        );
+    }
+    let printable = |text: &str| -> String {
+        let blank_control = |c: char| if c.is_control() { ' ' } else { c };
+        text.chars().take(300).map(blank_control).collect()
+    };
+    let mut message = format!("status {}", status.as_u16());
+    for key in ["error", "hint"] {
+        if let Some(text) = body[key].as_str() {
+            message += if key == "error" { ": " } else { "; " };
+            message += &printable(text);
+        }
+    }
+    message
+}
+
+/// Returns text compressed with gzip, and whether it is compressed. Text that compresses too well
+/// is returned unchanged, because the server would take it for a zip bomb.
+pub(crate) fn compress_text(text: &[u8]) -> (Vec<u8>, bool) {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let result = encoder.write_all(text).and_then(|()| encoder.finish());
+    match result {
+        // The server accepts a compression ratio of up to 100; 80 leaves a margin.
+        Ok(compressed) if compressed.len() < text.len() && compressed.len() * 80 > text.len() => {
+            (compressed, true)
+        }
+        _ => (text.to_vec(), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_is_refused_says_why_in_words() {
+        for (error, words) in [
+            (
+                "io: invalid peer certificate: UnknownIssuer",
+                "add the issuer with --ca FILE",
+            ),
+            ("io: invalid peer certificate: Expired", "has expired"),
+            (
+                "io: invalid peer certificate: certificate expired: verification time 2",
+                "expired",
+            ),
+            (
+                "io: invalid peer certificate: certificate not valid for name \"a\"",
+                "not valid for name",
+            ),
+            ("io: Connection refused", "io: Connection refused"),
+        ] {
+            let explanation = explain_connect_error(error);
+            assert!(explanation.contains(words), "{explanation}");
+        }
+        assert!(
+            parse_authorities(b"hello")
+                .unwrap_err()
+                .contains("no certificate")
+        );
+    }
+
+    #[test]
+    fn what_looks_like_a_bomb_is_not_packed() {
+        assert!(!compress_text(&vec![b'0'; 1 << 20]).1);
+        let text: Vec<u8> = (0..20_000_u32)
+            .flat_map(|n| format!("{}\n", n * 7919).into_bytes())
+            .collect();
+        let (small, is_packed) = compress_text(&text);
+        assert!(is_packed && small.len() < text.len() / 2);
+    }
+}

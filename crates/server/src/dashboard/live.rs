@@ -1,0 +1,238 @@
+//! Streams sessions that are being measured to viewers, as events.
+//!
+//! The recorder commits after every planned run, so the store itself signals progress: a database
+//! server notifies immediately, and a file is polled four times per second. The store is watched
+//! only while there are viewers. Each update of a page is rendered once for all its viewers. Start
+//! at [`stream_updates`].
+
+use crate::dashboard::access::CallerIdentity;
+use crate::dashboard::address::{PageFormat, PageKind};
+use crate::dashboard::handler::render_bytes;
+use crate::dashboard::layout::LayoutContext;
+use crate::dashboard::link::encode_segment;
+use crate::dashboard::page::{PageContext, PageOutcome, build_page};
+use crate::dashboard::page_error::PageError;
+use crate::dashboard::project::HostedProject;
+use crate::dashboard::query::PageQuery;
+use crate::dashboard::site::SiteState;
+use crate::http::ServerStopper;
+use crate::http::events::{EventHub, ServerEvent};
+use axum::body::Body;
+use axum::http::{HeaderMap, Response};
+use serde_json::json;
+use speedwell_store::Store;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time to wait for a change before checking whether there are still viewers.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Minimum time between two updates of a page.
+const MIN_UPDATE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Update interval while nothing changes. The page needs updates even then, because it shows how
+/// long ago something happened.
+const IDLE_UPDATE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Stands for all sessions in the address of a stream.
+const ALL_SESSIONS: &str = "any";
+
+/// Viewers, keyed by stream.
+#[derive(Debug)]
+pub struct LiveViewers {
+    hubs: Mutex<HashMap<String, EventHub>>,
+    stopper: ServerStopper,
+}
+
+impl LiveViewers {
+    /// Creates a state without viewers.
+    pub fn new(stopper: &ServerStopper) -> LiveViewers {
+        LiveViewers {
+            hubs: Mutex::default(),
+            stopper: stopper.clone(),
+        }
+    }
+
+    /// Returns the number of viewers.
+    pub fn count_viewers(&self) -> usize {
+        self.lock_hubs().values().map(EventHub::count_viewers).sum()
+    }
+
+    fn lock_hubs(&self) -> std::sync::MutexGuard<'_, HashMap<String, EventHub>> {
+        self.hubs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Streams the events of a session, or of everything that is being measured.
+pub async fn stream_updates(
+    site: &Arc<SiteState>,
+    project: &Arc<HostedProject>,
+    id: &str,
+    headers: &HeaderMap,
+) -> Response<Body> {
+    let page_kind = live_page_kind(id);
+    let result = {
+        let (site, project, page_kind) = (site.clone(), project.clone(), page_kind.clone());
+        let light = site.light.clone();
+        light
+            .run(move || render_live_page(&site, &project, &page_kind))
+            .await
+    };
+    let rendering = match result {
+        Ok(Ok(rendering)) => rendering,
+        Ok(Err(error)) => {
+            let status = error.status;
+            return crate::http::HttpError::new(status, error.message).to_response(headers);
+        }
+        Err(error) => return error.to_response(headers),
+    };
+    let first_event = match rendering {
+        LiveRendering::Running(event) => event,
+        LiveRendering::Over => {
+            let hub = EventHub::new();
+            let response = hub.stream_response(headers, || vec![over_event()]);
+            hub.end_streams();
+            return response;
+        }
+    };
+    let mut hubs = project.live.lock_hubs();
+    let is_known = hubs.contains_key(id);
+    let hub = hubs
+        .entry(id.to_owned())
+        .or_insert_with(|| {
+            // The event is not `over`, because the session continues. Browsers reconnect by
+            // themselves, to the next server.
+            let final_event = ServerEvent::new("stopped", "the server is stopping");
+            EventHub::new().end_with_stopper(&project.live.stopper, final_event)
+        })
+        .clone();
+    let response = hub.stream_response(headers, || vec![first_event]);
+    if !is_known {
+        let (site, project, id) = (site.clone(), project.clone(), id.to_owned());
+        std::thread::spawn(move || publish_updates(&site, &project, &id, &hub));
+    }
+    response
+}
+
+/// Returns the last event of a stream whose session has ended.
+fn over_event() -> ServerEvent {
+    ServerEvent::new("over", "the session has ended")
+}
+
+fn live_page_kind(id: &str) -> PageKind {
+    if id == ALL_SESSIONS {
+        PageKind::Live
+    } else {
+        PageKind::SessionLive(id.to_owned())
+    }
+}
+
+/// State of a live page.
+enum LiveRendering {
+    /// The page, as an event.
+    Running(ServerEvent),
+    /// There is nothing left to watch.
+    Over,
+}
+
+/// Renders the page that all viewers share, as seen by an anonymous caller.
+fn render_live_page(
+    site: &SiteState,
+    project: &HostedProject,
+    page_kind: &PageKind,
+) -> Result<LiveRendering, PageError> {
+    let query = PageQuery::default();
+    let caller = CallerIdentity::default();
+    let outcome = project.with_reader(|store| {
+        let context = PageContext {
+            site,
+            project,
+            caller: &caller,
+            store,
+            query: &query,
+            format: PageFormat::Page,
+        };
+        build_page(context, page_kind)
+    })?;
+    let PageOutcome::Page(page) = outcome else {
+        return Ok(LiveRendering::Over);
+    };
+    let name = &project.name;
+    let path = match page_kind {
+        PageKind::SessionLive(id) => format!("/{name}/sessions/{}/live", encode_segment(id)),
+        _ => format!("/{name}/live"),
+    };
+    let layout_context = LayoutContext {
+        site,
+        project,
+        caller: &caller,
+    };
+    let html = render_bytes(
+        &layout_context,
+        Some(page_kind),
+        &page,
+        PageFormat::Page,
+        &path,
+        &query,
+    )?;
+    let data = json!({ "html": String::from_utf8_lossy(&html) });
+    Ok(LiveRendering::Running(ServerEvent::new(
+        "progress",
+        data.to_string(),
+    )))
+}
+
+/// Sends the page again after changes, but at most once per second, and every five seconds while
+/// nothing changes. Ends when the last viewer leaves, the session ends or the server stops.
+fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &EventHub) {
+    let page_kind = live_page_kind(id);
+    // A store that cannot be read now is opened again in the next iteration.
+    let mut store = Store::open_to_watch(project.path()).ok();
+    let mut version = store_version(store.as_ref());
+    let mut last_update = Instant::now();
+    while has_viewers(project, id, hub) {
+        let wait_result = store
+            .as_ref()
+            .map(|store| store.wait_for_change(POLL_INTERVAL));
+        if !matches!(wait_result, Some(Ok(()))) {
+            std::thread::sleep(POLL_INTERVAL);
+            store = Store::open_to_watch(project.path()).ok();
+        }
+        let current_version = store_version(store.as_ref());
+        let is_due = (current_version != version && last_update.elapsed() >= MIN_UPDATE_INTERVAL)
+            || last_update.elapsed() >= IDLE_UPDATE_INTERVAL;
+        if !is_due {
+            continue;
+        }
+        version = current_version;
+        last_update = Instant::now();
+        match render_live_page(site, project, &page_kind) {
+            Ok(LiveRendering::Running(event)) => {
+                hub.send_event(event);
+            }
+            Ok(LiveRendering::Over) => {
+                project.live.lock_hubs().remove(id);
+                hub.send_event(over_event());
+                hub.end_streams();
+                return;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn store_version(store: Option<&Store>) -> Option<i64> {
+    store?.data_version().ok()
+}
+
+/// Whether there are still viewers; if not, removes the hub under the lock, so that the next viewer
+/// creates a new one.
+fn has_viewers(project: &HostedProject, id: &str, hub: &EventHub) -> bool {
+    let mut hubs = project.live.lock_hubs();
+    let is_watched = hub.count_viewers() > 0 && !project.live.stopper.is_stopped();
+    if !is_watched {
+        hubs.remove(id);
+    }
+    is_watched
+}

@@ -1,0 +1,237 @@
+//! Builds `/PROJECT/compare`, the page that corresponds to `speedwell compare` for two stored
+//! sessions.
+
+use super::session::{check_runs, redirect_to_session};
+use super::{PageContent, PageContext, PageOutcome};
+use crate::dashboard::page_error::PageError;
+use axum::http::StatusCode;
+use speedwell_model::SessionState;
+use speedwell_model::stored::SessionOverview;
+use speedwell_report::html::{FormField, PageForm, PageLink};
+use speedwell_report::session::StudyChoice;
+use speedwell_report::sources::{self, LabelledSession};
+use speedwell_report::{Document, ReportBlock};
+use speedwell_store::SessionFilter;
+
+const COMPARISON_OPTIONS: [&str; 3] = ["threshold", "method", "correct"];
+
+pub fn compare_page(context: PageContext<'_>) -> Result<PageOutcome, PageError> {
+    let query = context.query;
+    query.check_names(&[
+        "base",
+        "with",
+        "of",
+        COMPARISON_OPTIONS[0],
+        COMPARISON_OPTIONS[1],
+        COMPARISON_OPTIONS[2],
+    ])?;
+    let chosen: Vec<&str> = query.get_all("of").collect();
+    if let [first_reference, second_reference] = chosen[..] {
+        return redirect_ordered(context, first_reference, second_reference);
+    }
+    let references: Vec<String> = [query.get("base"), query.get("with")]
+        .into_iter()
+        .flatten()
+        .map(str::to_owned)
+        .collect();
+    if query.get("base").is_none() {
+        let hint = match chosen.len() {
+            0 => "",
+            1 => "Only one session was selected",
+            _ => "More than two sessions were selected",
+        };
+        return choose_page(context, hint).map(PageOutcome::from);
+    }
+    for reference in &references {
+        check_reference(reference)?;
+    }
+    comparison_page(context, &references).map(PageOutcome::from)
+}
+
+/// Redirects to the comparison of two selected sessions, with the older one as the baseline. If one
+/// of the references is not a number, redirects to the session of the first reference.
+fn redirect_ordered(
+    context: PageContext<'_>,
+    first_reference: &str,
+    second_reference: &str,
+) -> Result<PageOutcome, PageError> {
+    let number = |reference: &str| reference.trim_start_matches('@').parse::<i64>().ok();
+    let (Some(first), Some(second)) = (number(first_reference), number(second_reference)) else {
+        return redirect_to_session(context, first_reference);
+    };
+    let (base, with) = (first.min(second), first.max(second));
+    let (base, with) = (format!("@{base}"), format!("@{with}"));
+    Ok(PageOutcome::Redirect(context.compare_href(&base, &with)))
+}
+
+/// Checks that a reference begins with `@`, and so names a stored session and not a file.
+fn check_reference(reference: &str) -> Result<(), PageError> {
+    if reference.starts_with('@') {
+        return Ok(());
+    }
+    Err(
+        PageError::bad_request(format!("cannot resolve '{reference}': expected a stored session")).with_hint(
+            "use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base; append [VARIANT] to select a variant",
+        ),
+    )
+}
+
+fn comparison_page(
+    context: PageContext<'_>,
+    references: &[String],
+) -> Result<PageContent, PageError> {
+    let lookups = &context.project.lookups;
+    let bad_request = |error: anyhow::Error| PageError::from_error(StatusCode::BAD_REQUEST, &error);
+    let options = COMPARISON_OPTIONS.map(|name| (name, context.query.get(name)));
+    let options: Vec<(&str, &str)> = options
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect();
+    let settings = (lookups.settings)(&options).map_err(bad_request)?;
+    check_size(context, references)?;
+    let resolved = (lookups.sources)(context.store, references).map_err(bad_request)?;
+    let sources: Vec<LabelledSession<'_>> = resolved
+        .iter()
+        .map(|source| {
+            (
+                source.label.clone(),
+                &source.session,
+                source.variant.clone(),
+            )
+        })
+        .collect();
+    let mut findings = sources::compare_sources(&sources, &settings).map_err(bad_request)?;
+    let sessions: Vec<_> = resolved.iter().map(|source| &source.session).collect();
+    (lookups.mark_known)(&mut findings, &sessions, context.store);
+    let study = StudyChoice::default();
+    let output = context.report_options();
+    let mut document = sources::report_sources(&sources, &findings, &study, &settings, &output)?;
+    if let Err(error) = sources::check_rows(&findings, &sources) {
+        let error = PageError::from_error(StatusCode::OK, &error);
+        document.push(ReportBlock::Warning(error.message));
+        document.extend(error.hints.into_iter().map(ReportBlock::Note));
+    }
+    let resolution_notes = resolved
+        .iter()
+        .filter_map(|source| source.resolved_as.clone());
+    document.extend(resolution_notes.map(ReportBlock::Note));
+    let own_href = context.page_href(&format!("compare{}", context.query.to_query_string()));
+
+    let is_running =
+        |source: &crate::dashboard::ComparisonSource| source.session.state == SessionState::Running;
+    let numbers = resolved.iter().filter_map(|source| source.session.number);
+    let mut sessions: Vec<i64> = numbers.collect();
+    sessions.dedup();
+    Ok(PageContent {
+        crumbs: vec![
+            PageLink::new(context.page_href("compare"), "compare"),
+            PageLink::new(own_href, references.join(" with ")),
+        ],
+        links: comparison_links(context, references),
+        filters: Some(compare_form(context)),
+        sessions,
+        // `@base`, `@base:main` and `@rev:REVISION` also depend on the repository, which changes
+        // independently of the store.
+        is_cacheable: !resolved.iter().any(is_running)
+            && !references.iter().any(|reference| depends_on_git(reference)),
+        ..PageContent::from_document(document)
+    })
+}
+
+/// Returns links to the comparison with swapped sides, and to both sessions.
+fn comparison_links(context: PageContext<'_>, references: &[String]) -> Vec<PageLink> {
+    let [base, with] = references else {
+        return Vec::new();
+    };
+    vec![
+        PageLink::new(context.compare_href(with, base), "swap"),
+        PageLink::new(context.page_href(&reference_path(base)), base),
+        PageLink::new(context.page_href(&reference_path(with)), with),
+    ]
+}
+
+/// Whether a reference may name another session although the store is unchanged.
+fn depends_on_git(reference: &str) -> bool {
+    reference.contains(':') || reference.starts_with("@base")
+}
+
+/// Encodes the session of a reference as a path, without its variant and filter.
+fn reference_path(reference: &str) -> String {
+    let end = reference.find("::").unwrap_or(reference.len());
+    let end = reference[..end].find('[').unwrap_or(end);
+    crate::dashboard::link::encode_path(&reference[..end])
+}
+
+/// Rejects comparisons that would take too long, before loading any run.
+fn check_size(context: PageContext<'_>, references: &[String]) -> Result<(), PageError> {
+    let mut overviews: Vec<SessionOverview> = Vec::new();
+    for reference in references {
+        let without_filter = reference.split("::").next().unwrap_or_default();
+        let reference = without_filter.split('[').next().unwrap_or_default();
+        let number = (context.project.lookups.session)(context.store, reference)
+            .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
+        overviews.extend(context.store.find_overview(number)?);
+    }
+    check_runs(&overviews.iter().collect::<Vec<_>>())
+}
+
+/// Shows the newest sessions to choose two from.
+fn choose_page(context: PageContext<'_>, hint: &str) -> Result<PageContent, PageError> {
+    let newest = context
+        .store
+        .select_sessions(&SessionFilter::default(), 20)?;
+    let mut document = Document::new("compare");
+    document.push(ReportBlock::Headline(
+        "select two sessions to compare".into(),
+    ));
+    if !hint.is_empty() {
+        document.push(ReportBlock::Paragraph(format!("{hint}.")));
+    }
+    if !newest.is_empty() {
+        document.append_document(context.list_sessions(&newest));
+    }
+    Ok(PageContent {
+        crumbs: vec![PageLink::new(context.page_href("compare"), "compare")],
+        filters: Some(compare_form(context)),
+        choice: context.row_choice(),
+        ..PageContent::from_document(document)
+    })
+}
+
+fn compare_form(context: PageContext<'_>) -> PageForm {
+    let value = |name| context.query.get(name).unwrap_or_default().to_owned();
+    let field = |name: &'static str, placeholder: &str| FormField {
+        name,
+        label: name.to_owned(),
+        value: value(name),
+        placeholder: placeholder.to_owned(),
+        options: Vec::new(),
+        ..FormField::default()
+    };
+    let options = |first: &str, names: &[&str]| {
+        let named = names
+            .iter()
+            .map(|name| ((*name).to_owned(), (*name).to_owned()));
+        let default_option = std::iter::once((String::new(), first.to_owned()));
+        default_option.chain(named).collect::<Vec<_>>()
+    };
+    PageForm {
+        action: context.page_href("compare"),
+        title: "Compare".into(),
+        button: "Compare".into(),
+        fields: vec![
+            field("base", "@prev"),
+            field("with", "@latest"),
+            field("threshold", "e.g. 2 % (smaller changes count as 'same')"),
+            FormField {
+                options: options("default", &["rank", "welch", "mann-whitney", "bootstrap"]),
+                ..field("method", "")
+            },
+            FormField {
+                options: options("default", &["bh", "holm", "none"]),
+                ..field("correct", "")
+            },
+        ],
+        set: Vec::new(),
+    }
+}

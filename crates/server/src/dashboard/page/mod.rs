@@ -1,0 +1,269 @@
+//! Builds the web pages. The code for each page is in its own file. A page is a document with links
+//! and forms.
+//!
+//! A page calls the same functions as the corresponding command and computes nothing itself. Start
+//! at [`build_page`].
+
+// These files depend on each other: every page takes a `PageContext` and returns a `PageContent`
+// defined here, and `build_page` calls the function of each page. `site.rs` is part of the cycle,
+// because a site holds the viewers of live pages (`live.rs`), which render pages.
+mod alerts;
+mod benchmarks;
+mod branch;
+pub(crate) mod charts;
+mod compare;
+mod live;
+mod machines;
+mod overview;
+mod project;
+mod pull;
+mod revision;
+mod search;
+mod session;
+mod sessions;
+mod settings;
+mod trend;
+
+pub(crate) use session::MAX_RUNS;
+
+use crate::dashboard::access::CallerIdentity;
+use crate::dashboard::address::{PageFormat, PageKind};
+use crate::dashboard::link::{encode_path, encode_segment, link_by, link_column};
+use crate::dashboard::page_error::PageError;
+use crate::dashboard::project::HostedProject;
+use crate::dashboard::query::PageQuery;
+use crate::dashboard::site::SiteState;
+use axum::http::StatusCode;
+use speedwell_model::stored::SessionOverview;
+use speedwell_report::html::{ChartsLocation, PageForm, PageLink, RowChoice};
+use speedwell_report::{
+    ColumnKind, Document, OutputOptions, ReportBlock, ReportCell, ReportColumn, ReportRow,
+    ReportTable,
+};
+use speedwell_store::Store;
+
+/// A page without its layout.
+#[derive(Debug)]
+pub struct PageContent {
+    pub document: Document,
+    /// Breadcrumbs after the project; the last is the page itself.
+    pub crumbs: Vec<PageLink>,
+    /// Related pages.
+    pub links: Vec<PageLink>,
+    pub filters: Option<PageForm>,
+    /// Selection of rows for a comparison.
+    pub choice: Option<RowChoice>,
+    /// Numbers of the sessions whose data the page shows.
+    pub sessions: Vec<i64>,
+    /// Forms that change something.
+    pub changes: Vec<PageForm>,
+    /// Address of its event stream.
+    pub events: Option<String>,
+    /// Where its charts are: on the page itself, or on separate pages.
+    pub charts: ChartsLocation,
+    /// Whether it stays valid until the store changes.
+    pub is_cacheable: bool,
+    pub status: StatusCode,
+}
+
+impl PageContent {
+    /// Creates a page with this content and nothing else.
+    pub fn from_document(document: Document) -> PageContent {
+        PageContent {
+            document,
+            crumbs: Vec::new(),
+            links: Vec::new(),
+            filters: None,
+            choice: None,
+            sessions: Vec::new(),
+            changes: Vec::new(),
+            events: None,
+            charts: ChartsLocation::Here,
+            is_cacheable: false,
+            status: StatusCode::OK,
+        }
+    }
+}
+
+/// Result of a request for a page.
+#[derive(Debug)]
+pub enum PageOutcome {
+    Page(Box<PageContent>),
+    /// A redirect to another address.
+    Redirect(String),
+}
+
+impl From<PageContent> for PageOutcome {
+    fn from(page: PageContent) -> PageOutcome {
+        PageOutcome::Page(Box::new(page))
+    }
+}
+
+/// Context of a request for a page.
+#[derive(Clone, Copy)]
+pub struct PageContext<'v> {
+    pub site: &'v SiteState,
+    pub project: &'v HostedProject,
+    pub caller: &'v CallerIdentity,
+    /// The store of the project.
+    pub store: &'v Store,
+    pub query: &'v PageQuery,
+    pub format: PageFormat,
+}
+
+impl PageContext<'_> {
+    /// Returns options for reports; some depend on the format.
+    pub fn report_options(&self) -> OutputOptions {
+        use speedwell_report::ReportFormat as Kind;
+        OutputOptions {
+            format: Some(match self.format {
+                PageFormat::Page => Kind::Html,
+                PageFormat::Document(kind) => kind,
+                PageFormat::JsonLines => Kind::Json,
+            }),
+            ..OutputOptions::default()
+        }
+    }
+
+    /// Returns the address of a page of the project; `path` follows the project name.
+    pub fn page_href(&self, path: &str) -> String {
+        format!("/{}/{path}", self.project.name)
+    }
+
+    /// Returns the address of a session by id.
+    pub fn session_href(&self, id: &str) -> String {
+        self.page_href(&format!("sessions/{}", encode_segment(id)))
+    }
+
+    /// Returns the address of a session by number.
+    pub fn numbered_href(&self, number: i64) -> String {
+        self.page_href(&format!("@{number}"))
+    }
+
+    pub fn compare_href(&self, base: &str, with: &str) -> String {
+        let (base, with) = (encode_segment(base), encode_segment(with));
+        self.page_href(&format!("compare?base={base}&with={with}"))
+    }
+
+    pub fn revision_href(&self, id: &str) -> String {
+        self.page_href(&format!("revisions/{}", encode_path(id)))
+    }
+
+    pub fn branch_href(&self, name: &str) -> String {
+        self.page_href(&format!("branches/{}", encode_path(name)))
+    }
+
+    pub fn benchmark_href(&self, name: &str) -> String {
+        self.page_href(&format!("benchmarks/{}", encode_path(name)))
+    }
+
+    /// Returns the address of the trend of a case.
+    pub fn trend_href(&self, case: &str) -> String {
+        self.page_href(&format!("trend?case={}", encode_segment(case)))
+    }
+
+    /// Builds a list of these sessions, with links.
+    pub fn list_sessions(&self, sessions: &[SessionOverview]) -> Document {
+        let mut document = speedwell_report::list_sessions(&speedwell_report::SessionsPage {
+            sessions,
+            number: 1,
+            all: sessions.len(),
+            is_chosen: false,
+        });
+        let string = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+        link_by(&mut document, "sessions", ["number", "id"], |id| {
+            Some(self.session_href(&string(id)?))
+        });
+        let nonempty =
+            |value: &serde_json::Value| string(value).filter(|string| !string.is_empty());
+        link_column(&mut document, "sessions", "revision", |id| {
+            Some(self.revision_href(&nonempty(id)?))
+        });
+        link_column(&mut document, "sessions", "branch", |name| {
+            Some(self.branch_href(&nonempty(name)?))
+        });
+        shorten_column(&mut document, "command");
+        document
+    }
+
+    /// Returns the control that selects two rows of a session list for a comparison.
+    pub fn row_choice(&self) -> Option<RowChoice> {
+        Some(RowChoice {
+            table: "sessions",
+            action: self.page_href("compare"),
+            name: "of",
+            button: "Compare the two selected sessions".into(),
+        })
+    }
+}
+
+/// Builds a page.
+///
+/// # Errors
+/// Fails if there is no such page, the query is invalid, or the store cannot be read.
+pub fn build_page(
+    context: PageContext<'_>,
+    page_kind: &PageKind,
+) -> Result<PageOutcome, PageError> {
+    match page_kind {
+        PageKind::Overview => overview::overview_page(context).map(PageOutcome::from),
+        PageKind::Project => project::project_page(context).map(PageOutcome::from),
+        PageKind::Sessions => sessions::sessions_page(context).map(PageOutcome::from),
+        PageKind::Session(id) => session::session_page(context, id),
+        PageKind::Reference(reference) => session::redirect_to_session(context, reference),
+        PageKind::Benchmarks => benchmarks::benchmarks_page(context).map(PageOutcome::from),
+        PageKind::Benchmark(name) => {
+            benchmarks::benchmark_page(context, name).map(PageOutcome::from)
+        }
+        PageKind::Trend => trend::trend_page(context).map(PageOutcome::from),
+        PageKind::Compare => compare::compare_page(context),
+        PageKind::Revision(id) => revision::revision_page(context, id),
+        PageKind::Branch(name) => branch::branch_page(context, name).map(PageOutcome::from),
+        PageKind::Pull(pull) => pull::pull_page(context, pull).map(PageOutcome::from),
+        PageKind::Machines => machines::machines_page(context).map(PageOutcome::from),
+        PageKind::Machine(number) => machines::machine_page(context, number).map(PageOutcome::from),
+        PageKind::Calibration => machines::calibration_page(context).map(PageOutcome::from),
+        PageKind::Alerts => alerts::alerts_page(context).map(PageOutcome::from),
+        PageKind::Live => live::live_page(context).map(PageOutcome::from),
+        PageKind::SessionLive(id) => live::session_live_page(context, id),
+        PageKind::Events(_) => Err(PageError::not_found("an event stream has no other formats")),
+        PageKind::Search => search::search_page(context).map(PageOutcome::from),
+        PageKind::Settings => settings::settings_page(context).map(PageOutcome::from),
+    }
+}
+
+/// Maximum length of a cell in a list, in characters.
+const MAX_LIST_CHARS: usize = 60;
+
+/// Shortens the displayed strings of a column; the raw values are not shortened.
+fn shorten_column(document: &mut Document, key: &str) {
+    document.for_each_table(&mut |table| {
+        let Some(column_index) = table.columns.iter().position(|column| column.key == key) else {
+            return;
+        };
+        for row in &mut table.rows {
+            if let ReportRow::Cells(cells) = row
+                && let Some((end, _)) = cells[column_index].text.char_indices().nth(MAX_LIST_CHARS)
+            {
+                cells[column_index].text.truncate(end);
+                cells[column_index].text.push_str(" ...");
+            }
+        }
+    });
+}
+
+/// Adds links to similar pages.
+pub fn add_nearest(document: &mut Document, nearest: &[(String, String)]) {
+    if nearest.is_empty() {
+        return;
+    }
+    document.push_heading(2, "Did you mean");
+    let rows = nearest
+        .iter()
+        .map(|(href, name)| ReportRow::Cells(vec![ReportCell::words(name).with_link(href)]));
+    document.push(ReportBlock::Table(ReportTable {
+        columns: vec![ReportColumn::new("name", "name", ColumnKind::Label)],
+        rows: rows.collect(),
+        ..ReportTable::new("nearest")
+    }));
+}

@@ -1,0 +1,295 @@
+//! Shares the database of one project among many readers, with pooled read-only connections and a
+//! cache of results.
+//!
+//! A cached result stays valid until the database changes. Start with
+//! [`HostedProject::with_reader`].
+
+use crate::dashboard::live::LiveViewers;
+use crate::dashboard::lookups::{CommandLookups, TrendQuery};
+use crate::dashboard::page_error::PageError;
+use crate::http::ServerStopper;
+use axum::body::Bytes;
+use speedwell_analysis::history::ProjectHistory;
+use speedwell_store::Store;
+use std::collections::VecDeque;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Maximum number of idle connections kept open.
+const MAX_IDLE_CONNECTIONS: usize = 6;
+/// Maximum bytes of cached pages, including comparisons. The cache is keyed by caller and address,
+/// and is cleared when the database changes.
+const MAX_CACHED_PAGE_BYTES: usize = 128 << 20;
+/// Maximum number of cached histories.
+const MAX_CACHED_HISTORIES: usize = 4;
+
+/// A project with its connections and caches.
+#[derive(Debug)]
+pub struct HostedProject {
+    /// Name in addresses.
+    pub name: String,
+    /// Functions of the surrounding program.
+    pub lookups: CommandLookups,
+    path: PathBuf,
+    readers: Mutex<Vec<(StoreId, Store)>>,
+    cache: Mutex<ProjectCache>,
+    /// Histories that are being computed. Other requests for the same history wait for the result.
+    running_searches: Mutex<Vec<(TrendQuery, Arc<Mutex<()>>)>>,
+    pub(crate) live: LiveViewers,
+}
+
+/// Distinguishes a store from a later one at the same path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StoreId {
+    /// Device and inode of a file.
+    File(u64, u64),
+    /// A database server, whose connections recover by themselves.
+    Server,
+}
+
+/// Cached results, valid while the store is unchanged.
+#[derive(Debug, Default)]
+struct ProjectCache {
+    /// Connection that detects changes.
+    watch: Option<(StoreId, Store)>,
+    version: i64,
+    pages: VecDeque<(String, Bytes)>,
+    bytes: usize,
+    histories: Vec<(TrendQuery, Arc<ProjectHistory>)>,
+    /// Number of sessions that still had no points after points were last computed.
+    missing_points: Option<usize>,
+}
+
+impl ProjectCache {
+    fn clear_cache(&mut self) {
+        self.pages.clear();
+        self.bytes = 0;
+        self.histories.clear();
+        self.missing_points = None;
+    }
+}
+
+impl HostedProject {
+    /// Creates a project whose store is at `path`. The store need not exist yet.
+    pub fn new(
+        name: &str,
+        path: &Path,
+        lookups: CommandLookups,
+        stopper: &ServerStopper,
+    ) -> HostedProject {
+        HostedProject {
+            name: name.to_owned(),
+            lookups,
+            path: path.to_owned(),
+            readers: Mutex::default(),
+            cache: Mutex::default(),
+            running_searches: Mutex::default(),
+            live: LiveViewers::new(stopper),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the store exists.
+    pub fn exists(&self) -> bool {
+        self.store_id().is_some()
+    }
+
+    fn store_id(&self) -> Option<StoreId> {
+        if Store::server_address(&self.path).is_some() {
+            return Some(StoreId::Server);
+        }
+        let data = std::fs::metadata(&self.path).ok()?;
+        data.is_file()
+            .then(|| StoreId::File(data.dev(), data.ino()))
+    }
+
+    fn open_store(&self, open: fn(&Path) -> anyhow::Result<Store>) -> Result<Store, PageError> {
+        open(&self.path).map_err(|error| PageError::store_open_error(&self.path, error))
+    }
+
+    /// Runs `work` with a read-only connection. If no store exists, `work` gets an empty store in
+    /// memory, so that reading creates no file.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read, or `work` fails.
+    pub fn with_reader<T>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, PageError>,
+    ) -> Result<T, PageError> {
+        let Some(id) = self.store_id() else {
+            return work(&Store::in_memory()?);
+        };
+        let next_idle = || lock(&self.readers).pop();
+        let mut reusable = None;
+        while let Some((store_id, store)) = next_idle() {
+            if store_id == id {
+                reusable = Some(store);
+                break;
+            }
+        }
+        let store = match reusable {
+            Some(store) => store,
+            None => self.open_store(Store::open_to_view)?,
+        };
+        let result = work(&store);
+        let mut readers = lock(&self.readers);
+        if readers.len() < MAX_IDLE_CONNECTIONS {
+            readers.push((id, store));
+        }
+        result
+    }
+
+    /// Returns a number that changes whenever the store changes. Clears the cache after a change.
+    fn current_version(&self, cache: &mut ProjectCache) -> Result<Option<i64>, PageError> {
+        let Some(id) = self.store_id() else {
+            cache.clear_cache();
+            cache.watch = None;
+            return Ok(None);
+        };
+        if cache
+            .watch
+            .as_ref()
+            .is_none_or(|(store_id, _)| *store_id != id)
+        {
+            cache.clear_cache();
+            cache.watch = Some((id, self.open_store(Store::open_to_watch)?));
+        }
+        let Some((_, store)) = &cache.watch else {
+            return Ok(None);
+        };
+        let version = store.data_version()?;
+        if version != cache.version {
+            cache.clear_cache();
+            cache.version = version;
+        }
+        Ok(Some(version))
+    }
+
+    /// Returns the cached page, if it is still valid, and the current version of the store.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    pub fn cached_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), PageError> {
+        let mut cache = lock(&self.cache);
+        let version = self.current_version(&mut cache)?;
+        let found = cache
+            .pages
+            .iter()
+            .find(|(cached_address, _)| cached_address == address);
+        Ok((found.map(|(_, page)| page.clone()), version))
+    }
+
+    /// Caches a page, unless the store has changed since version `started_at`, at which rendering
+    /// the page started.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    pub fn cache_page(
+        &self,
+        address: &str,
+        page: &Bytes,
+        started_at: i64,
+    ) -> Result<(), PageError> {
+        let mut cache = lock(&self.cache);
+        if self.current_version(&mut cache)? != Some(started_at) {
+            return Ok(());
+        }
+        cache.bytes += page.len();
+        cache.pages.push_back((address.to_owned(), page.clone()));
+        while cache.bytes > MAX_CACHED_PAGE_BYTES {
+            let Some((_, oldest)) = cache.pages.pop_front() else {
+                break;
+            };
+            cache.bytes -= oldest.len();
+        }
+        Ok(())
+    }
+
+    /// Computes missing points of sessions, once per version of the store; returns how many
+    /// sessions are left.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read or written.
+    pub fn summarize(&self) -> Result<usize, PageError> {
+        if !self.exists() {
+            return Ok(0);
+        }
+        {
+            let mut cache = lock(&self.cache);
+            self.current_version(&mut cache)?;
+            if let Some(missing) = cache.missing_points {
+                return Ok(missing);
+            }
+        }
+        let missing = (self.lookups.summarize)(&self.path)?;
+        let mut cache = lock(&self.cache);
+        // Update the version first, so that the computation's own writes do not clear the new entry.
+        self.current_version(&mut cache)?;
+        // The rest is computed in the background, which changes the store and so clears the cache.
+        cache.missing_points = Some(missing);
+        Ok(missing)
+    }
+
+    /// Returns results over time. Stores derived data (points, and the numbers of changes) in the
+    /// same way as `speedwell history`, so that a number means the same change in both.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read, or there is no such branch.
+    pub fn load_history(&self, query: &TrendQuery) -> Result<Arc<ProjectHistory>, PageError> {
+        if !self.exists() {
+            return Ok(Arc::default());
+        }
+        let computation = self.history_lock(query);
+        let _guard = lock(&computation);
+        {
+            let mut cache = lock(&self.cache);
+            self.current_version(&mut cache)?;
+            let found = cache
+                .histories
+                .iter()
+                .find(|(cached_query, _)| cached_query == query);
+            if let Some((_, history)) = found {
+                return Ok(history.clone());
+            }
+        }
+        let missing = self.summarize()?;
+        let result = (self.lookups.history)(&self.path, query, missing);
+        let history =
+            Arc::new(result.map_err(|error| {
+                PageError::from_error(axum::http::StatusCode::NOT_FOUND, &error)
+            })?);
+        let mut cache = lock(&self.cache);
+        // Update the version first, so that the computation's own writes do not clear the new entry.
+        self.current_version(&mut cache)?;
+        cache.histories.push((query.clone(), history.clone()));
+        if cache.histories.len() > MAX_CACHED_HISTORIES {
+            cache.histories.remove(0);
+        }
+        Ok(history)
+    }
+
+    /// Returns the lock for computing this history, so that concurrent requests do not compute it
+    /// twice.
+    fn history_lock(&self, query: &TrendQuery) -> Arc<Mutex<()>> {
+        let mut running_searches = lock(&self.running_searches);
+        running_searches.retain(|(_, computation)| Arc::strong_count(computation) > 1);
+        let running = running_searches
+            .iter()
+            .find(|(running_query, _)| running_query == query);
+        if let Some((_, computation)) = running {
+            return computation.clone();
+        }
+        let computation = Arc::default();
+        running_searches.push((query.clone(), Arc::clone(&computation)));
+        computation
+    }
+}
+
+/// Locks a mutex. Ignores poisoning, because no holder leaves the data half updated.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

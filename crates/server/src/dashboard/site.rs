@@ -1,0 +1,350 @@
+//! Holds the state of the whole site: its projects, access to them, and limits on concurrent
+//! computation.
+//!
+//! The first project uses the store given at startup; the stores of further projects lie next to
+//! it. Start with [`SiteState::new`].
+
+use crate::dashboard::access::{AccessRules, CallerIdentity, SiteAccess};
+use crate::dashboard::lookups::CommandLookups;
+use crate::dashboard::page_error::{PageError, nearest_names};
+use crate::dashboard::project::{HostedProject, lock};
+use crate::http::ServerStopper;
+use crate::http::blocking::{BlockingPool, QUEUE_LENGTH, QueueTimeouts};
+use crate::http::client_limiter::ClientLimiter;
+use speedwell_model::stored::AuditEntry;
+use speedwell_report::html::AssetPaths;
+use speedwell_store::{Store, StoredProject, project_name_problem};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Maximum number of pages computed concurrently; each has its own connection.
+const PAGE_THREADS: usize = 4;
+/// Maximum number of comparisons and histories that are computed concurrently for all clients
+/// together, in addition to pages.
+const HEAVY_THREADS: usize = 3;
+/// Maximum number of comparisons and histories that are computed concurrently for one client.
+const HEAVY_PER_CLIENT: usize = 2;
+/// Timeouts of an expensive request, while it waits and while it runs.
+pub(crate) const HEAVY_TIMEOUTS: QueueTimeouts = QueueTimeouts {
+    queued: Duration::from_secs(10),
+    running: Duration::from_secs(10),
+};
+
+/// State shared by all pages of a server.
+#[derive(Debug)]
+pub struct SiteState {
+    /// The project of the store given at startup.
+    pub first: Arc<HostedProject>,
+    other_projects: Mutex<HashMap<String, Arc<HostedProject>>>,
+    /// Functions of the surrounding program.
+    pub lookups: CommandLookups,
+    /// Addresses of styles and scripts.
+    pub assets: AssetPaths,
+    /// Authentication and permissions.
+    pub access: SiteAccess,
+    /// Write connection to the store given at startup.
+    writer: Mutex<Option<Store>>,
+    stopper: ServerStopper,
+    /// Thread pool for pages.
+    pub(crate) light: BlockingPool,
+    /// Thread pool for comparisons and histories, which take longer.
+    pub(crate) heavy: BlockingPool,
+    /// Per-client limit on the use of `heavy`.
+    pub(crate) client_limiter: ClientLimiter,
+    /// Start time.
+    pub(crate) started: Instant,
+    /// Number of page responses by the first digit of their status.
+    pub(crate) response_counts: [AtomicU64; 6],
+    /// Number of uploads begun and sessions stored since startup.
+    arrived: AtomicU64,
+}
+
+impl SiteState {
+    /// Creates the site of the store at a path. The store need not exist yet. The event streams of
+    /// the site end with the server.
+    ///
+    /// # Errors
+    /// Fails if the system cannot start threads, or has no random bytes.
+    pub fn new(
+        path: &Path,
+        lookups: CommandLookups,
+        assets: AssetPaths,
+        rules: AccessRules,
+        stopper: &ServerStopper,
+    ) -> anyhow::Result<SiteState> {
+        let first = HostedProject::new(&project_name(path), path, lookups, stopper);
+        Ok(SiteState {
+            first: Arc::new(first),
+            other_projects: Mutex::default(),
+            lookups,
+            assets,
+            access: SiteAccess::new(rules)?,
+            writer: Mutex::default(),
+            stopper: stopper.clone(),
+            light: BlockingPool::new("pages", PAGE_THREADS, QUEUE_LENGTH)?,
+            heavy: BlockingPool::new("comparisons", HEAVY_THREADS, QUEUE_LENGTH)?,
+            client_limiter: ClientLimiter::new(HEAVY_PER_CLIENT, QUEUE_LENGTH, HEAVY_TIMEOUTS),
+            started: Instant::now(),
+            response_counts: Default::default(),
+            arrived: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether there is only one project.
+    pub fn has_one_project(&self) -> bool {
+        self.list_projects()
+            .is_ok_and(|projects| projects.len() == 1)
+    }
+
+    /// Whether any request for a page has been answered.
+    pub fn has_responded(&self) -> bool {
+        self.response_counts
+            .iter()
+            .any(|count| count.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Returns a number that grows when an upload begins and when a session is stored. Background
+    /// jobs watch this number to notice new sessions.
+    pub fn upload_count(&self) -> u64 {
+        self.arrived.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn record_upload(&self) {
+        self.arrived.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns the number of clients that follow an event stream.
+    pub fn count_viewers(&self) -> usize {
+        let other_projects = lock(&self.other_projects);
+        let watched = other_projects.values().chain([&self.first]);
+        watched.map(|project| project.live.count_viewers()).sum()
+    }
+
+    /// Returns all projects, beginning with the project of the store given at startup, and whether
+    /// each can be read without a token.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    pub fn list_projects(&self) -> Result<Vec<(Arc<HostedProject>, bool)>, PageError> {
+        let stored = self.first.with_reader(|store| Ok(store.list_projects()?))?;
+        stored
+            .iter()
+            .map(|project| Ok((self.open_project(project)?, project.is_public)))
+            .collect()
+    }
+
+    /// Returns a project by its name in addresses.
+    ///
+    /// # Errors
+    /// Fails if there is no such project, or the store cannot be read.
+    pub fn find_project(&self, name: &str) -> Result<Arc<HostedProject>, PageError> {
+        if name == self.first.name {
+            return Ok(self.first.clone());
+        }
+        if let Some(project) = lock(&self.other_projects).get(name) {
+            return Ok(project.clone());
+        }
+        // The first project is stored without a name.
+        let found = match project_name_problem(name) {
+            None => self
+                .first
+                .with_reader(|store| Ok(store.find_project(name)?))?,
+            Some(_) => None,
+        };
+        found.map_or_else(
+            || Err(PageError::not_found(format!("project '{name}' not found"))),
+            |project| self.open_project(&project),
+        )
+    }
+
+    /// Returns the paths of the stores of all projects.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    pub fn store_paths(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let projects = self
+            .list_projects()
+            .map_err(|error| anyhow::anyhow!(error.message))?;
+        let paths = projects
+            .iter()
+            .map(|(project, _)| project.path().to_owned());
+        Ok(paths.collect())
+    }
+
+    /// Returns the path of a project's store.
+    ///
+    /// # Errors
+    /// Fails if there is no such project, or the store cannot be read.
+    pub fn store_path(&self, project: &str) -> Result<PathBuf, PageError> {
+        Ok(self.find_project(project)?.path().to_owned())
+    }
+
+    fn open_project(&self, project: &StoredProject) -> Result<Arc<HostedProject>, PageError> {
+        if project.number == 1 {
+            return Ok(self.first.clone());
+        }
+        let path = self
+            .first
+            .with_reader(|store| Ok(store.project_path(project)?))?;
+        let mut other_projects = lock(&self.other_projects);
+        let project_entry = other_projects
+            .entry(project.name.clone())
+            .or_insert_with(|| {
+                let project = HostedProject::new(&project.name, &path, self.lookups, &self.stopper);
+                Arc::new(project)
+            });
+        Ok(project_entry.clone())
+    }
+
+    /// Returns addresses and names of similarly named projects that the caller may read; if there
+    /// are none, of up to five others.
+    pub(crate) fn similar_projects(
+        &self,
+        name: &str,
+        caller: &CallerIdentity,
+    ) -> Vec<(String, String)> {
+        let names: Vec<String> = self
+            .list_projects()
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|(project, _)| caller.can_read(&project.name))
+            .map(|(project, _)| project.name.clone())
+            .collect();
+        let similar = match nearest_names(name, names.iter().map(String::as_str)) {
+            none if none.is_empty() => names.iter().take(5).map(String::as_str).collect(),
+            some => some,
+        };
+        similar
+            .into_iter()
+            .map(|name| (format!("/{name}/"), name.to_owned()))
+            .collect()
+    }
+
+    /// Runs `work` with the write connection to the store given at startup.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be written, or `work` fails.
+    pub fn with_writer<T>(
+        &self,
+        work: impl FnOnce(&mut Store) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let mut writer = lock(&self.writer);
+        // Take the connection out, so that it is not used again if `work` panics halfway or fails.
+        let mut store = match writer.take() {
+            Some(store) => store,
+            None => Store::open(self.first.path())?,
+        };
+        let result = work(&mut store);
+        if result.is_ok() {
+            *writer = Some(store);
+        }
+        result
+    }
+
+    /// Adds an entry to the audit log, unless the store does not exist, because then there is
+    /// nothing to protect.
+    pub fn record_action(
+        &self,
+        caller: &CallerIdentity,
+        project: Option<&str>,
+        action: &str,
+        subject: &str,
+        result: &str,
+    ) {
+        if !self.first.exists() {
+            return;
+        }
+        self.write_audit_line(&AuditEntry {
+            at_unix_ms: unix_ms(),
+            actor: caller.name.clone(),
+            token: caller.token.clone(),
+            address: caller.address.map(|address| address.to_string()),
+            project: project.map(str::to_owned),
+            action: action.to_owned(),
+            subject: (!subject.is_empty()).then(|| subject.to_owned()),
+            result: result.to_owned(),
+        });
+    }
+
+    /// Adds an action of the server itself to the audit log.
+    pub fn record_server_action(&self, project: &str, action: &str, subject: &str, result: &str) {
+        self.write_audit_line(&AuditEntry {
+            at_unix_ms: unix_ms(),
+            actor: "server".into(),
+            project: Some(project.to_owned()),
+            action: action.to_owned(),
+            subject: Some(subject.to_owned()),
+            result: result.to_owned(),
+            ..AuditEntry::default()
+        });
+    }
+
+    fn write_audit_line(&self, entry: &AuditEntry) {
+        // Ignore a failure to record the action, because the action is already done.
+        let _ = self.with_writer(|store| store.append_audit(entry));
+    }
+}
+
+/// Returns the current time in milliseconds since the Unix epoch.
+pub(crate) fn unix_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |since| since.as_millis() as i64)
+}
+
+/// Derives the name of the first project in addresses from the name of its folder or database:
+/// lowercase letters, digits and hyphens.
+pub fn project_name(store: &Path) -> String {
+    let name = match Store::server_address(store) {
+        Some(address) => {
+            let url = address.split_once('?').map_or(address, |(url, _)| url);
+            let without_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+            let database = without_scheme.split_once('/').map(|(_, name)| name);
+            database.unwrap_or_default().to_lowercase()
+        }
+        None => {
+            let path = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
+            let folder = path.parent();
+            let root = folder
+                .filter(|folder| folder.ends_with(".speedwell"))
+                .and_then(Path::parent);
+            let os_name = match root {
+                Some(root) => root.file_name(),
+                None => path.file_stem(),
+            };
+            os_name.map_or_else(String::new, |name| name.to_string_lossy().to_lowercase())
+        }
+    };
+    let characters = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    let shortened: String = characters.take(64).collect();
+    let name = shortened.trim_matches('-');
+    match (name, project_name_problem(name)) {
+        ("", _) => "project".to_owned(),
+        (name, None) => name.to_owned(),
+        (reserved, Some(_)) => format!("{reserved}-project"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_called_as_its_folder() {
+        for (path, name) in [
+            ("/home/u/My Project_2/.speedwell/results.db", "my-project-2"),
+            ("/data/core.db", "core"),
+            ("/x/static/.speedwell/results.db", "static-project"),
+            ("/.speedwell/results.db", "project"),
+            ("/x/語/.speedwell/results.db", "project"),
+            ("postgres://db.example:5432/Perf_1?a=b/c", "perf-1"),
+            ("postgres://db.example", "project"),
+        ] {
+            assert_eq!(project_name(Path::new(path)), name, "{path}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Runs blocking work, such as database queries, on a pool of threads with a short queue in front.
+//!
+//! A longer queue would only make every client wait. Requests that find the queue full are rejected
+//! immediately with `Retry-After`, and [`BlockingPool::run_within`] also rejects requests that have
+//! waited too long. Work whose client has disconnected is not started.
+
+use crate::http::error::Error;
+use crate::http::http_error::HttpError;
+use axum::http::StatusCode;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// Default queue length.
+pub const QUEUE_LENGTH: usize = 64;
+
+/// `Retry-After`, in seconds, for requests that timed out in the queue or while running.
+const RETRY_AFTER_S: u64 = 5;
+
+/// Timeouts for expensive requests.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueTimeouts {
+    /// Maximum wait before the work starts. A request that first waits for a permit of
+    /// [`crate::http::client_limiter::ClientLimiter`] and then for a thread may wait this long for each
+    /// of them.
+    pub queued: Duration,
+    /// Maximum wait while the work runs.
+    pub running: Duration,
+}
+
+type PoolJob = Box<dyn FnOnce() + Send>;
+
+/// Threads for blocking work. All clones use the same threads, which end with the last clone.
+///
+/// ```
+/// use crate::http::blocking::{BlockingPool, QUEUE_LENGTH};
+/// use crate::http::HttpError;
+///
+/// async fn handler(readers: BlockingPool) -> Result<String, HttpError> {
+///     readers.run(|| "what the database says".to_owned()).await
+/// }
+/// # let pool = BlockingPool::new("readers", 4, QUEUE_LENGTH)?;
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # assert_eq!(runtime.block_on(handler(pool)), Ok("what the database says".to_owned()));
+/// # Ok::<(), crate::http::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct BlockingPool {
+    queue: SyncSender<PoolJob>,
+}
+
+impl fmt::Debug for BlockingPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pool(..)")
+    }
+}
+
+impl BlockingPool {
+    /// Creates a pool of `threads` threads named `name`, with a queue of length `queue`.
+    ///
+    /// # Errors
+    /// Fails if the system cannot start more threads.
+    pub fn new(name: &str, threads: usize, queue: usize) -> Result<BlockingPool, Error> {
+        let (queue, jobs) = sync_channel::<PoolJob>(queue);
+        let jobs = Arc::new(Mutex::new(jobs));
+        for _ in 0..threads.max(1) {
+            let jobs = Arc::clone(&jobs);
+            let thread = std::thread::Builder::new().name(name.to_owned());
+            thread
+                .spawn(move || run_jobs(&jobs))
+                .map_err(Error::Threads)?;
+        }
+        Ok(BlockingPool { queue })
+    }
+
+    /// Runs `work` on a thread of the pool and returns its result.
+    ///
+    /// # Errors
+    /// Returns 503 if the queue is full, 500 if the work panics. Handlers can return either as the
+    /// response.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, HttpError> {
+        let (sender, result) = oneshot::channel();
+        let work: PoolJob = Box::new(move || {
+            if sender.is_closed() {
+                return;
+            }
+            // This is unwind safe, because a panicking job leaves no state behind that other jobs
+            // use.
+            if let Ok(value) = catch_unwind(AssertUnwindSafe(work)) {
+                drop(sender.send(value));
+            }
+        });
+        match self.queue.try_send(work) {
+            Ok(()) => result.await.map_err(|_| {
+                let message = "internal server error";
+                HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+            }),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                let message = "too many concurrent requests";
+                Err(HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(1))
+            }
+        }
+    }
+}
+
+impl BlockingPool {
+    /// Does the same as [`BlockingPool::run`] with timeouts, for work that may take long. If the
+    /// work runs for too long, it continues after the error: it may cache its result, which is then
+    /// ready for the next request. If no thread starts the work in time, it is dropped.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`BlockingPool::run`], and 503 if either timeout expires.
+    pub async fn run_within<T: Send + 'static>(
+        &self,
+        timeouts: QueueTimeouts,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, HttpError> {
+        let (started_sender, started) = oneshot::channel();
+        let running = self.run(move || {
+            // The receiver is gone if the client has disconnected.
+            let _ = started_sender.send(());
+            work()
+        });
+        let timed_out = async {
+            match timeout(timeouts.queued, started).await {
+                Ok(Ok(())) => {
+                    tokio::time::sleep(timeouts.running).await;
+                    let message = format!(
+                        "the request takes longer than {} s",
+                        timeouts.running.as_secs()
+                    );
+                    let error = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message);
+                    let error =
+                        error.with_hint("the computation continues; retry to get its result");
+                    error.with_retry_after(RETRY_AFTER_S)
+                }
+                // The work was rejected: `running` returns the error.
+                Ok(Err(_)) => std::future::pending().await,
+                Err(_) => queue_timeout_error("earlier requests", timeouts),
+            }
+        };
+        tokio::select! {
+            biased;
+            result = running => result,
+            error = timed_out => Err(error),
+        }
+    }
+}
+
+/// Returns the error for work that did not start in time. `whose` says for whose requests the work
+/// waited.
+pub(crate) fn queue_timeout_error(whose: &str, timeouts: QueueTimeouts) -> HttpError {
+    let seconds = timeouts.queued.as_secs();
+    let message = format!("the request waited longer than {seconds} s for {whose}");
+    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(RETRY_AFTER_S)
+}
+
+/// Lowers the priority of the calling thread, for background work. On Linux, nice(2) changes only
+/// the calling thread, not the whole process.
+pub fn lower_priority() {
+    // Lowering the priority needs no privileges.
+    let _ = rustix::process::nice(10);
+}
+
+fn run_jobs(jobs: &Mutex<Receiver<PoolJob>>) {
+    loop {
+        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match next {
+            Ok(work) => work(),
+            Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+    use tokio::time::advance;
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_and_an_empty_one_does_not() {
+        let pool = BlockingPool::new("test", 1, 2).unwrap();
+        let (release, held) = channel::<()>();
+        let (begun, begins) = oneshot::channel();
+        let busy = {
+            let pool = pool.clone();
+            tokio::spawn(async move {
+                pool.run(move || {
+                    begun.send(()).unwrap();
+                    held.recv().unwrap();
+                })
+                .await
+            })
+        };
+        begins.await.unwrap();
+        let (first, second) = (pool.run(|| 1), pool.run(|| 2));
+        let (mut first, mut second) = (Box::pin(first), Box::pin(second));
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(first.as_mut().poll(&mut cx).is_pending());
+        assert!(second.as_mut().poll(&mut cx).is_pending());
+        let refusal = pool.run(|| 3).await.unwrap_err();
+        assert_eq!(
+            (refusal.status.as_u16(), refusal.retry_after_s),
+            (503, Some(1))
+        );
+        release.send(()).unwrap();
+        assert_eq!((first.await, second.await), (Ok(1), Ok(2)));
+        busy.await.unwrap().unwrap();
+    }
+
+    const PATIENCE: QueueTimeouts = QueueTimeouts {
+        queued: Duration::from_secs(10),
+        running: Duration::from_secs(600),
+    };
+
+    #[tokio::test]
+    async fn work_that_takes_too_long_is_reported_and_goes_on() {
+        let pool = BlockingPool::new("test", 1, 2).unwrap();
+        let (release, held) = channel::<()>();
+        let (done, ends) = oneshot::channel();
+        let work = move || {
+            held.recv().unwrap();
+            done.send(7).unwrap();
+        };
+        let none = QueueTimeouts {
+            running: Duration::ZERO,
+            queued: Duration::from_secs(600),
+        };
+        let refusal = pool.run_within(none, work).await.unwrap_err();
+        assert_eq!(refusal.status.as_u16(), 503);
+        release.send(()).unwrap();
+        assert_eq!(ends.await, Ok(7));
+        let quick = pool.run_within(PATIENCE, || 5).await;
+        assert_eq!(quick, Ok(5));
+    }
+
+    /// Polls a future once. Returns whether it is still pending.
+    fn is_pending<F: Future>(future: &mut Pin<Box<F>>) -> bool {
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        future.as_mut().poll(&mut cx).is_pending()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_no_thread_begins_in_time_is_refused_and_never_begun() {
+        let pool = BlockingPool::new("test", 1, 8).unwrap();
+        let (release, held) = channel::<()>();
+        let mut busy = Box::pin(pool.run(move || held.recv().unwrap()));
+        assert!(is_pending(&mut busy));
+        let done = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&done);
+        let count = move || counted.fetch_add(1, Ordering::Relaxed);
+        let mut late = Box::pin(pool.run_within(PATIENCE, count));
+        assert!(is_pending(&mut late));
+        advance(PATIENCE.queued).await;
+        let refusal = late.await.unwrap_err();
+        assert_eq!(
+            (refusal.status.as_u16(), refusal.retry_after_s),
+            (503, Some(5))
+        );
+        release.send(()).unwrap();
+        busy.await.unwrap();
+        pool.run(|| ()).await.unwrap();
+        assert_eq!(done.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn work_whose_client_has_gone_is_not_begun() {
+        let pool = BlockingPool::new("test", 1, 8).unwrap();
+        let done = Arc::new(AtomicUsize::new(0));
+        let (release, held) = channel::<()>();
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut first = Box::pin(pool.run(move || held.recv().unwrap()));
+        assert!(first.as_mut().poll(&mut cx).is_pending());
+        for _ in 0..5 {
+            let done = Arc::clone(&done);
+            let mut gone = Box::pin(pool.run(move || done.fetch_add(1, Ordering::Relaxed)));
+            assert!(gone.as_mut().poll(&mut cx).is_pending());
+        }
+        release.send(()).unwrap();
+        first.await.unwrap();
+        pool.run(|| ()).await.unwrap();
+        assert_eq!(done.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_and_the_thread_goes_on() {
+        let pool = BlockingPool::new("test", 1, 8).unwrap();
+        let refusal = pool
+            .run(|| std::panic::panic_any("on purpose"))
+            .await
+            .unwrap_err();
+        assert_eq!(refusal.status.as_u16(), 500);
+        assert_eq!(pool.run(|| 5).await, Ok(5));
+    }
+}

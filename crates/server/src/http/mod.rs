@@ -1,0 +1,86 @@
+//! Provides a safe HTTP server around an [`axum::Router`].
+//!
+//! The router handles requests; this module enforces access and limits. It protects the router
+//! against clients that misbehave: against slow and endless requests, too many connections,
+//! decompression bombs, foreign host names, and requests caused by pages of other sites. It knows
+//! nothing about the content that is served.
+//!
+//! ```
+//! use axum::{Router, routing::get};
+//! use crate::http::{BoundAddress, ListenAddress, RequestLog, ServerOptions, HttpServer};
+//! use std::io::{Read, Write};
+//!
+//! let router = Router::new().route("/", get(|| async { "hello" }));
+//! let options = ServerOptions {
+//!     listen: vec![ListenAddress::Loopback { first: 0, last: 0 }],
+//!     log: RequestLog::stderr(),
+//!     ..ServerOptions::default()
+//! };
+//! let server = HttpServer::bind(options, router)?;
+//! let stopper = server.stopper();
+//! let BoundAddress::Tcp(address) = server.addresses()[0].clone() else { unreachable!() };
+//! let serving = std::thread::spawn(move || server.run());
+//!
+//! let mut client = std::net::TcpStream::connect(address)?;
+//! write!(client, "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+//! let mut answer = String::new();
+//! client.read_to_string(&mut answer)?;
+//! assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello"));
+//!
+//! stopper.stop();
+//! serving.join().expect("the server does not panic")?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | for | see |
+//! |---|---|
+//! | where a server listens, and where it refuses to | [`listen`] |
+//! | limits of requests and connections | [`ServerLimits`] |
+//! | the client of a request, in a handler | `Extension<`[`ClientInfo`]`>` |
+//! | blocking work | [`blocking::BlockingPool`] |
+//! | event streams | [`events::EventHub`] |
+//! | style sheets, scripts, pictures | [`assets::AssetTable`] |
+//! | unchanged responses | [`etag::with_etag`] |
+//! | authentication of programs and people | [`token`], [`cookie`], [`login_limiter`] |
+//!
+//! Start reading at [`HttpServer`]; `pipeline` holds the checks that every request passes.
+
+pub mod assets;
+pub mod blocking;
+mod body;
+mod client;
+pub mod client_limiter;
+mod compression;
+mod connection;
+mod connection_limiter;
+pub mod cookie;
+mod cross_site;
+mod decompression;
+mod error;
+pub mod etag;
+pub mod events;
+mod headers;
+mod hosts;
+mod http_error;
+mod lingering_socket;
+pub mod listen;
+mod log;
+pub mod login_limiter;
+mod options;
+mod pipeline;
+mod server;
+mod shutdown;
+mod tls;
+pub mod token;
+
+pub use client::{ClientInfo, TrustedProxy};
+pub use error::Error;
+pub use headers::CONTENT_SECURITY;
+pub use hosts::AllowedHosts;
+pub use http_error::{ErrorRenderer, HttpError};
+pub use listen::{BoundAddress, ListenAddress};
+pub use log::RequestLog;
+pub use options::{ServerLimits, ServerOptions};
+pub use server::HttpServer;
+pub use shutdown::ServerStopper;
+pub use tls::TlsIdentity;

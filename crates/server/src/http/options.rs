@@ -1,0 +1,130 @@
+//! Defines the options of a server, and its limits per request, per connection and per address.
+//!
+//! The defaults suit a server of pages and benchmark results; tests set their own values. Other
+//! modules enforce the limits: `server`, `connection`, `connection_limiter`, `lingering_socket`,
+//! `pipeline`, `body` and `decompression`.
+
+use crate::http::client::TrustedProxy;
+use crate::http::hosts::AllowedHosts;
+use crate::http::http_error::ErrorRenderer;
+use crate::http::listen::ListenAddress;
+use crate::http::log::RequestLog;
+use crate::http::shutdown::ServerStopper;
+use crate::http::tls::TlsIdentity;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+/// Options of a server.
+#[derive(Clone, Default)]
+pub struct ServerOptions {
+    /// Addresses to listen on.
+    pub listen: Vec<ListenAddress>,
+    /// Limits of requests and connections.
+    pub limits: ServerLimits,
+    /// Names under which the server answers.
+    pub hosts: AllowedHosts,
+    /// TLS certificate with its key. Without it, the server speaks plain HTTP. On Unix sockets, the
+    /// server always speaks plain HTTP.
+    pub tls: Option<TlsIdentity>,
+    /// Proxy in front of the server. The server trusts the forwarded header fields that this proxy
+    /// sets.
+    pub proxy: Option<TrustedProxy>,
+    /// Whether the application requires a token, and one exists; see
+    /// [`crate::http::listen::exposure_error`].
+    pub has_token: bool,
+    /// Destination of the request log.
+    pub log: RequestLog,
+    /// Stops the server. The stopper is created before the server, so that event streams can
+    /// register with it and end when the server stops.
+    pub stopper: ServerStopper,
+    /// Renders the responses to rejected requests. Without it, these responses are plain text or
+    /// JSON.
+    pub render: Option<ErrorRenderer>,
+}
+
+/// Limits per request, per connection and per address.
+#[derive(Debug, Clone)]
+pub struct ServerLimits {
+    /// Timeout for a request head and for a TLS handshake. It is also the idle timeout of a
+    /// connection.
+    pub head_timeout: Duration,
+    /// Maximum bytes of a request head, at least 8 KiB. A longer head is answered with 431.
+    pub head_bytes: usize,
+    /// Maximum bytes of a body as sent, before decompression. A longer body is answered with 413.
+    pub body_bytes: u64,
+    /// How long the server waits for a body before it enforces the minimum rate.
+    pub body_grace: Duration,
+    /// Minimum average bytes per second of a body after the grace time. A slower body is answered
+    /// with 408.
+    pub body_bytes_per_s: u64,
+    /// Maximum bytes of a decompressed body. A longer body is answered with 413.
+    pub unpacked_bytes: u64,
+    /// Maximum ratio of decompressed to compressed size. It applies once the decompressed size has
+    /// reached [`ServerLimits::MIN_BYTES_FOR_RATIO`].
+    pub unpacked_ratio: u64,
+    /// Maximum number of open connections.
+    pub connections: usize,
+    /// Maximum number of open connections per address, not counting logged-in clients. All IPv6
+    /// addresses of a /64 network count as one address. Connections of trusted proxies and of Unix
+    /// sockets are not counted.
+    pub connections_per_address: usize,
+    /// Additional connections per address for clients that log in, because a team may share an
+    /// address.
+    pub connections_logged_in: usize,
+    /// Time without progress after which a response is aborted because its client does not read.
+    pub stalled_answer: Duration,
+    /// How long the server keeps reading from a connection that it closes. A client that is still
+    /// sending then receives the response instead of a connection reset.
+    pub linger: Duration,
+    /// How long a stopping server waits for requests in flight.
+    pub stop_timeout: Duration,
+}
+
+impl ServerLimits {
+    /// Decompressed size from which the ratio is enforced. A smaller body may exceed the ratio,
+    /// because a short run of zeros is not an attack.
+    pub const MIN_BYTES_FOR_RATIO: u64 = 1 << 20;
+}
+
+impl Default for ServerLimits {
+    fn default() -> ServerLimits {
+        ServerLimits {
+            head_timeout: Duration::from_secs(10),
+            head_bytes: 64 << 10,
+            body_bytes: 8 << 20,
+            body_grace: Duration::from_secs(10),
+            body_bytes_per_s: 1000,
+            unpacked_bytes: 64 << 20,
+            unpacked_ratio: 100,
+            connections: 512,
+            connections_per_address: 16,
+            connections_logged_in: 128,
+            stalled_answer: Duration::from_secs(30),
+            linger: Duration::from_secs(2),
+            stop_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Returns the address under which a client is counted. For IPv6, this is the /64 network of the
+/// client, which may own all of its 2^64 addresses.
+pub(crate) fn address_group(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(four) => IpAddr::V4(four),
+        IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & (!0_u128 << 64))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_one_network_count_as_one() {
+        let counted = |text: &str| address_group(text.parse().unwrap());
+        assert_eq!(counted("2001:db8::1"), counted("2001:db8::ffff:1"));
+        assert_ne!(counted("2001:db8::1"), counted("2001:db8:0:1::1"));
+        assert_eq!(counted("::ffff:10.0.0.1"), counted("10.0.0.1"));
+        assert_ne!(counted("10.0.0.1"), counted("10.0.0.2"));
+    }
+}

@@ -1,0 +1,300 @@
+//! Checks every request before the router sees it, and completes every response.
+//!
+//! A request is rejected, in this order, if it bypassed the TLS-terminating proxy (403), does not
+//! name this server (421), has a body without a stated length (411) or with a stated length that is
+//! too high (413), comes from a page of another site (403), or has a body that is compressed, but
+//! not with gzip (415). The pipeline itself answers `/health`. It adds security headers to every
+//! response, compresses it, and logs it.
+
+use crate::http::body::{BodyErrorSlot, LimitedBody, body_too_large};
+use crate::http::client::{ClientInfo, ConnectionInfo, TrustedProxy, identify_client};
+use crate::http::compression;
+use crate::http::cross_site;
+use crate::http::decompression::GunzipBody;
+use crate::http::headers::set_security_headers;
+use crate::http::hosts::AllowedHosts;
+use crate::http::http_error::{ErrorRenderer, HttpError};
+use crate::http::log::{LogEntry, LoggedBody, RequestLog};
+use crate::http::options::{ServerLimits, ServerOptions};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::DefaultBodyLimit;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use hyper::body::{Body as _, Incoming};
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+/// Path of the health check. The pipeline itself answers it, even for clients that bypass the
+/// proxy.
+const HEALTH_PATH: &str = "/health";
+
+/// Error text when an address has too many connections.
+pub(crate) const TOO_MANY_CONNECTIONS: &str = "too many connections";
+
+/// Handles a request on its way from a connection to the router, and the response on its way back.
+pub(crate) struct RequestPipeline {
+    limits: ServerLimits,
+    hosts: AllowedHosts,
+    proxy: Option<TrustedProxy>,
+    log: RequestLog,
+    render: Option<ErrorRenderer>,
+    router: TowerToHyperService<Router>,
+}
+
+impl RequestPipeline {
+    pub(crate) fn new(options: ServerOptions, router: Router) -> RequestPipeline {
+        RequestPipeline {
+            limits: options.limits,
+            hosts: options.hosts,
+            proxy: options.proxy,
+            log: options.log,
+            render: options.render,
+            // The body limits of this crate replace the default limit of axum.
+            router: TowerToHyperService::new(router.layer(DefaultBodyLimit::disable())),
+        }
+    }
+
+    /// Answers one request. Returns the response, and whether the client has authenticated.
+    pub(crate) async fn answer_request(
+        &self,
+        info: &ConnectionInfo,
+        request: Request<Incoming>,
+    ) -> (Response, bool) {
+        let (mut parts, body) = request.into_parts();
+        let mut entry = LogEntry::new(&parts.method, &parts.uri, info.peer);
+        let (uri, headers) = (&parts.uri, &mut parts.headers);
+        let client = identify_client(&self.hosts, self.proxy, info, uri, headers);
+        let login = client.as_ref().map(|client| Arc::clone(&client.login));
+        if let Some(client) = &client {
+            entry.address = client.address;
+        }
+        let is_bypass = info.bypasses_proxy(self.proxy) && uri.path() != HEALTH_PATH;
+        let request_meta = RequestMeta {
+            headers: parts.headers.clone(),
+            method: parts.method.clone(),
+        };
+        let error_slot = BodyErrorSlot::default();
+        let has_body = !body.is_end_stream();
+        let checked = if is_bypass {
+            Err(bypassed_proxy_error())
+        } else {
+            self.check_request(&mut parts, body, client, &error_slot)
+        };
+        let response = match checked {
+            Ok(body) => {
+                let response = self.route_request(Request::from_parts(parts, body)).await;
+                match (
+                    error_slot.refusal(),
+                    response.extensions().get::<HttpError>(),
+                ) {
+                    (Some(refusal), _) => self.render_error(refusal, &request_meta.headers),
+                    (None, Some(refusal)) => {
+                        let rendered = self.render_error(refusal, &request_meta.headers);
+                        merge_headers(response, rendered)
+                    }
+                    (None, None) => response,
+                }
+            }
+            Err(refusal) if has_body => {
+                self.render_error(&refusal.close_connection(), &request_meta.headers)
+            }
+            Err(refusal) => self.render_error(&refusal, &request_meta.headers),
+        };
+        let has_login = login.is_some_and(|login| login.load(Ordering::Relaxed));
+        (
+            self.finish_response(response, &request_meta, entry),
+            has_login,
+        )
+    }
+
+    /// Rejects a request without credentials on a connection beyond the limit of its address.
+    pub(crate) fn reject_request(
+        &self,
+        info: &ConnectionInfo,
+        request: Request<Incoming>,
+    ) -> Response {
+        let (parts, _) = request.into_parts();
+        let entry = LogEntry::new(&parts.method, &parts.uri, info.peer);
+        let request_meta = RequestMeta {
+            headers: parts.headers,
+            method: parts.method,
+        };
+        let refusal = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_CONNECTIONS)
+            .with_retry_after(1)
+            .close_connection();
+        let response = self.render_error(&refusal, &request_meta.headers);
+        self.finish_response(response, &request_meta, entry)
+    }
+
+    /// Returns the body as handlers read it, or the reason to reject the request.
+    fn check_request(
+        &self,
+        parts: &mut axum::http::request::Parts,
+        body: Incoming,
+        client: Option<ClientInfo>,
+        error_slot: &BodyErrorSlot,
+    ) -> Result<Body, HttpError> {
+        let client = client.ok_or_else(|| unknown_host_error(&parts.headers, &parts.uri))?;
+        check_length(&parts.headers, self.limits.body_bytes)?;
+        if let Some(refusal) = cross_site::cross_site_error(&parts.method, &parts.headers, &client)
+        {
+            return Err(refusal);
+        }
+        let is_gzipped = is_gzip(&parts.headers)?;
+        parts.extensions.insert(client);
+        let limited = LimitedBody::new(body, &self.limits, error_slot.clone());
+        if !is_gzipped {
+            return Ok(Body::new(limited));
+        }
+        parts.headers.remove(CONTENT_ENCODING);
+        parts.headers.remove(CONTENT_LENGTH);
+        Ok(Body::new(GunzipBody::new(
+            limited,
+            &self.limits,
+            error_slot.clone(),
+        )))
+    }
+
+    async fn route_request(&self, request: Request<Body>) -> Response {
+        if request.uri().path() == HEALTH_PATH {
+            return health_response(request.method());
+        }
+        match catch_panic(self.router.call(request)).await {
+            Some(Ok(response)) => response,
+            Some(Err(impossible)) => match impossible {},
+            None => HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal server error")
+                .into_response(),
+        }
+    }
+
+    fn render_error(&self, refusal: &HttpError, request_headers: &HeaderMap) -> Response {
+        let Some(render) = &self.render else {
+            return refusal.to_response(request_headers);
+        };
+        let mut response = render(refusal, request_headers);
+        *response.status_mut() = refusal.status;
+        refusal.set_headers(response.headers_mut());
+        response
+    }
+
+    fn finish_response(
+        &self,
+        response: Response,
+        request_meta: &RequestMeta,
+        mut entry: LogEntry,
+    ) -> Response {
+        let takes_gzip = compression::accepts_gzip(&request_meta.headers);
+        let mut response =
+            compression::compress_response(response, &request_meta.method, takes_gzip);
+        set_security_headers(response.headers_mut());
+        entry.status = response.status();
+        response.map(|body| LoggedBody::wrap_body(body, entry, &self.log))
+    }
+}
+
+/// Adds to the rendered refusal the header fields that only the handler's response has.
+fn merge_headers(response: Response, mut rendered: Response) -> Response {
+    let rendered_headers = rendered.headers().clone();
+    let is_missing =
+        |name: &HeaderName| *name != CONTENT_LENGTH && !rendered_headers.contains_key(name);
+    let mut name = None;
+    for (next, value) in response.into_parts().0.headers {
+        // The iterator yields the name of a field only with the first of its values.
+        name = next.or(name);
+        if let Some(name) = name.clone().filter(is_missing) {
+            rendered.headers_mut().append(name, value);
+        }
+    }
+    rendered
+}
+
+/// Parts of the request needed after the router has consumed it.
+struct RequestMeta {
+    headers: HeaderMap,
+    method: Method,
+}
+
+fn bypassed_proxy_error() -> HttpError {
+    HttpError::new(
+        StatusCode::FORBIDDEN,
+        "only the TLS-terminating proxy may connect here",
+    )
+}
+
+fn unknown_host_error(headers: &HeaderMap, uri: &Uri) -> HttpError {
+    let host = headers.get("host").and_then(|host| host.to_str().ok());
+    let host = uri
+        .authority()
+        .map(|authority| authority.as_str())
+        .or(host)
+        .unwrap_or_default();
+    let host: String = host.chars().take(100).collect();
+    HttpError::new(
+        StatusCode::MISDIRECTED_REQUEST,
+        format!("unknown host '{host}'"),
+    )
+    .with_hint("use the address with which the server was started")
+    .close_connection()
+}
+
+/// Rejects a body that is too long, and a request with `Transfer-Encoding`. A proxy and a server
+/// may disagree about where a body without `Content-Length` ends, which allows request smuggling
+/// (RFC 9112, 11.2).
+fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), HttpError> {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        let message = "the request body has no stated length";
+        return Err(HttpError::new(StatusCode::LENGTH_REQUIRED, message)
+            .with_hint("send Content-Length, not Transfer-Encoding")
+            .close_connection());
+    }
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok());
+    match length.and_then(|length| length.parse::<u64>().ok()) {
+        Some(bytes) if bytes > limit => Err(body_too_large(limit)),
+        _ => Ok(()),
+    }
+}
+
+fn is_gzip(headers: &HeaderMap) -> Result<bool, HttpError> {
+    let mut codings = headers.get_all(CONTENT_ENCODING).iter();
+    match (codings.next().map(HeaderValue::as_bytes), codings.next()) {
+        (None | Some(b"identity"), None) => Ok(false),
+        (Some(b"gzip"), None) => Ok(true),
+        _ => {
+            let message = "the Content-Encoding of the request is not supported";
+            Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
+                .with_hint("use gzip once, or no encoding"))
+        }
+    }
+}
+
+fn health_response(method: &Method) -> Response {
+    if method.is_safe() {
+        ([("cache-control", "no-store")], "ok\n").into_response()
+    } else {
+        StatusCode::METHOD_NOT_ALLOWED.into_response()
+    }
+}
+
+/// Returns the output of a future, or `None` if it panics.
+async fn catch_panic<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    // `AssertUnwindSafe` is safe here: the future is not used again after a panic.
+    poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Some(output)),
+            Err(_) => Poll::Ready(None),
+        },
+    )
+    .await
+}

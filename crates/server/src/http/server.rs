@@ -1,0 +1,241 @@
+//! Runs a server: opens its sockets, accepts connections within the limits, and stops.
+//!
+//! Start at [`HttpServer::bind`]. The module `connection` handles one connection, and `pipeline`
+//! handles one request.
+
+use crate::http::client::ConnectionInfo;
+use crate::http::connection::{self, ServerState};
+use crate::http::connection_limiter::ConnectionLimiter;
+use crate::http::error::Error;
+use crate::http::hosts::ListenerOrigin;
+use crate::http::listen::{self, BoundAddress, ListenSocket, ServerProtection, exposure_error};
+use crate::http::options::ServerOptions;
+use crate::http::pipeline::RequestPipeline;
+use crate::http::shutdown::ServerStopper;
+use crate::http::tls::TlsIdentity;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::{Builder, Runtime};
+use tokio_rustls::TlsAcceptor;
+
+/// Pause of the accept loop after an error, for example because the process has no free file
+/// descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Server whose sockets are already listening; it answers requests while [`HttpServer::run`] runs.
+pub struct HttpServer {
+    listeners: Vec<ListenSocket>,
+    addresses: Vec<BoundAddress>,
+    runtime: Runtime,
+    shared: Arc<ServerState>,
+    tls: Option<TlsIdentity>,
+    stopper: ServerStopper,
+}
+
+impl HttpServer {
+    /// Opens the sockets, so that configuration errors surface before anything is served.
+    ///
+    /// # Errors
+    /// Fails if no address is given, if an address is in use or not allowed, or if other machines
+    /// could reach it without protection.
+    pub fn bind(options: ServerOptions, router: axum::Router) -> Result<HttpServer, Error> {
+        if options.listen.is_empty() {
+            return Err(Error::Nowhere);
+        }
+        let protection = ServerProtection {
+            token: options.has_token,
+            tls: options.tls.is_some() || options.proxy.is_some(),
+        };
+        if let Some(message) = options
+            .listen
+            .iter()
+            .find_map(|address| exposure_error(address, protection))
+        {
+            return Err(Error::Exposed(message));
+        }
+        let mut listeners = Vec::new();
+        for address in &options.listen {
+            listeners.extend(listen::open_sockets(address)?);
+        }
+        let addresses = listeners
+            .iter()
+            .map(ListenSocket::address)
+            .collect::<Result<_, _>>()?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("serve")
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(Error::Threads)?;
+        Ok(HttpServer {
+            listeners,
+            addresses,
+            runtime,
+            tls: options.tls.clone(),
+            stopper: options.stopper.clone(),
+            shared: Arc::new(ServerState {
+                limits: options.limits.clone(),
+                stopper: options.stopper.clone(),
+                proxy: options.proxy,
+                gate: RequestPipeline::new(options, router),
+            }),
+        })
+    }
+
+    /// Returns the bound addresses, in the order of [`ServerOptions::listen`].
+    pub fn addresses(&self) -> &[BoundAddress] {
+        &self.addresses
+    }
+
+    /// Returns the handle that stops this server.
+    pub fn stopper(&self) -> ServerStopper {
+        self.stopper.clone()
+    }
+
+    /// Serves until stopped, then waits for requests in flight, up to
+    /// [`crate::http::ServerLimits::stop_timeout`].
+    ///
+    /// # Errors
+    /// Fails if the sockets cannot be used.
+    pub fn run(self) -> Result<(), Error> {
+        let HttpServer {
+            listeners,
+            runtime,
+            shared,
+            tls,
+            stopper,
+            ..
+        } = self;
+        let limits = shared.limits.clone();
+        let limiter = Arc::new(ConnectionLimiter::new(&limits));
+        let acceptor = tls.map(|identity| TlsAcceptor::from(identity.config));
+        let mut paths = Vec::new();
+        let result = runtime.block_on(async {
+            for listener in listeners {
+                if let ListenSocket::Unix(_, path) = &listener {
+                    paths.push(path.clone());
+                }
+                let (shared, limiter) = (Arc::clone(&shared), Arc::clone(&limiter));
+                spawn_accept_loop(listener, shared, limiter, acceptor.clone())
+                    .map_err(Error::Socket)?;
+            }
+            stopper.wait_until_stopped().await;
+            // Connections still open after this time are cut off.
+            let _ = tokio::time::timeout(limits.stop_timeout, limiter.wait_until_empty()).await;
+            Ok(())
+        });
+        for path in paths {
+            // Ignore errors: the file may already be gone, and the next server removes a file that
+            // remains.
+            let _ = std::fs::remove_file(path);
+        }
+        runtime.shutdown_background();
+        result
+    }
+}
+
+impl fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Spawns a task that accepts connections from this listener until the server stops.
+fn spawn_accept_loop(
+    listener: ListenSocket,
+    shared: Arc<ServerState>,
+    limiter: Arc<ConnectionLimiter>,
+    tls: Option<TlsAcceptor>,
+) -> io::Result<()> {
+    let stopped = shared.stopper.wait_until_stopped();
+    match listener {
+        ListenSocket::Tcp(listener) => {
+            let listener = TcpListener::from_std(listener)?;
+            let accepting = accept_tcp(listener, shared, limiter, tls);
+            tokio::spawn(async move {
+                tokio::select! { () = accepting => (), () = stopped => () }
+            });
+        }
+        ListenSocket::Unix(listener, _) => {
+            let listener = UnixListener::from_std(listener)?;
+            let accepting = accept_unix(listener, shared, limiter);
+            tokio::spawn(async move {
+                tokio::select! { () = accepting => (), () = stopped => () }
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn accept_tcp(
+    listener: TcpListener,
+    shared: Arc<ServerState>,
+    limiter: Arc<ConnectionLimiter>,
+    tls: Option<TlsAcceptor>,
+) {
+    loop {
+        let Ok((socket, peer)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let Ok(local) = socket.local_addr() else {
+            continue;
+        };
+        let info = ConnectionInfo {
+            listener: ListenerOrigin::Tcp(local),
+            peer: Some(peer.ip()),
+            tls: tls.is_some(),
+        };
+        // A trusted proxy carries the connections of many clients and limits them itself.
+        let counted_address = (!info.is_from_proxy(shared.proxy)).then_some(peer.ip());
+        let Some(permit) = limiter.acquire_slot(counted_address) else {
+            // The limit of connections is reached, so send a plain HTTP response. A client that
+            // expects TLS could not read this response, so its connection is only closed.
+            if let (None, Ok(rejection_permit)) =
+                (&tls, Arc::clone(&limiter.rejections).try_acquire_owned())
+            {
+                let shared = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    connection::reject_connection(socket, &shared.limits).await;
+                    drop(rejection_permit);
+                });
+            }
+            continue;
+        };
+        let (shared, tls) = (Arc::clone(&shared), tls.clone());
+        tokio::spawn(async move {
+            connection::serve_tcp(socket, tls, info, shared, permit).await;
+        });
+    }
+}
+
+async fn accept_unix(
+    listener: UnixListener,
+    shared: Arc<ServerState>,
+    limiter: Arc<ConnectionLimiter>,
+) {
+    loop {
+        let Ok((socket, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let Some(permit) = limiter.acquire_slot(None) else {
+            continue;
+        };
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            let info = ConnectionInfo {
+                listener: ListenerOrigin::Unix,
+                peer: None,
+                tls: false,
+            };
+            connection::serve_plain(socket, info, shared, permit).await;
+        });
+    }
+}

@@ -1,0 +1,326 @@
+//! Creates, parses and checks access tokens: long secrets that programs send with each request. The
+//! server stores only a digest of each token.
+//!
+//! A token is `spw_`, an id of 12 characters, 32 random bytes as 43 characters of base64url, and 6
+//! characters with a checksum of everything before them. Prefix and checksum let secret scanners
+//! detect a leaked token offline, and let the server reject a mistyped token without a store
+//! lookup.
+
+use crate::http::error::Error;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use flate2::Crc;
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fmt;
+use subtle::ConstantTimeEq;
+
+/// Prefix of every token.
+pub const TOKEN_PREFIX: &str = "spw_";
+const ID_LENGTH: usize = 12;
+const SECRET_LENGTH: usize = 43;
+const CHECKSUM_LENGTH: usize = 6;
+const TOKEN_LENGTH: usize = TOKEN_PREFIX.len() + ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH;
+
+/// Alphabet of ids, without characters that are easily confused.
+const ID_LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
+const CHECKSUM_LETTERS: &[u8; 62] =
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// String that is never shown by accident: it has no `Display`, and its `Debug` hides it.
+#[derive(Clone)]
+pub struct SecretText(String);
+
+impl SecretText {
+    /// Wraps a string.
+    pub fn new(text: impl Into<String>) -> SecretText {
+        SecretText(text.into())
+    }
+
+    /// Generates random bytes, encoded as base64url.
+    ///
+    /// # Errors
+    /// Fails if the system cannot provide random bytes.
+    pub fn random<const BYTES: usize>() -> Result<SecretText, Error> {
+        Ok(SecretText(URL_SAFE_NO_PAD.encode(random_bytes::<BYTES>()?)))
+    }
+
+    /// Returns the string, to show it once or send it to its owner.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the digest, which is safe to store.
+    pub fn digest(&self) -> SecretDigest {
+        SecretDigest::of_text(&self.0)
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// SHA-256 of a secret. The secrets of this crate are 32 random bytes, which cannot be
+/// brute-forced, so a slow hash is not needed.
+#[derive(Debug, Clone, Copy, Eq)]
+pub struct SecretDigest([u8; 32]);
+
+impl SecretDigest {
+    /// Computes the digest of a string.
+    pub fn of_text(text: &str) -> SecretDigest {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+        SecretDigest(bytes)
+    }
+
+    /// Wraps a stored digest.
+    pub fn from_bytes(bytes: [u8; 32]) -> SecretDigest {
+        SecretDigest(bytes)
+    }
+
+    /// Returns the bytes to store.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl PartialEq for SecretDigest {
+    /// Compares in constant time.
+    fn eq(&self, other: &SecretDigest) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+/// Token with the right prefix, length and checksum; the store decides whether it is valid.
+///
+/// ```
+/// use crate::http::token::AccessToken;
+///
+/// let token = AccessToken::new()?;
+/// let (id, digest) = (token.id().to_owned(), token.digest());  // stored; the token itself is shown once
+/// let shown = token.expose().to_owned();
+///
+/// let presented = AccessToken::parse(&shown).unwrap();
+/// assert_eq!(presented.id(), id);
+/// assert!(presented.matches_digest(Some(&digest)));
+/// # Ok::<(), crate::http::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct AccessToken(SecretText);
+
+impl AccessToken {
+    /// Generates a token.
+    ///
+    /// # Errors
+    /// Fails if the system cannot provide random bytes.
+    #[allow(clippy::new_without_default, reason = "it may fail")]
+    pub fn new() -> Result<AccessToken, Error> {
+        let mut text = TOKEN_PREFIX.to_owned();
+        for byte in random_bytes::<ID_LENGTH>()? {
+            text.push(char::from(ID_LETTERS[usize::from(byte) % ID_LETTERS.len()]));
+        }
+        text.push_str(&URL_SAFE_NO_PAD.encode(random_bytes::<32>()?));
+        let checksum = token_checksum(&text);
+        text.push_str(&checksum);
+        Ok(AccessToken(SecretText(text)))
+    }
+
+    /// Parses a token. Returns `None` if the prefix, the length or the checksum is wrong.
+    pub fn parse(text: &str) -> Option<AccessToken> {
+        let has_form =
+            text.len() == TOKEN_LENGTH && text.is_ascii() && text.starts_with(TOKEN_PREFIX);
+        let (body, checksum) = text.split_at_checked(TOKEN_LENGTH - CHECKSUM_LENGTH)?;
+        (has_form && token_checksum(body) == checksum)
+            .then(|| AccessToken(SecretText(text.to_owned())))
+    }
+
+    /// Returns the id for looking up the token; it is not secret.
+    pub fn id(&self) -> &str {
+        &self.0.0[TOKEN_PREFIX.len()..TOKEN_PREFIX.len() + ID_LENGTH]
+    }
+
+    /// Returns the digest to store.
+    pub fn digest(&self) -> SecretDigest {
+        self.0.digest()
+    }
+
+    /// Returns the token itself, to show it once.
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+
+    /// Whether this token has the digest that is stored under its id. `stored` is `None` if the id
+    /// is unknown; the comparison then takes the same time.
+    pub fn matches_digest(&self, stored: Option<&SecretDigest>) -> bool {
+        let own_digest = self.digest();
+        let stored_digest = stored.copied().unwrap_or(SecretDigest([0; 32]));
+        (own_digest == stored_digest) & stored.is_some()
+    }
+}
+
+/// Token that a request presents.
+#[derive(Debug, Clone)]
+pub enum PresentedToken {
+    /// No token.
+    None,
+    /// Something that does not have the form of a token. It counts as a failed login.
+    Malformed,
+    /// A token to look up.
+    Token(AccessToken),
+}
+
+/// Reads the token of `Authorization: Bearer TOKEN` (RFC 6750).
+pub fn bearer_token(headers: &HeaderMap) -> PresentedToken {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return if headers.contains_key(AUTHORIZATION) {
+            PresentedToken::Malformed
+        } else {
+            PresentedToken::None
+        };
+    };
+    let token = value.to_str().ok().and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| AccessToken::parse(token.trim()))?
+    });
+    token.map_or(PresentedToken::Malformed, PresentedToken::Token)
+}
+
+/// Returns the CRC-32 of the text in base 62. GitHub's tokens use the same kind of checksum.
+fn token_checksum(text: &str) -> String {
+    let mut crc = Crc::new();
+    crc.update(text.as_bytes());
+    let mut remainder = crc.sum() as usize;
+    let mut digits = [0; CHECKSUM_LENGTH];
+    for digit in digits.iter_mut().rev() {
+        *digit = CHECKSUM_LETTERS[remainder % CHECKSUM_LETTERS.len()];
+        remainder /= CHECKSUM_LETTERS.len();
+    }
+    digits.iter().map(|digit| char::from(*digit)).collect()
+}
+
+pub(crate) fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES], Error> {
+    let mut bytes = [0; BYTES];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| Error::Random)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_token_is_read_back_and_no_two_are_alike() {
+        let mut seen = HashSet::new();
+        for _ in 0..2000 {
+            let token = AccessToken::new().unwrap();
+            assert_eq!(token.expose().len(), TOKEN_LENGTH);
+            let read = AccessToken::parse(token.expose()).unwrap();
+            assert_eq!(read.id(), token.id());
+            assert!(read.matches_digest(Some(&token.digest())));
+            assert!(!read.matches_digest(None));
+            assert!(seen.insert(token.expose().to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_token_with_any_one_character_changed_is_invalid() {
+        let token = AccessToken::new().unwrap().expose().to_owned();
+        for at in 0..token.len() {
+            for letter in (0..128_u8)
+                .map(char::from)
+                .filter(|letter| !token[at..].starts_with(*letter))
+            {
+                let mut changed = token.clone();
+                changed.replace_range(at..=at, &letter.to_string());
+                assert!(AccessToken::parse(&changed).is_none(), "{at} {letter:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn random_text_is_never_a_token() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(17);
+        for _ in 0..20_000 {
+            let length = random.next_u32() as usize % 80;
+            let mut bytes: Vec<u8> = (0..length).map(|_| random.next_u32() as u8).collect();
+            if random.next_u32() % 2 == 0 {
+                bytes.splice(0..0, *b"spw_");
+            }
+            assert!(AccessToken::parse(&String::from_utf8_lossy(&bytes)).is_none());
+        }
+        // Each text is as long as a token and has a multi-byte character. That character takes
+        // every position in turn, including those where a part of a token ends.
+        for at in 0..TOKEN_LENGTH - 1 {
+            let text = format!(
+                "{}\u{e9}{}",
+                "x".repeat(at),
+                "x".repeat(TOKEN_LENGTH - 2 - at)
+            );
+            assert!(AccessToken::parse(&text).is_none());
+        }
+    }
+
+    #[test]
+    fn nothing_prints_a_secret() {
+        let token = AccessToken::new().unwrap();
+        assert_eq!(format!("{token:?}"), "AccessToken(Secret(..))");
+        assert_eq!(
+            format!("{:?}", PresentedToken::Token(token)),
+            "Token(AccessToken(Secret(..)))"
+        );
+    }
+
+    #[test]
+    fn a_bearer_is_named_once() {
+        let token = AccessToken::new().unwrap();
+        let header = |value: &str| (AUTHORIZATION, value.parse().unwrap());
+        let with = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                let (name, value) = header(value);
+                headers.append(name, value);
+            }
+            bearer_token(&headers)
+        };
+        let right = format!("Bearer {}", token.expose());
+        assert!(matches!(with(&[&right]), PresentedToken::Token(_)));
+        assert!(matches!(
+            with(&[&right.replace("Bearer", "bearer")]),
+            PresentedToken::Token(_)
+        ));
+        assert!(matches!(with(&[]), PresentedToken::None));
+        for wrong in [&["Bearer x"][..], &["Basic eDp5"], &[""], &[&right, &right]] {
+            assert!(
+                matches!(with(wrong), PresentedToken::Malformed),
+                "{wrong:?}"
+            );
+        }
+    }
+
+    /// Known value: CRC-32 of "123456789" is cbf43926 (ITU-T V.42).
+    #[test]
+    fn the_checksum_is_crc_32() {
+        let value = token_checksum("123456789")
+            .bytes()
+            .fold(0_u64, |value, letter| {
+                let digit = CHECKSUM_LETTERS
+                    .iter()
+                    .position(|known| *known == letter)
+                    .unwrap();
+                value * 62 + digit as u64
+            });
+        assert_eq!(value, 0xcbf4_3926);
+    }
+}

@@ -1,0 +1,280 @@
+//! Adds workers to a snippet until throughput stops growing.
+//!
+//! A level is a number of workers. Each snippet has its own process for the whole search; its
+//! workers persist from level to level. `analysis` picks the next level; this module measures,
+//! stores and reports it. Start at [`search_snippets`].
+
+use anyhow::ensure;
+use speedwell_adapters::snippet::{self, HarnessFailure, LiveHarness, expected_duration};
+use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunLayout};
+use speedwell_analysis::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules};
+use speedwell_engine::eval::{EvalRequest, plan_snippets};
+use speedwell_engine::execution::SessionEnd;
+use speedwell_engine::layout::check_layout;
+use speedwell_engine::rehearsal::rehearse_plan;
+use speedwell_engine::{
+    EventListener, PreparedPlan, SessionRequest, check_processors, session_header,
+};
+use speedwell_machine::process::{is_interrupt_requested, unix_time_ms};
+use speedwell_model::SnippetTiming;
+use speedwell_model::{
+    Case, ParameterValue, Run, SampleDivision, SampleLength, Session, SessionEvent,
+    SessionObserver, Variant,
+};
+use speedwell_store::{SessionRecorder, Store};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How a visit is divided into samples by default. A visit measures a level once. Many short visits
+/// are more informative than few long ones: the spread within a visit does not show how much visits
+/// differ.
+const VISIT_SAMPLES: SampleDivision = SampleDivision {
+    count: 3,
+    length: SampleLength::TimeNs(100_000_000),
+    warmup_ns: 100_000_000,
+};
+
+/// Plans a search in which every snippet has its own process.
+///
+/// # Errors
+/// Fails if other options conflict with a search.
+pub fn plan_search(
+    request: EvalRequest,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<PreparedPlan> {
+    let sampling = request.plan.sampling.clone();
+    ensure!(
+        !matches!(sampling.length, Some(SampleLength::Iterations(_))),
+        "a search compares throughput over time windows, so --iterations does not apply\nhint: use \
+         -t 200ms"
+    );
+    ensure!(
+        !request.shares_process,
+        "a search measures each snippet in its own process\nhint: leave out --shared and --order \
+         parallel"
+    );
+    let mut plans = plan_snippets(request, listener)?;
+    plans.plan.sampling.samples = sampling.sample_division(VISIT_SAMPLES);
+    plans.plan.is_search = true;
+    check_processors(&plans.plan)?;
+    check_layout(&plans.plan)?;
+    Ok(plans)
+}
+
+/// Runs the search for one snippet after the other. Returns the session and how the search ended.
+///
+/// # Errors
+/// Fails if the store cannot be written.
+pub fn search_snippets(
+    plans: PreparedPlan,
+    rules: SaturationRules,
+    request: &SessionRequest,
+    store: &mut Store,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<(Session, SessionEnd)> {
+    let PreparedPlan { plan, suite, .. } = plans;
+    rehearse_plan(&plan, &suite.failures, &request.settings)?;
+    let header = session_header(&plan, suite, request);
+    let recorder = store.begin_recording(&header, &serde_json::to_string(&plan)?)?;
+    let number = recorder.number();
+    let mut search = ConcurrencySearch {
+        rules,
+        samples: plan.sampling.samples,
+        limit: Duration::from_millis(plan.sampling.timeout_ms),
+        listener,
+        recorder,
+        slot: 0,
+    };
+    let mut failed = false;
+    for job in &plan.jobs {
+        for variant in &plan.variants {
+            let context = RunContext {
+                variant,
+                program: adapters::resolve_program_for(&job.source, variant),
+                slot: search.slot,
+                ordinal: 0,
+                repeated: 0,
+                counting: None,
+                clock: Default::default(),
+                seed: 0,
+                layout: RunLayout::default(),
+                experiment: None,
+                kept: None,
+                limit: search.limit,
+                samples: search.samples,
+                requested: plan.sampling.requested,
+                is_series: false,
+                pin: plan.pin.as_ref(),
+            };
+            failed |= !search.search_snippet(&job.under(variant), variant, &context)?;
+        }
+    }
+    let is_interrupted = is_interrupt_requested();
+    search.recorder.observe(&SessionEvent::Finished {
+        interrupted: is_interrupted,
+    })?;
+    drop(search);
+    let session_end = match (is_interrupted, failed) {
+        (true, _) => SessionEnd::Interrupted,
+        (false, true) => SessionEnd::Failed,
+        (false, false) => SessionEnd::Complete,
+    };
+    Ok((store.load_session(number)?, session_end))
+}
+
+struct ConcurrencySearch<'a, 'l> {
+    rules: SaturationRules,
+    samples: SampleDivision,
+    limit: Duration,
+    listener: &'a mut EventListener<'l>,
+    recorder: SessionRecorder<'a>,
+    slot: u32,
+}
+
+impl ConcurrencySearch<'_, '_> {
+    /// Runs the search for one snippet; returns whether the search succeeded. Measurements before a
+    /// failure are kept.
+    fn search_snippet(
+        &mut self,
+        job: &BenchmarkJob,
+        variant: &Variant,
+        context: &RunContext<'_>,
+    ) -> anyhow::Result<bool> {
+        let Some(snippet_code) = job.snippet_under(variant) else {
+            return Ok(true);
+        };
+        let mut spec = match snippet::build_process(&snippet_code, &context.program, variant) {
+            Ok(spec) => spec,
+            Err(error) => return self.record_failure(&error.into(), job, context),
+        };
+        spec.pin = context.pin.cloned();
+        spec.directory = Some(job.source.directory.clone());
+        spec.limit = Duration::from_secs(24 * 3600);
+        let (mut harness, _) = match LiveHarness::start(spec) {
+            Ok(started) => started,
+            Err(failure) => return self.record_failure(&failure, job, context),
+        };
+        let loaded = harness
+            .load_snippet("code", &snippet_code)
+            .map(|answer| answer.find_fault("code"));
+        if let Some(failure) = find_fault(loaded) {
+            return self.record_failure(&failure, job, context);
+        }
+        let mut levels: Vec<ConcurrencyLevel> = Vec::new();
+        while let NextLevel::Visit(level) = scaling::next_level(&levels, &self.rules) {
+            if is_interrupt_requested() {
+                break;
+            }
+            let begin = (unix_time_ms(), Instant::now());
+            match self.measure_level(&mut harness, level) {
+                Ok(Some(measured)) if !is_interrupt_requested() => {
+                    self.record_visit(&measured, level, begin, job, variant, &mut levels)?
+                }
+                Ok(_) => break,
+                Err(failure) => return self.record_failure(&failure, job, context),
+            }
+        }
+        match find_fault(harness.shut_down().map(|answer| answer.find_fault("code"))) {
+            Some(failure) => self.record_failure(&failure, job, context),
+            None => Ok(true),
+        }
+    }
+
+    /// Measures a level once; `None` if the user interrupted before there was a result.
+    fn measure_level(
+        &self,
+        harness: &mut LiveHarness,
+        level: u32,
+    ) -> Result<Option<SnippetTiming>, HarnessFailure> {
+        let reply = harness.set_workers("code", level)?;
+        if let Some(cause) = reply.find_fault("code") {
+            return Err(HarnessFailure::new(cause));
+        }
+        let limit = expected_duration(&self.samples, self.limit);
+        let jobs = ["code".to_owned()];
+        let reply = harness.run_jobs(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
+        match reply.find_fault("code") {
+            Some(cause) => Err(HarnessFailure::new(cause)),
+            None => Ok(reply.timing("code", &self.samples)),
+        }
+    }
+
+    fn record_visit(
+        &mut self,
+        measured: &SnippetTiming,
+        level: u32,
+        (started_unix_ms, begin): (i64, Instant),
+        job: &BenchmarkJob,
+        variant: &Variant,
+        levels: &mut Vec<ConcurrencyLevel>,
+    ) -> anyhow::Result<()> {
+        let per_s = measured.per_s.unwrap_or(0.0);
+        self.listener
+            .observe(&SessionEvent::Visited { level, per_s })?;
+        match levels.iter_mut().find(|entry| entry.concurrency == level) {
+            Some(entry) => entry.throughputs.push(per_s),
+            None => levels.push(ConcurrencyLevel {
+                concurrency: level,
+                throughputs: vec![per_s],
+                is_spoilt: false,
+            }),
+        }
+        let visits = levels.iter().find(|entry| entry.concurrency == level);
+        let block = visits.map_or(0, |entry| entry.throughputs.len() as u32 - 1);
+        let observation = snippet::to_observation(measured, &job_at_level(job, level));
+        for metric in &observation.metrics {
+            self.recorder.observe(&SessionEvent::Declared(metric))?;
+        }
+        self.recorder.observe(&SessionEvent::RunFinished(&Run {
+            case: Arc::new(observation.case),
+            variant: Arc::from(variant.name.as_str()),
+            slot: self.slot,
+            block,
+            build: None,
+            started_unix_ms,
+            wall_ns: begin.elapsed().as_nanos() as u64,
+            usage: None,
+            kernel_stats: None,
+            rejected_by: None,
+            machine: None,
+            samples: observation.samples,
+            notes: observation.notes,
+            load: None,
+        }))?;
+        self.recorder
+            .observe(&SessionEvent::SlotsDone(&[self.slot]))?;
+        self.slot += 1;
+        Ok(())
+    }
+
+    fn record_failure(
+        &mut self,
+        harness_failure: &HarnessFailure,
+        job: &BenchmarkJob,
+        context: &RunContext<'_>,
+    ) -> anyhow::Result<bool> {
+        let failure = snippet::shared_process_failure(harness_failure, job, context);
+        self.recorder.observe(&SessionEvent::Failed(&failure))?;
+        Ok(false)
+    }
+}
+
+fn job_at_level(job: &BenchmarkJob, level: u32) -> BenchmarkJob {
+    let mut job = job.clone();
+    let case = job
+        .case
+        .get_or_insert_with(|| Case::new(&job.source.name, Vec::new()));
+    let concurrency = ParameterValue::Number(level.into());
+    case.values.push(("concurrency".to_owned(), concurrency));
+    job.label = case.id();
+    job
+}
+
+fn find_fault(
+    reply: Result<Option<speedwell_model::FailureCause>, HarnessFailure>,
+) -> Option<HarnessFailure> {
+    match reply {
+        Ok(cause) => cause.map(HarnessFailure::new),
+        Err(failure) => Some(failure),
+    }
+}

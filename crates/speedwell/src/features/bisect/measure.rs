@@ -1,0 +1,584 @@
+//! Bisects a range of revisions: builds and measures the revisions that `analysis::bisect` asks
+//! for, and stores each result at once.
+//!
+//! This module decides which revisions belong to a range, how a revision becomes a variant, and
+//! when to stop. The state of the search is derived from the stored session, so a search that was
+//! killed can be resumed. Start at [`plan_bisection`], then [`start_bisection`].
+
+use crate::features::confirm::measure::{SuspectChange, keep_cases};
+use crate::reference;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use speedwell_adapters::fingerprint_benchmarks;
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_analysis::bisect::{
+    self, BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
+};
+use speedwell_engine::execution::worktree::{self, Checkout};
+use speedwell_engine::execution::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
+use speedwell_engine::{
+    EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, check_processors,
+    emit_warning, instructions, revisions, session_header, warn_if_busy,
+};
+use speedwell_machine::environment::{GitRepository, revision_line};
+use speedwell_machine::process::{
+    adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested, resolve_program,
+};
+use speedwell_model::{
+    BisectionRange, FailureCause, LineRevision, Run, RunCount, SamplingOptions, Session,
+    SessionDesign, SessionEvent, SessionObserver, SessionPurpose, SessionStep as FailedStep,
+    StepFailure, StoppingDesign, Variant, VariantWorktree, as_milliseconds, quote, seed_of_step,
+};
+use speedwell_store::{SessionRecorder, Store};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Timeout for git to list the revisions of a range.
+const LIST_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Maximum number of worktrees kept at a time. When this number is reached, all worktrees except
+/// the worktrees of the two ends are released.
+const MAX_READY: usize = 5;
+
+/// Options for a bisection.
+#[derive(Debug, Clone, Default)]
+pub struct BisectRequest {
+    /// `GOOD..BAD`; `BAD` is `HEAD` if it is left out.
+    pub range: String,
+    /// Whether the search follows all parents of a commit instead of only the first.
+    pub along_all_parents: bool,
+    /// Program to build from each revision, relative to the current folder.
+    pub program: Option<PathBuf>,
+    /// The metric to follow; by default the first one reported.
+    pub metric: Option<String>,
+    /// Whether to accept a change in results even if its revision also changed the benchmark
+    /// itself.
+    pub with_own_benchmarks: bool,
+    /// What to measure. The bisection sets the variants itself.
+    pub measuring: MeasureRequest,
+    /// The stored change to locate, if any. The search then measures the case of this change.
+    pub suspect: Option<SuspectChange>,
+}
+
+/// Plans a search: determines the revisions of the range, builds both ends, and selects the single
+/// case to measure.
+///
+/// # Errors
+/// Fails if the range is invalid, an end cannot be built, or the targets do not select exactly one
+/// case.
+pub fn plan_bisection(
+    request: &BisectRequest,
+    listener: &mut EventListener<'_>,
+) -> Result<PreparedPlan> {
+    adopt_orphans();
+    install_handlers()?;
+    let (ends, line) = read_line(request)?;
+    let mut measuring = request.measuring.clone();
+    measuring.plan.purpose = SessionPurpose::Bisect;
+    measuring.variants.given = vec![Variant::plain("good"), Variant::plain("bad")];
+    measuring.variants.revisions = (ends.into_iter().enumerate())
+        .map(|(variant, typed)| RevisionRequest {
+            variant,
+            revision: typed,
+            program: request.program.clone(),
+            names_variant: true,
+        })
+        .collect();
+    let mut plans = PreparedPlan::read(&measuring, listener)?;
+    if let Some(suspect) = &request.suspect {
+        keep_cases(std::slice::from_ref(suspect), &mut plans)?;
+    }
+    let plan = &mut plans.plan;
+    check_case(plan)?;
+    plan.design.bisection = Some(BisectionRange {
+        range: request.range.clone(),
+        line,
+        metric: request.metric.clone(),
+        with_own_benchmarks: request.with_own_benchmarks,
+    });
+    plan.is_search = true;
+    Ok(plans)
+}
+
+/// Loads the plan of a search that was interrupted or killed.
+///
+/// # Errors
+/// Fails if there is no such session or it is not a bisection.
+pub fn load_interrupted(
+    store: &Store,
+    session: &str,
+    budget: Option<Duration>,
+) -> Result<(i64, SessionPlan)> {
+    adopt_orphans();
+    install_handlers()?;
+    let number = reference::find_session(store, session)?.number;
+    let text = store.session_plan(number)?.unwrap_or_default();
+    let mut plan = serde_json::from_str::<SessionPlan>(&text)
+        .ok()
+        .filter(|plan| plan.design.bisection.is_some())
+        .with_context(|| {
+            format!(
+                "session @{number} is not a bisection\nhint: 'speedwell run --resume @{number}' \
+                 resumes other sessions"
+            )
+        })?;
+    plan.sampling.budget_ms = budget.map(as_milliseconds).or(plan.sampling.budget_ms);
+    Ok((number, plan))
+}
+
+/// Parses the range. Returns its two ends as the user typed them, and all revisions from the good
+/// end to the bad end.
+fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)> {
+    let range = &request.range;
+    let (good, bad) = range
+        .split_once("..")
+        .filter(|(good, bad)| !good.is_empty() && !bad.starts_with('.'))
+        .with_context(|| {
+            format!(
+                "cannot parse range '{range}': expected GOOD..BAD\nhint: for example v1.4..HEAD or \
+                 main~20..main"
+            )
+        })?;
+    let bad = if bad.is_empty() { "HEAD" } else { bad };
+    let error_context = || format!("in the range '{range}'");
+    let directory = std::env::current_dir()?;
+    let checkout = Checkout::find(&directory).with_context(error_context)?;
+    let ids = [checkout.resolve_commit(good), checkout.resolve_commit(bad)];
+    let [good_id, bad_id] =
+        ids.map(|commit| commit.map(|commit| commit.id).with_context(error_context));
+    let (good_id, bad_id) = (good_id?, bad_id?);
+    ensure!(
+        good_id != bad_id,
+        "'{good}' and '{bad}' are the same revision: nothing to bisect"
+    );
+    let git = GitRepository::for_folder(&directory, LIST_TIMEOUT);
+    if let Some(line) = revision_line(&git, &good_id, &bad_id, request.along_all_parents)? {
+        return Ok(([good.to_owned(), bad.to_owned()], line));
+    }
+    match git.merge_base(&good_id, &bad_id) {
+        Some(base) if base == bad_id => bail!(
+            "'{bad}' is an ancestor of '{good}'\nhint: swap the ends: {bad}..{good}; the good end \
+             comes first, even if the change is an improvement"
+        ),
+        Some(base) if base == good_id => bail!(
+            "'{good}' is not a first-parent ancestor of '{bad}': it was merged in\nhint: add \
+             --all-parents"
+        ),
+        Some(base) => bail!(
+            "'{good}' and '{bad}' are on different branches\nhint: they fork at {base}; use the \
+             range {}..{bad}",
+            &base[..base.len().min(10)]
+        ),
+        None => bail!(
+            "'{good}' and '{bad}' have no common commit in this clone\nhint: run 'git fetch \
+             --unshallow' if the clone is shallow"
+        ),
+    }
+}
+
+/// Checks that the plan has exactly one case.
+fn check_case(plan: &SessionPlan) -> Result<()> {
+    const SHOWN: usize = 5;
+    if plan.jobs.len() == 1 {
+        return Ok(());
+    }
+    let mut names: Vec<&str> = plan.jobs.iter().map(|job| &*job.label).collect();
+    let total = names.len();
+    ensure!(total > 0, "no case to bisect");
+    names.truncate(SHOWN);
+    let ellipsis = if total > SHOWN { ", ..." } else { "" };
+    bail!(
+        "a bisection measures a single case, but {total} are selected: {}{ellipsis}\nhint: --filter selects a \
+         benchmark, --set selects a parameter value",
+        names.join(", ")
+    )
+}
+
+/// Runs a search from its beginning.
+///
+/// # Errors
+/// Fails if a requested processor is not usable, if instructions cannot be counted, or if the store
+/// cannot be written.
+pub fn start_bisection(
+    plans: PreparedPlan,
+    request: &SessionRequest,
+    store: &mut Store,
+    listener: &mut EventListener<'_>,
+) -> Result<(Session, SessionEnd)> {
+    for sentence in &plans.suite.warnings {
+        emit_warning(listener, sentence)?;
+    }
+    check_processors(&plans.plan)?;
+    let PreparedPlan {
+        mut plan, suite, ..
+    } = plans;
+    match plan.design.counting {
+        Some(_) => instructions::prepare_counting(&mut plan)?,
+        None => warn_if_busy(listener)?,
+    }
+    let header = session_header(&plan, suite, request);
+    let recorder = store.begin_recording(&header, &serde_json::to_string(&plan)?)?;
+    let number = recorder.number();
+    let ended = run_search(plan, header, recorder, listener)?;
+    Ok((store.load_session(number)?, ended))
+}
+
+/// Resumes a search.
+///
+/// # Errors
+/// Fails if the session is complete or being measured, or the store cannot be written.
+pub fn resume_bisection(
+    (number, plan): (i64, SessionPlan),
+    store: &mut Store,
+    listener: &mut EventListener<'_>,
+) -> Result<(Session, SessionEnd)> {
+    let mut session = store.load_session(number)?;
+    let finished = store.finished_slots(number)?;
+    session.runs.retain(|run| finished.contains(&run.slot));
+    session
+        .failures
+        .retain(|failure| failure.slot.is_none_or(|slot| finished.contains(&slot)));
+    let recorder = store.resume_recording(number)?;
+    let ended = run_search(plan, session, recorder, listener)?;
+    Ok((store.load_session(number)?, ended))
+}
+
+fn run_search(
+    plan: SessionPlan,
+    session: Session,
+    recorder: SessionRecorder<'_>,
+    listener: &mut EventListener<'_>,
+) -> Result<SessionEnd> {
+    let mut search = BisectRun {
+        begin: Instant::now(),
+        plan,
+        session,
+        recorder,
+        listener,
+        ready: Vec::new(),
+        last_note: String::new(),
+    };
+    let result = search.run_steps();
+    let has_answer = matches!(result, Ok((SessionEnd::Complete, true)));
+    let finished = search.recorder.observe(&SessionEvent::Finished {
+        interrupted: !has_answer,
+    });
+    clear_interrupt();
+    let (session_end, _) = result?;
+    finished?;
+    Ok(session_end)
+}
+
+struct BisectRun<'a, 'l> {
+    begin: Instant,
+    plan: SessionPlan,
+    /// The session, kept equal to its record in the store.
+    session: Session,
+    recorder: SessionRecorder<'a>,
+    listener: &'a mut EventListener<'l>,
+    /// Revisions that are ready to be measured, each as its index in [`BisectionRange::line`] and
+    /// its variant.
+    ready: Vec<(usize, Variant)>,
+    last_note: String,
+}
+
+/// A rule that never ends a block early.
+struct RunWholeBlock;
+
+impl StoppingRule for RunWholeBlock {
+    fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+        vec![false; cases.len()]
+    }
+}
+
+impl BisectRun<'_, '_> {
+    /// Executes steps until the search ends; returns how it ended and whether it found an answer.
+    fn run_steps(&mut self) -> Result<(SessionEnd, bool)> {
+        let bisection = self.plan.design.bisection.clone().unwrap_or_default();
+        let budget = self.plan.sampling.budget_ms.map(Duration::from_millis);
+        loop {
+            if is_interrupt_requested() {
+                return Ok((SessionEnd::Interrupted, false));
+            }
+            let mut state = BisectObservations::from_session(&self.session, &bisection);
+            state.built = self.ready.iter().map(|(index, _)| *index).collect();
+            let step = bisect::next_step(&state);
+            let is_late = budget.is_some_and(|budget| self.begin.elapsed() > budget);
+            match step {
+                BisectStep::Answer(_) => return Ok((SessionEnd::Complete, true)),
+                _ if is_late => {
+                    let note = "the time budget is used up (--budget)";
+                    self.listener.observe(&SessionEvent::Note(note))?;
+                    return Ok((SessionEnd::Complete, false));
+                }
+                BisectStep::Build(index) => self.build_revision(index, &bisection)?,
+                BisectStep::Measure(block) => {
+                    self.report_block(&block, &state, &bisection)?;
+                    if self.measure_block(&block)? != SessionEnd::Complete {
+                        return Ok((SessionEnd::Interrupted, false));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reports the purpose of the next block.
+    fn report_block(
+        &mut self,
+        block: &BisectBlock,
+        state: &BisectObservations,
+        bisection: &BisectionRange,
+    ) -> Result<()> {
+        let name = |index: usize| bisection.line[index].short();
+        let note = match (block.phase, block.revisions.as_slice()) {
+            (BisectPhase::Search, &[_, middle, _]) => {
+                let remaining = bisect::bisect_state(state).set.len();
+                let total = bisection.line.len() - 1;
+                format!(
+                    "measuring {}: {remaining} of {total} revisions left",
+                    name(middle)
+                )
+            }
+            (BisectPhase::Confirm, &[before, after]) => {
+                format!("confirming {} against {}", name(after), name(before))
+            }
+            _ => format!("comparing both ends of {}", bisection.range),
+        };
+        if note != self.last_note {
+            self.listener.observe(&SessionEvent::Note(&note))?;
+            self.last_note = note;
+        }
+        Ok(())
+    }
+
+    /// Builds a revision, or records that it cannot be built.
+    fn build_revision(&mut self, index: usize, bisection: &BisectionRange) -> Result<()> {
+        let last = bisection.line.len() - 1;
+        if self.ready.len() >= MAX_READY {
+            let (ends, others) = std::mem::take(&mut self.ready)
+                .into_iter()
+                .partition(|(index, _)| *index == 0 || *index == last);
+            self.ready = ends;
+            let worktrees = others
+                .iter()
+                .filter_map(|(_, variant): &(usize, Variant)| variant.worktree.as_ref());
+            worktrees.for_each(worktree::release_worktree);
+        }
+        let revision = &bisection.line[index];
+        let is_of_revision = |variant: &&Variant| {
+            variant
+                .worktree
+                .as_ref()
+                .is_some_and(|worktree| worktree.revision == revision.id)
+        };
+        let existing = self.session.variants.iter().find(is_of_revision).cloned();
+        let built = match existing {
+            Some(variant) => self.ensure_ready(&variant).map(|()| variant),
+            None => self.create_variant(revision),
+        };
+        match built {
+            Ok(mut variant) => {
+                let sources = self.plan.jobs.iter().map(|job| &job.source);
+                revisions::place_benchmark_files(std::slice::from_ref(&variant), sources)?;
+                variant.work = fingerprint_benchmarks(&self.plan.jobs, &variant);
+                self.add_variant(&variant)?;
+                self.ready.push((index, variant));
+                Ok(())
+            }
+            Err(_) if is_interrupt_requested() => Ok(()),
+            Err(error) => self.note_failure(revision, &error),
+        }
+    }
+
+    fn ensure_ready(&mut self, variant: &Variant) -> Result<()> {
+        let Some(worktree) = &variant.worktree else {
+            return Ok(());
+        };
+        worktree::prepare_worktree(worktree, &mut |sentence| {
+            self.listener.observe(&SessionEvent::Note(sentence))
+        })
+    }
+
+    /// Creates the variant of a revision that this search has not built yet. The new variant is a
+    /// copy of the good end's variant, moved to the worktree of the revision.
+    fn create_variant(&mut self, revision: &LineRevision) -> Result<Variant> {
+        let good = &self.plan.variants[0];
+        let good_worktree = good
+            .worktree
+            .as_ref()
+            .context("the good end is not a revision")?;
+        let checkout = Checkout::find(&good_worktree.checkout)?;
+        let commit = checkout.resolve_commit(&revision.id)?;
+        let worktree =
+            checkout.describe_worktree(revision.short(), &commit, good_worktree.build.as_ref());
+        let variant = Variant {
+            name: revision.short().to_owned(),
+            ..revisions::move_variant(good, &worktree)
+        };
+        self.ensure_ready(&variant)?;
+        if let Some(program) = &variant.program {
+            resolve_program(program)?;
+        }
+        Ok(variant)
+    }
+
+    fn add_variant(&mut self, variant: &Variant) -> Result<()> {
+        if self.session.variants.contains(variant) {
+            return Ok(());
+        }
+        self.session.variants.push(variant.clone());
+        self.recorder.set_variants(&self.session.variants)
+    }
+
+    /// Records that a revision could not be built, with a command that repeats the attempt.
+    fn note_failure(&mut self, revision: &LineRevision, error: &anyhow::Error) -> Result<()> {
+        let message = format!("{error:#}");
+        let (reason, output) = message.split_once('\n').unwrap_or((&message, ""));
+        let worktree = self.plan.variants[0]
+            .worktree
+            .clone()
+            .context("the good end is not a revision")?;
+        let folder = format!("/tmp/{}", revision.short());
+        let add_worktree = format!("git worktree add --detach {folder} {}", revision.id);
+        let replay = match &worktree.build {
+            Some(build) => {
+                let build_directory = std::path::Path::new(&folder).join(&build.directory);
+                let build_directory = quote(&build_directory.to_string_lossy());
+                format!(
+                    "{add_worktree} && cd {build_directory} && {}",
+                    build.command
+                )
+            }
+            None => add_worktree,
+        };
+        let variant = Variant {
+            worktree: Some(VariantWorktree {
+                revision: revision.id.clone(),
+                typed: revision.short().to_owned(),
+                ..worktree
+            }),
+            ..Variant::plain(revision.short())
+        };
+        self.add_variant(&variant)?;
+        let failure = StepFailure {
+            step: FailedStep::Build,
+            benchmark: self.plan.jobs[0].source.name.clone(),
+            case: None,
+            variant: Some(variant.name),
+            slot: None,
+            cause: FailureCause::Invalid {
+                reason: reason.to_owned(),
+            },
+            stderr_tail: output.to_owned(),
+            replay,
+        };
+        let note = format!("cannot build {}; skipping it", revision.short());
+        self.listener.observe(&SessionEvent::Note(&note))?;
+        self.recorder.observe(&SessionEvent::Failed(&failure))?;
+        self.session.failures.push(failure);
+        Ok(())
+    }
+
+    /// Measures the missing runs of a block.
+    fn measure_block(&mut self, block: &BisectBlock) -> Result<SessionEnd> {
+        let variant = |index: &usize| {
+            let ready = self
+                .ready
+                .iter()
+                .find(|(ready_index, _)| ready_index == index);
+            ready.map(|(_, variant)| variant.clone())
+        };
+        let variants: Option<Vec<Variant>> = block.revisions.iter().map(variant).collect();
+        let variants =
+            variants.ok_or_else(|| anyhow!("a revision is measured before it is built"))?;
+        let plan = SessionPlan {
+            design: SessionDesign {
+                baseline: variants[0].name.clone(),
+                seed: seed_of_step(self.plan.design.seed, block.number),
+                stopping: StoppingDesign::Fixed {
+                    runs: RUNS_PER_BLOCK,
+                },
+                runs_per_block: RUNS_PER_BLOCK,
+                ..self.plan.design.clone()
+            },
+            sampling: SamplingOptions {
+                runs: RunCount::Fixed(RUNS_PER_BLOCK),
+                ..self.plan.sampling.clone()
+            },
+            variants,
+            ..self.plan.clone()
+        };
+        let first = block.first_slot;
+        let block_slots = first..first + block.run_count();
+        let runs = self.session.runs.iter().map(|run| run.slot);
+        let failures = self
+            .session
+            .failures
+            .iter()
+            .filter_map(|failure| failure.slot);
+        let options = ExecuteOptions {
+            completed_slots: runs
+                .chain(failures)
+                .filter(|slot| block_slots.contains(slot))
+                .map(|slot| slot - first)
+                .collect(),
+            ..ExecuteOptions::default()
+        };
+        let mut block_recorder = BlockRecorder {
+            block,
+            session: &mut self.session,
+            recorder: &mut self.recorder,
+        };
+        runner::execute(
+            &plan,
+            options,
+            &mut RunWholeBlock,
+            &mut [&mut block_recorder, self.listener],
+        )
+    }
+}
+
+/// Records the events of a block in the session, translating the slot numbers of the block into
+/// slot numbers of the session.
+struct BlockRecorder<'a, 'r> {
+    block: &'a BisectBlock,
+    session: &'a mut Session,
+    recorder: &'a mut SessionRecorder<'r>,
+}
+
+impl SessionObserver for BlockRecorder<'_, '_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
+        let session_slot = |slot: u32| slot + self.block.first_slot;
+        match event {
+            SessionEvent::Declared(metric) => {
+                if self.session.metric(&metric.name).is_none() {
+                    self.session.metrics.push((*metric).clone());
+                }
+                self.recorder.observe(event)
+            }
+            SessionEvent::RunFinished(run) => {
+                let run = Run {
+                    slot: session_slot(run.slot),
+                    block: self.block.number,
+                    ..(*run).clone()
+                };
+                self.recorder.observe(&SessionEvent::RunFinished(&run))?;
+                self.session.runs.push(run);
+                Ok(())
+            }
+            SessionEvent::Failed(failure) => {
+                let failure = StepFailure {
+                    slot: failure.slot.map(session_slot),
+                    ..(*failure).clone()
+                };
+                self.recorder.observe(&SessionEvent::Failed(&failure))?;
+                self.session.failures.push(failure);
+                Ok(())
+            }
+            SessionEvent::SlotsDone(slots) => {
+                let slots: Vec<u32> = slots.iter().map(|slot| session_slot(*slot)).collect();
+                self.recorder.observe(&SessionEvent::SlotsDone(&slots))
+            }
+            _ => Ok(()),
+        }
+    }
+}

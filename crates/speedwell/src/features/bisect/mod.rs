@@ -1,0 +1,228 @@
+//! `speedwell bisect`: finds the revision that changed a benchmark.
+//!
+//! This module handles the options. `analysis::bisect` chooses the revisions, and `measure.rs`
+//! measures them. Start at [`run`].
+
+pub mod measure;
+
+use crate::features::confirm;
+use crate::options::{
+    BuildArgs, ExecutionArgs, MachineArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
+    VariantArgs, instruction_counting, parse,
+};
+use crate::progress::ProgressDisplay;
+use crate::{CommandStatus, status};
+use anyhow::{Context, ensure};
+use clap::Args;
+use measure::BisectRequest;
+use speedwell_analysis::bisect::{self as analysis, BisectFindings, EndsComparison};
+use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
+use speedwell_engine::{PlanRequest, SessionRequest};
+use speedwell_machine::process::CpuSet;
+use speedwell_model::Session;
+use speedwell_report::{self as report, ReportSubject};
+use speedwell_store::Store;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Find the revision that changed a benchmark
+///
+/// The revisions GOOD and BAD, the two ends of the range, are compared first. Then revisions between them are built in
+/// a worktree and measured together with both ends, in randomised blocks. Noise does not mislead the search: each block
+/// updates the probability of every revision, until one reaches 95 %. That one is measured again, against the revision
+/// before it. Revisions that fail to build or run are skipped. Your checkout is not touched.
+///
+/// Exit status 1 if no revision is found, for example because the ends do not differ.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell bisect v1.4..HEAD --build 'make -j4 bench' ./bench -f parse
+  speedwell bisect main~20..main speed/parse.js -s n=10000 --build 'npm ci'
+  speedwell bisect v1.4..HEAD --program out/node --build './configure && make -j4' speed/parse.js
+  speedwell bisect --change 7 --build 'make -j4 bench'
+  speedwell bisect --resume @latest")]
+pub struct BisectArgs {
+    /// Revision without the change, and a later one with it
+    #[arg(
+        index = 1,
+        value_name = "GOOD..BAD",
+        required_unless_present_any = ["resume", "change"]
+    )]
+    range: Option<String>,
+    /// Benchmark with a single case; NAME=VALUE sets a parameter
+    ///
+    /// A file or a program. If it has several cases, select one with --filter and NAME=VALUE.
+    #[arg(
+        index = 2,
+        value_name = "TARGET|NAME=VALUE",
+        required_unless_present_any = ["resume", "change"]
+    )]
+    targets: Vec<String>,
+    /// After '--': arguments for every measured program
+    #[arg(index = 3, last = true, value_name = "ARG")]
+    arguments: Vec<String>,
+    /// Take range, case and target from this change
+    ///
+    /// CHANGE is a number from 'speedwell history changes'.
+    #[arg(long, value_name = "CHANGE", conflicts_with_all = ["range", "resume"], help_heading = "Search")]
+    change: Option<i64>,
+    /// Follow all parents of merges, not only first parents
+    ///
+    /// The search then follows the longest path from GOOD to BAD.
+    #[arg(long, help_heading = "Search")]
+    all_parents: bool,
+    /// Program built from each revision, to run the targets
+    ///
+    /// The path is relative to the current folder.
+    #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
+    program: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Search")]
+    build: BuildArgs,
+    /// Smallest change that matters
+    ///
+    /// There is no search if the ends differ by less.
+    #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percentage_as_fraction, help_heading = "Search")]
+    threshold: f64,
+    /// Compare changed benchmarks, too: each side runs its own version
+    #[arg(long, help_heading = "Search")]
+    with_own_benchmarks: bool,
+    /// Stop after the first block of runs that completes past this time
+    #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
+    budget: Option<Duration>,
+    /// Resume an interrupted session, e.g. @latest
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["range", "seed", "pin"], help_heading = "Search")]
+    resume: Option<String>,
+    /// Seed for all random choices [default: random; stored and shown]
+    #[arg(long, value_name = "N", help_heading = "Execution")]
+    seed: Option<u64>,
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
+    pin: Option<CpuSet>,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+/// Searches for the revision and reports the result.
+///
+/// # Errors
+/// Returns an error for an invalid range, targets that are not exactly one case, an end that cannot
+/// be built, or a store that cannot be written.
+pub fn run(args: BisectArgs) -> anyhow::Result<CommandStatus> {
+    args.output.check_report(ReportSubject::Bisection)?;
+    let mut store = args.store.open_store()?;
+    let mut progress = ProgressDisplay::with_notes(&args.output);
+    let (session, ended) = match &args.resume {
+        Some(session) => {
+            let earlier = measure::load_interrupted(&store, session, args.budget)?;
+            measure::resume_bisection(earlier, &mut store, &mut progress)?
+        }
+        None => {
+            let plans = measure::plan_bisection(&args.bisect_request(&store)?, &mut progress)?;
+            measure::start_bisection(plans, &args.session_request(), &mut store, &mut progress)?
+        }
+    };
+    let findings =
+        analysis::analyze_bisection(&session).context("the session is not a bisection")?;
+    let mut document =
+        report::report_bisection(&findings, &session.failures, &args.output.report_settings());
+    document.append_document(report::report_measurement_details(
+        &[(None, &session)],
+        &AnalysisFindings::default(),
+    ));
+    args.output.print_document(&document)?;
+    if findings.answer.is_none() && !args.store.no_save {
+        status::print_note(&resume_note(&session, &args.store));
+    }
+    Ok(CommandStatus::from_session_end(ended).worse_of(answer_status(&findings)))
+}
+
+fn answer_status(findings: &BisectFindings) -> CommandStatus {
+    match &findings.answer {
+        Some(answer) if answer.is_found() => CommandStatus::DONE,
+        Some(answer) if matches!(answer.ends, EndsComparison::Unmeasurable(_)) => {
+            CommandStatus::FAILED
+        }
+        _ => CommandStatus::NEGATIVE,
+    }
+}
+
+fn resume_note(session: &Session, store: &StoreArgs) -> String {
+    format!(
+        "completed runs are stored; resume with: speedwell bisect --resume @{}{}",
+        session.number.unwrap_or_default(),
+        store.database.db_option()
+    )
+}
+
+impl BisectArgs {
+    fn bisect_request(&self, store: &Store) -> anyhow::Result<BisectRequest> {
+        let SamplingArgs {
+            runs,
+            precision,
+            steady,
+            ..
+        } = self.sampling;
+        ensure!(
+            runs.is_none() && precision.is_none() && !steady,
+            "a bisection determines the number of runs itself\nhint: leave out --runs, --precision and --steady"
+        );
+        ensure!(
+            self.selection.metric.names.len() < 2,
+            "a bisection uses a single metric\nhint: give --metric once"
+        );
+        let plan = PlanRequest {
+            sampling: self.sampling.sampling_request(),
+            seed: self.seed,
+            pin: self.pin.clone(),
+            budget: self.budget,
+            threshold: Some(self.threshold),
+            counting: instruction_counting(&self.selection.metric.names, false),
+            ..PlanRequest::default()
+        };
+        let mut measuring = self.selection.measure_request(
+            &self.targets,
+            &self.arguments,
+            &VariantArgs::default(),
+            &ExecutionArgs::default(),
+            plan,
+        )?;
+        let mut request = BisectRequest {
+            range: self.range.clone().unwrap_or_default(),
+            along_all_parents: self.all_parents,
+            program: self.program.clone(),
+            metric: self.selection.metric.names.first().cloned(),
+            with_own_benchmarks: self.with_own_benchmarks,
+            ..BisectRequest::default()
+        };
+        if let Some(number) = self.change {
+            let (suspect, change_request) =
+                confirm::measure::prepare_change(store, number, &measuring)?;
+            let metric = suspect.series.metric.name.clone();
+            request.metric = request.metric.or(Some(metric));
+            request.range = format!("{}..{}", suspect.change.before, suspect.change.after);
+            request.suspect = Some(suspect);
+            measuring = change_request;
+        }
+        measuring.variants.build = self.build.build_request();
+        request.measuring = measuring;
+        Ok(request)
+    }
+
+    fn session_request(&self) -> SessionRequest {
+        SessionRequest {
+            settings: AnalysisSettings::default(),
+            tags: self.store.tag.clone(),
+            command: std::env::args().collect(),
+            machine: self.machine.machine_name(),
+            divides_runs: self.sampling.sampling_request().divides_runs(),
+            ..SessionRequest::default()
+        }
+    }
+}

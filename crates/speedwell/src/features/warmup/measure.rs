@@ -1,0 +1,277 @@
+//! Turns plans of ordinary runs into plans that record each run as a time series from its first
+//! iteration on, for the command `speedwell warmup` and the option `--steady`.
+//!
+//! One discarded run of every case shows how long an iteration takes. From this time, the module
+//! decides how many iterations make one point of a series, and how many points a process records.
+//! `analysis::warmup` decides when a series is steady. Start at [`plan_series`].
+
+use crate::measurement::execute_session;
+use anyhow::{Context, bail, ensure};
+use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
+use speedwell_engine::execution::SessionEnd;
+use speedwell_engine::{EventListener, PreparedPlan, SessionRequest};
+use speedwell_machine::process::InterruptedEarly;
+use speedwell_model::{
+    Metric, Run, RunOrder, SampleDivision, SampleLength, SessionDesign, SessionEvent, SteadyRule,
+    StoppingDesign, quote,
+};
+use speedwell_store::Store;
+use std::time::Duration;
+
+/// Length of a process's series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeriesLength {
+    /// 2000 points, or fewer if 2000 would take more than half a minute.
+    Usual,
+    /// This many iterations.
+    Iterations(u64),
+    /// About this long.
+    Time(Duration),
+}
+
+/// Number of points of a default series. Barrett et al., OOPSLA 2017, record the same number of
+/// iterations.
+const DEFAULT_POINTS: u64 = 2000;
+/// Longest duration of a default series.
+const MAX_DEFAULT_TIME: Duration = Duration::from_secs(30);
+/// Maximum number of points of a series. In longer series, every point covers more iterations.
+const MAX_POINTS: u64 = 100_000;
+/// Minimum number of points that are needed to find a change of level.
+const MIN_POINTS: u64 = 50;
+/// Minimum duration of a point, so that occasional interrupts do not dominate it.
+const MIN_POINT_NS: f64 = 1e6;
+/// Minimum duration of a point if the user requests few iterations. Such a point may be shorter
+/// than [`MIN_POINT_NS`], but reading the clock must not dominate it.
+const MIN_SHORT_POINT_NS: f64 = 50e3;
+/// If the user requests few iterations, and an iteration takes longer than this, a single iteration
+/// may be a point.
+const SINGLE_POINT_NS: f64 = 20e3;
+
+/// Turns every run of the plan into a series of the given length, in which `rule` finds the steady
+/// part.
+///
+/// # Errors
+/// Fails if a case has its own loop instead of the harness's, if the order of the runs does not let
+/// every process run alone, if the series is too short, or if the user interrupts the discarded
+/// runs.
+pub fn plan_series(
+    mut plans: PreparedPlan,
+    length: SeriesLength,
+    rule: SteadyRule,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<PreparedPlan> {
+    for job in &plans.plan.jobs {
+        check_records_series(job)?;
+    }
+    ensure!(
+        matches!(
+            plans.plan.design.order,
+            RunOrder::Blocks | RunOrder::Alternate
+        ) && !plans.plan.shared,
+        "--order cannot be combined with recording series: every process must run alone\nhint: leave \
+         out --order"
+    );
+    let runs = measure_iteration_times(&plans, listener)?;
+    for job in &mut plans.plan.jobs {
+        let name = job.label.clone();
+        let job_runs = runs.iter().filter(|run| run.case.id() == name);
+        // Use the fastest sample, because a busy machine makes a sample longer, never shorter.
+        let samples = job_runs.flat_map(|run| &run.samples);
+        let rates = samples.filter(|sample| *sample.metric == *Metric::THROUGHPUT);
+        let times = rates.map(|sample| 1e9 / sample.value);
+        let time_ns = times.fold(f64::INFINITY, f64::min);
+        if time_ns.is_finite() {
+            let samples = divide_series(length, time_ns).with_context(|| format!("in '{name}'"))?;
+            job.samples = Some(samples);
+        }
+    }
+    plans.plan.design.steady = Some(rule);
+    plans.plan.sampling.samples = default_division(length);
+    Ok(plans)
+}
+
+/// The division for a case whose discarded run has failed. The case will fail again when it is
+/// measured, and that failure is reported.
+fn default_division(length: SeriesLength) -> SampleDivision {
+    let (count, iterations) = match length {
+        SeriesLength::Iterations(count) => (count.clamp(1, MAX_POINTS), count.div_ceil(MAX_POINTS)),
+        _ => (DEFAULT_POINTS, 1),
+    };
+    SampleDivision {
+        count: count as u32,
+        length: SampleLength::Iterations(iterations.max(1)),
+        warmup_ns: 0,
+    }
+}
+
+fn check_records_series(job: &BenchmarkJob) -> anyhow::Result<()> {
+    let kind = job.source.kind;
+    if adapters::harness_for(kind).records_series() {
+        return Ok(());
+    }
+    let name = &job.source.name;
+    let hint = match kind {
+        SourceKind::Node | SourceKind::NodeCore => {
+            "\nhint: speedwell warmup --code node 'CODE' measures code in Speedwell's loop"
+        }
+        SourceKind::Suite => {
+            "\nhint: a C++ file that includes speedwell.hpp uses Speedwell's loop: create one with \
+             'speedwell new suite'"
+        }
+        _ => "",
+    };
+    bail!(
+        "'{}' has its own loop, so its first iterations cannot be recorded{hint}",
+        quote(name)
+    )
+}
+
+/// Runs every case and variant once to find out how long iterations take.
+fn measure_iteration_times(
+    plans: &PreparedPlan,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<Vec<Run>> {
+    listener.observe(&SessionEvent::Note("measuring how long iterations take"))?;
+    let mut plan = plans.plan.clone();
+    plan.design = SessionDesign {
+        stopping: StoppingDesign::Fixed { runs: 1 },
+        runs_per_block: 1,
+        ..plan.design
+    };
+    plan.sampling.samples = SampleDivision::default();
+    let suite = adapters::discover::DiscoveredBenchmarks::default();
+    let mut store = Store::in_memory()?;
+    let request = SessionRequest::default();
+    let mut silent = SilentObserver;
+    let measured = execute_session(
+        PreparedPlan::new(plan, suite),
+        &request,
+        &mut store,
+        &mut silent,
+    )?;
+    if measured.ended? != SessionEnd::Complete {
+        return Err(InterruptedEarly.into());
+    }
+    Ok(measured.session.runs)
+}
+
+/// Ignores the events of discarded runs. A case that fails in its discarded run will fail again
+/// when it is measured, and that failure is reported.
+struct SilentObserver;
+
+impl speedwell_model::SessionObserver for SilentObserver {
+    fn observe(&mut self, _: &SessionEvent<'_>) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// Decides how many points the series of a process has, and how many iterations make one point, if
+/// one iteration takes `time_ns`.
+fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDivision> {
+    let iterations_lasting = |ns: f64| (ns / time_ns).ceil().max(1.0) as u64;
+    let (iterations, count) = match length {
+        SeriesLength::Usual => {
+            let iterations = iterations_lasting(MIN_POINT_NS);
+            let max_points = MAX_DEFAULT_TIME.as_nanos() as f64 / (iterations as f64 * time_ns);
+            (
+                iterations,
+                DEFAULT_POINTS.min(max_points as u64).max(MIN_POINTS),
+            )
+        }
+        SeriesLength::Time(time) => {
+            let total_ns = time.as_nanos() as f64;
+            let iterations = iterations_lasting(MIN_POINT_NS.max(total_ns / MAX_POINTS as f64));
+            let count = (total_ns / (iterations as f64 * time_ns)) as u64;
+            (iterations, count.min(MAX_POINTS))
+        }
+        SeriesLength::Iterations(total) => {
+            let min_iterations = if time_ns < SINGLE_POINT_NS {
+                iterations_lasting(MIN_SHORT_POINT_NS)
+            } else {
+                1
+            };
+            let iterations = iterations_lasting(MIN_POINT_NS)
+                .min(total / DEFAULT_POINTS)
+                .max(min_iterations)
+                .max(total.div_ceil(MAX_POINTS));
+            (iterations, total / iterations)
+        }
+    };
+    ensure!(
+        count >= MIN_POINTS,
+        "a series of {count} points is too short to detect a change: expected at least {MIN_POINTS} \
+         points of {iterations} iterations each\nhint: --iterations {} or more, or a longer --time",
+        MIN_POINTS * iterations
+    );
+    Ok(SampleDivision {
+        count: count as u32,
+        length: SampleLength::Iterations(iterations),
+        warmup_ns: 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn divide(length: SeriesLength, time_ns: f64) -> (u32, u64) {
+        let samples = divide_series(length, time_ns).unwrap();
+        match samples.length {
+            SampleLength::Iterations(iterations) => (samples.count, iterations),
+            SampleLength::TimeNs(_) => panic!("{samples:?}"),
+        }
+    }
+
+    #[test]
+    fn points_are_a_millisecond_or_an_iteration_and_there_are_2000_unless_they_take_long() {
+        let usual = |ns| divide(SeriesLength::Usual, ns);
+        assert_eq!(usual(100.0), (2000, 10_000));
+        assert_eq!(usual(400e3), (2000, 3));
+        assert_eq!(usual(5e6), (2000, 1));
+        assert_eq!(usual(100e6), (300, 1));
+        assert_eq!(usual(10e9), (50, 1), "fewer would say nothing");
+    }
+
+    #[test]
+    fn as_many_iterations_are_measured_as_were_asked_for() {
+        let of = |all, ns| divide(SeriesLength::Iterations(all), ns);
+        assert_eq!(of(2000, 5e6), (2000, 1));
+        assert_eq!(
+            of(2000, 300e3),
+            (2000, 1),
+            "points may be short where there are few iterations"
+        );
+        assert_eq!(of(20_000, 300e3), (5000, 4));
+        assert_eq!(of(500_000, 1e3), (2000, 250));
+        assert_eq!(
+            of(100_000, 1e3),
+            (2000, 50),
+            "no point is shorter than 50 us"
+        );
+        assert_eq!(
+            of(1_000_000, 2e6),
+            (100_000, 10),
+            "there are no more than 100 000 points"
+        );
+    }
+
+    #[test]
+    fn a_requested_time_is_filled_with_points() {
+        let of = |s, ns| divide(SeriesLength::Time(Duration::from_secs(s)), ns);
+        assert_eq!(of(10, 5e6), (2000, 1));
+        assert_eq!(of(10, 1e3), (10_000, 1000));
+        assert_eq!(of(1000, 1e3), (100_000, 10_000));
+    }
+
+    #[test]
+    fn a_series_that_is_too_short_says_how_long_it_must_be() {
+        let told = divide_series(SeriesLength::Iterations(1000), 100.0)
+            .unwrap_err()
+            .to_string();
+        assert!(told.contains("points of 500 iterations each"), "{told}");
+        assert!(
+            told.ends_with("hint: --iterations 25000 or more, or a longer --time"),
+            "{told}"
+        );
+    }
+}

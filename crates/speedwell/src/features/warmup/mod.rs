@@ -1,0 +1,210 @@
+//! Implements `speedwell warmup`, which finds out which processes become steady, after what time,
+//! and at what cost.
+//!
+//! This module handles the options. `measure.rs` plans the runs, `analysis::warmup`
+//! classifies the processes, and `session_report.rs` reports the results. Start at [`run`].
+
+pub mod measure;
+
+use crate::eval::snippets;
+use crate::options::{
+    ComparisonArgs, ExecutionArgs, MeasureTask, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs,
+    StudyArgs, VariantArgs, language, parse,
+};
+use crate::resume::load_interrupted_plan;
+use crate::{CommandStatus, run as measuring};
+use anyhow::ensure;
+use clap::Args;
+use measure::{SeriesLength, plan_series};
+use speedwell_engine::eval::{self, EvalRequest};
+use speedwell_engine::{PlanRequest, PreparedPlan, SamplingRequest};
+use speedwell_machine::process;
+use speedwell_model::{ComparedClock, SnippetLanguage, SteadyRule};
+use speedwell_report as report;
+use std::time::Duration;
+
+/// Find out whether and when processes reach a steady state, and what the warm-up costs
+///
+/// Every run is a fresh process, recorded from its first iteration. Changes in the level of its times are detected, and
+/// the process is classified as flat, a warm-up, a slow-down, cyclic, without steady state, or unclear. The results are
+/// three figures: the time of an iteration in the steady part, the time until that part begins, and the total. With
+/// several variants, all three are compared. Files in C++ and Python can be recorded, and, with --code, snippets in
+/// every language.
+///
+/// With --fail-on, exit status 1 if a figure is worse or a case has no steady state, provided that at least 80 % of the
+/// processes agree.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell warmup examples/python/data/lists.py
+  speedwell warmup --code node 'JSON.parse(state)' --init-worker '@big.json' -o warmup.html
+  speedwell warmup --code python 'f(1000)' 'g(1000)' --init '@functions.py'
+  speedwell warmup sort.cpp --variant 'O2=g++ -O2' --variant 'O3=g++ -O3' --time 10s")]
+pub struct WarmupArgs {
+    /// Files, folders, group names, NAME=VALUE; with --code, snippets
+    ///
+    /// NAME=VALUE sets a parameter.
+    #[arg(
+        index = 1,
+        value_name = "TARGET|NAME=VALUE",
+        required_unless_present = "resume"
+    )]
+    targets: Vec<String>,
+    /// After '--': arguments for every measured program
+    ///
+    /// They precede the variant's own arguments.
+    #[arg(index = 2, last = true, value_name = "ARG")]
+    arguments: Vec<String>,
+    /// Record snippets in this language, e.g. node
+    ///
+    /// The languages are erlang, elixir, node, python, c, cpp, go, rust, java and sh.
+    #[arg(long, value_name = "LANG", value_parser = language, help_heading = "Code")]
+    code: Option<SnippetLanguage>,
+    #[command(flatten)]
+    snippet: SnippetArgs,
+    /// Processes per case and variant
+    #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Sampling")]
+    runs: u32,
+    /// Iterations per process [default: 2000 points, within 30s]
+    ///
+    /// Each point lasts a millisecond or more, unless N is too small for 2000 such points.
+    #[arg(short = 'i', long, value_name = "N", value_parser = parse::count, conflicts_with = "time", help_heading = "Sampling")]
+    iterations: Option<u32>,
+    /// Approximate time to record a process, instead of --iterations
+    #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration, help_heading = "Sampling")]
+    time: Option<Duration>,
+    /// Treat levels that differ by no more than this as one
+    #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percentage_as_fraction, help_heading = "Sampling")]
+    delta: f64,
+    /// Minimum part of a process that must be steady
+    #[arg(long, value_name = "PCT", default_value = "25%", value_parser = parse::percentage_as_fraction, help_heading = "Sampling")]
+    steady: f64,
+    /// Time limit per run
+    #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration, help_heading = "Sampling")]
+    timeout: Duration,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    variants: VariantArgs,
+    #[command(flatten)]
+    execution: ExecutionArgs,
+    #[command(flatten)]
+    comparison: ComparisonArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Records every process from its first iteration, and reports the results.
+///
+/// # Errors
+/// Fails on invalid options, targets that run the measuring loop themselves, and a store that
+/// cannot be written.
+pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
+    ensure!(
+        args.steady < 1.0,
+        "the steady part must be less than the whole process, but --steady is {}",
+        report::format_share(args.steady)
+    );
+    process::adopt_orphans();
+    process::install_handlers()?;
+    let task = args.measure_task();
+    let mut store = task.open_store()?;
+    if let Some(session) = &args.execution.resume {
+        let plans = load_interrupted_plan(
+            &store,
+            session,
+            args.execution.budget,
+            &mut task.progress_display(),
+        )?;
+        return measuring::execute_plans(plans, &mut store, &task);
+    }
+    let plans = args.plan_series(&task)?;
+    if args.execution.list || args.execution.test {
+        return measuring::execute_plans(plans, &mut store, &task);
+    }
+    let series = plan_series(
+        plans,
+        args.series_length(),
+        args.steady_rule(),
+        &mut task.progress_display(),
+    )?;
+    measuring::execute_plans(series, &mut store, &task)
+}
+
+impl WarmupArgs {
+    fn steady_rule(&self) -> SteadyRule {
+        SteadyRule {
+            delta: self.delta,
+            min_share: self.steady,
+            clock: self.execution.clock.map(ComparedClock::from),
+            is_metric: false,
+        }
+    }
+
+    fn series_length(&self) -> SeriesLength {
+        match (self.iterations, self.time) {
+            (Some(count), _) => SeriesLength::Iterations(count.into()),
+            (None, Some(time)) => SeriesLength::Time(time),
+            (None, None) => SeriesLength::Usual,
+        }
+    }
+
+    /// Plans ordinary runs of the targets; [`plan_series`] then turns them into recordings.
+    fn plan_series(&self, task: &MeasureTask) -> anyhow::Result<PreparedPlan> {
+        let plan = PlanRequest {
+            sampling: SamplingRequest {
+                runs: Some(self.runs),
+                timeout: Some(self.timeout),
+                ..SamplingRequest::default()
+            },
+            order: self.execution.order.into(),
+            seed: self.execution.seed,
+            pin: self.execution.pin.clone(),
+            budget: self.execution.budget,
+            confidence: self.comparison.confidence,
+            threshold: self.comparison.threshold,
+            ..PlanRequest::default()
+        };
+        match self.code {
+            Some(language) => {
+                let request = EvalRequest {
+                    parameters: Vec::new(),
+                    selection: speedwell_adapters::discover::BenchmarkSelection::default(),
+                    language,
+                    snippets: snippets::read(language, &self.targets, &self.snippet, &[])?,
+                    levels: Vec::new(),
+                    variants: self.variants.variant_request(&self.arguments)?,
+                    plan,
+                    shares_process: false,
+                    is_trial: self.execution.test,
+                };
+                eval::plan_snippets(request, &mut task.progress_display())
+            }
+            None => {
+                let request = self.selection.measure_request(
+                    &self.targets,
+                    &self.arguments,
+                    &self.variants,
+                    &self.execution,
+                    plan,
+                )?;
+                PreparedPlan::read(&request, &mut task.progress_display())
+            }
+        }
+    }
+
+    fn measure_task(&self) -> MeasureTask {
+        MeasureTask {
+            settings: self.comparison.analysis_settings(&[], None),
+            fail_on: self.comparison.fail_on,
+            gate_options: self.comparison.gate_options(&[]),
+            execution: self.execution.clone(),
+            study: StudyArgs::default(),
+            output: self.output.clone(),
+            store: self.store.clone(),
+            resume_command: "warmup",
+            ..MeasureTask::default()
+        }
+    }
+}

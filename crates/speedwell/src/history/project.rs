@@ -1,0 +1,982 @@
+//! Loads the results of a project over time: brings the store up to date with its sessions and the
+//! repository, and searches every series for changes.
+//!
+//! A line is a sequence of revisions, usually the first-parent history of a branch. This module
+//! decides which line to show, what to query from git and what to cache. `analysis::trend` decides
+//! where changes are. Start at [`load_history`].
+
+use anyhow::{Context, Result, bail};
+use regex::Regex;
+use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
+use speedwell_analysis::trend::{SearchedTrend, TrendPoint, resume_trend, search_trend};
+use speedwell_analysis::{self as analysis, AnalysisSettings, EnvironmentFacts};
+use speedwell_config::project::ProjectFile;
+use speedwell_machine::environment::GitRepository;
+use speedwell_model::{MetricDirection, RecordedChange, Revision, RevisionMarker, SeriesKey};
+use speedwell_store::{
+    LARGE_SESSION, LineFailures, PlacedRevision, SearchCache, Store, StoredPoint, StoredSeries,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Total timeout for git, which reads the whole line once.
+const GIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Number of recently measured revisions by which a repository is recognized.
+const RECENT_REVISIONS: u32 = 50;
+
+/// Prefix of the names of lines that do not come from a repository. The revisions of such a line
+/// are in the order of their first measurement. No branch name starts with this prefix.
+const MEASURED_ORDER_PREFIX: char = '/';
+
+/// Options for a project's history.
+#[derive(Debug, Clone, Default)]
+pub struct HistoryRequest {
+    /// The branch whose first-parent history is the line. By default, the branch in the project
+    /// file, the default branch of the remote repository, or the checked-out branch.
+    pub branch: Option<String>,
+    /// Patterns for case IDs. A case is selected if its ID matches a pattern, or if there are no
+    /// patterns.
+    pub filters: Vec<Regex>,
+    /// Parameter values that cases must have.
+    pub sets: Vec<(String, String)>,
+    /// Names of metrics. If empty, the primary metrics are selected; the name `all` selects all
+    /// metrics.
+    pub metrics: Vec<String>,
+    /// If set, every value is divided by the value of this variant in the same session.
+    pub relative: Option<String>,
+    /// The smallest change that matters, as a fraction.
+    pub threshold: f64,
+    /// Number of sessions whose points are still missing, if the caller has already summarized
+    /// sessions; by default, missing points are computed first.
+    pub sessions_without_points: Option<usize>,
+    /// Reads only this many of the newest points of each series; by default all. Changes in a
+    /// truncated series are found but not stored, because earlier changes are not visible.
+    pub max_points: Option<usize>,
+    /// Joins the results before and after a change to the benchmark itself.
+    pub ignores_benchmark_changes: bool,
+    /// Adds further information about the whole series: changes of the environment, names of
+    /// revisions, failures, and the continuation of the branch from which the line forked.
+    pub includes_details: bool,
+}
+
+/// Searches all requested series along their line. Changes are numbered and stored, unless values
+/// are relative or points were left out.
+///
+/// # Errors
+/// Fails if the store cannot be accessed, the project file cannot be read, or there is no such
+/// line.
+pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<ProjectHistory> {
+    let missing = request
+        .sessions_without_points
+        .map_or_else(|| summarize_sessions(store, usize::MAX), Ok)?;
+    let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
+    let mut history = ProjectHistory {
+        threshold: request.threshold,
+        ..ProjectHistory::default()
+    };
+    history.line = resolve_line(store, &git, request.branch.as_deref(), &mut history.notes)?;
+    history.labels = revision_labels(store, &git)?;
+    if missing > 0 {
+        history.notes.push(format!(
+            "The points of the {missing} oldest sessions are missing: they are still being computed."
+        ));
+    }
+    let mut reader = HistoryReader::new(history.line.clone(), request);
+    if request.includes_details {
+        history.landmarks = store.revision_markers(&history.line, history.labels.keys())?;
+        reader.target = find_parent_branch(store, &git, &history.line, request)?;
+        let target = reader.target.as_ref();
+        history.target = target.map(|target| target.reader.line.clone());
+    }
+    for (key, members) in select_series(store, request)? {
+        if let Some(series) = reader.read_series(store, key, &members)? {
+            history.series.push(series);
+        }
+    }
+    if let Some(variant) = &request.relative
+        && history.series.is_empty()
+    {
+        bail!(
+            "no session measured '{variant}' together with another variant in the selected cases on this \
+             branch\nhint: 'speedwell history' shows the variants of each session"
+        );
+    }
+    store.store_search_cache(&history.line, &reader.cache)?;
+    history.unplaced_points = reader.unplaced_points;
+    history.notes.extend(reader.truncation_note());
+    history.notes.extend(future_sessions(store)?);
+    for point in history
+        .series
+        .iter()
+        .flat_map(|series| &series.trend.points)
+    {
+        if let std::collections::btree_map::Entry::Vacant(entry) =
+            history.machines.entry(point.machine)
+        {
+            entry.insert(store.find_machine(i64::from(point.machine))?);
+        }
+    }
+    for (&number, machine) in &history.machines {
+        if let Some(label) = &machine.label {
+            (history.notes).extend(shared_label_warning(store, number, label)?);
+        }
+    }
+    Ok(history)
+}
+
+/// Checks that every requested metric exists for some selected case.
+///
+/// # Errors
+/// Fails if a metric does not exist, listing the existing ones, or if the store cannot be accessed.
+pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> {
+    if request.metrics.is_empty() {
+        return Ok(());
+    }
+    summarize_sessions(store, usize::MAX)?;
+    let renames = store.list_renames()?;
+    let series = store.list_series()?;
+    let selected = series.iter().filter(|series| {
+        let case = current_name(&series.key.case, &renames);
+        has_case(&case, request)
+    });
+    let metric_names: Vec<&str> = selected
+        .map(|series| series.key.metric.name.as_str())
+        .collect();
+    if metric_names.is_empty() {
+        // The report says that no case matches.
+        return Ok(());
+    }
+    let settings = AnalysisSettings {
+        metrics: request.metrics.clone(),
+        ..AnalysisSettings::default()
+    };
+    analysis::check_metrics(&settings, metric_names).context("in --metric")
+}
+
+/// Maximum number of sessions to name in the warning about dates in the future.
+const FUTURE_NAMED: usize = 3;
+
+/// Warns about sessions dated in the future by a wrong clock.
+fn future_sessions(store: &Store) -> Result<Option<String>> {
+    let sessions = store.sessions_in_future(FUTURE_NAMED as i64 + 1)?;
+    let mut names = sessions
+        .iter()
+        .take(FUTURE_NAMED)
+        .map(|number| format!("@{number}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if sessions.len() > FUTURE_NAMED {
+        names += " and more";
+    }
+    Ok((!sessions.is_empty()).then(|| {
+        format!(
+            "Sessions dated in the future because of a wrong clock: {names}. Their points get the date \
+             at which they arrived here."
+        )
+    }))
+}
+
+/// Warns if sessions under one machine name were measured with different processors.
+fn shared_label_warning(store: &Store, machine: u32, label: &str) -> Result<Option<String>> {
+    let mut processors: BTreeSet<String> = BTreeSet::new();
+    for facts in store.machine_facts(i64::from(machine))? {
+        let find_fact = |wanted: &str| facts.iter().find(|(name, _)| name == wanted);
+        if let (Some((_, model)), Some((_, count))) =
+            (find_fact("processor"), find_fact("processors"))
+        {
+            processors.insert(format!("{count} x {model}"));
+        }
+    }
+    Ok((processors.len() > 1).then(|| {
+        let processors: Vec<String> = processors.into_iter().collect();
+        format!(
+            "Different machines are named '{label}' ({}), so their points are compared as if a single \
+             machine had measured them: give each machine a different name with --machine.",
+            processors.join(", ")
+        )
+    }))
+}
+
+/// Returns the default branch and the fork point, if the line is a different branch that forked
+/// from the default branch.
+fn find_parent_branch<'a>(
+    store: &mut Store,
+    git: &GitRepository,
+    line: &str,
+    request: &'a HistoryRequest,
+) -> Result<Option<ParentBranch<'a>>> {
+    let Some(name) = default_branch(git)?.filter(|name| name != line) else {
+        return Ok(None);
+    };
+    let (Some(line_tip), Some(parent_tip)) = (branch_tip(git, line), branch_tip(git, &name)) else {
+        return Ok(None);
+    };
+    let Some(fork) = git.merge_base(&line_tip, &parent_tip) else {
+        return Ok(None);
+    };
+    if !update_line(store, git, &name, &parent_tip, &mut Vec::new())? {
+        return Ok(None);
+    }
+    let positions = [line, &name].map(|line| store.line_position(line, &fork));
+    let [Some(position_on_line), Some(position_on_parent)] =
+        [positions[0].as_ref(), positions[1].as_ref()].map(|position| *position.ok()?)
+    else {
+        return Ok(None);
+    };
+    Ok(Some(ParentBranch {
+        reader: Box::new(HistoryReader::new(name, request)),
+        fork_on_line: position_on_line,
+        fork_on_branch: position_on_parent,
+    }))
+}
+
+/// Computes points for sessions that have none yet, the newest first and at most `max_sessions` of
+/// them. Returns the number of sessions that still have no points.
+///
+/// # Errors
+/// Fails if the store cannot be accessed.
+pub fn summarize_sessions(store: &mut Store, max_sessions: usize) -> Result<usize> {
+    let missing = store.find_sessions_without_points()?;
+    for number in missing.iter().take(max_sessions) {
+        store_points(store, *number)?;
+    }
+    Ok(missing.len().saturating_sub(max_sessions))
+}
+
+/// Computes and stores the points of a session. Reads the runs of a large session case by case.
+///
+/// # Errors
+/// Fails if the store cannot be accessed.
+pub fn store_points(store: &mut Store, number: i64) -> Result<()> {
+    let points = if store.count_runs(number)? > LARGE_SESSION {
+        store.with_session_by_cases(number, |stored| {
+            let mut points = analysis::PointCollector::default();
+            stored.for_each_part(&mut |part| points.add_part(part))?;
+            Ok(points.into_points(stored.header()))
+        })?
+    } else {
+        analysis::session_points(&store.load_session(number)?)
+    };
+    store.store_points(number, &points)
+}
+
+/// Determines the line and brings the store up to date with it as far as possible.
+fn resolve_line(
+    store: &mut Store,
+    git: &GitRepository,
+    wanted: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<String> {
+    let line_name = match wanted {
+        Some(name) => Some(name.to_owned()),
+        None => default_branch(git)?,
+    };
+    let Some(name) = line_name else {
+        // Without a repository, use the stored line if there is just one.
+        return match &store.list_lines()?[..] {
+            [line] if !line.starts_with(MEASURED_ORDER_PREFIX) => Ok(line.clone()),
+            _ => order_as_measured(store, None, notes),
+        };
+    };
+    if let Some(tip) = branch_tip(git, &name)
+        && update_line(store, git, &name, &tip, notes)?
+    {
+        return Ok(name);
+    }
+    if store.line_tip(&name)?.is_some() {
+        return Ok(name);
+    }
+    if wanted.is_none() {
+        return order_as_measured(store, None, notes);
+    }
+    let measured = order_as_measured(store, Some(&name), notes)?;
+    if store.line_tip(&measured)?.is_some() {
+        return Ok(measured);
+    }
+    let names: Vec<String> = store
+        .list_lines()?
+        .iter()
+        .filter(|line| !line.starts_with(MEASURED_ORDER_PREFIX))
+        .map(|line| format!("'{line}'"))
+        .collect();
+    let stored = match &names[..] {
+        [] => "the store has no branch".to_owned(),
+        names => format!("the store has {}", names.join(", ")),
+    };
+    bail!(
+        "no branch '{name}' here\nhint: {stored}; 'git fetch' fetches the branches of the remote repository"
+    )
+}
+
+/// The branch in the project file, the default branch of the remote repository, or the checked-out
+/// branch.
+fn default_branch(git: &GitRepository) -> Result<Option<String>> {
+    let project = ProjectFile::find_file(&std::env::current_dir()?)?;
+    let from_project_file = project.and_then(|project| project.history.branch);
+    let from_remote = || {
+        Some(
+            git.target_branch(None)?
+                .rsplit_once("origin/")?
+                .1
+                .to_owned(),
+        )
+    };
+    let from_checkout = || git.try_git_output(&["symbolic-ref", "--short", "-q", "HEAD"]);
+    Ok(from_project_file
+        .or_else(from_remote)
+        .or_else(from_checkout))
+}
+
+/// The newest commit of a branch, local or remote, whichever is further ahead.
+pub(crate) fn branch_tip(git: &GitRepository, branch: &str) -> Option<String> {
+    let ref_prefixes = ["refs/heads/", "refs/remotes/origin/"];
+    let tips = ref_prefixes.map(|prefix| git.commit_id(&format!("{prefix}{branch}")));
+    match tips {
+        [Some(local), Some(remote)] if local != remote => {
+            // If the local branch is not behind, it is ahead or has diverged.
+            let is_behind = git.merge_base(&local, &remote).as_ref() == Some(&local);
+            Some(if is_behind { remote } else { local })
+        }
+        [local, remote] => local.or(remote),
+    }
+}
+
+/// Brings the stored line up to date with its newest commit. Returns `false` if the line stays as
+/// it is, because the repository seems to be unrelated to the measured revisions.
+fn update_line(
+    store: &mut Store,
+    git: &GitRepository,
+    branch: &str,
+    tip: &str,
+    notes: &mut Vec<String>,
+) -> Result<bool> {
+    let stored_tip = store.line_tip(branch)?;
+    if let Some((last, id)) = &stored_tip {
+        if id == tip {
+            return Ok(true);
+        }
+        let added = git.first_parent_line(tip, Some(id)).unwrap_or_default();
+        if added.first().and_then(|first| first.parents.first()) == Some(id) {
+            store.store_line(branch, last + 1, &added)?;
+            return Ok(true);
+        }
+    }
+    let whole_line = git
+        .first_parent_line(tip, None)
+        .context("git cannot list the commits")?;
+    if !is_measured_repository(store, git, &whole_line)? {
+        notes.push(format!(
+            "This repository has none of the revisions that were measured last, so it is considered \
+             unrelated, and its branch '{branch}' is ignored."
+        ));
+        return Ok(false);
+    }
+    let first_position = match (&stored_tip, whole_line.first()) {
+        (Some((last, _)), Some(first)) if git.is_shallow() => {
+            match store.line_position(branch, &first.id)? {
+                Some(position) => position,
+                None => {
+                    notes.push(format!(
+                    "The clone is shallow, and its commits do not reach back to the stored ones of \
+                     '{branch}'; 'git fetch --unshallow' closes the gap."
+                ));
+                    last + 1
+                }
+            }
+        }
+        _ => 0,
+    };
+    store.store_line(branch, first_position, &whole_line)?;
+    Ok(true)
+}
+
+/// Whether the repository contains one of the most recently measured revisions, or `line` contains
+/// a revision with the same files as one of them. A shallow clone may lack those revisions, so it
+/// is always accepted, as is any repository before the first measurement.
+fn is_measured_repository(store: &Store, git: &GitRepository, line: &[Revision]) -> Result<bool> {
+    let measured = store.newest_revisions(RECENT_REVISIONS)?;
+    let ids: Vec<&str> = measured.iter().map(|(id, _)| &**id).collect();
+    let trees: HashSet<&str> = (measured.iter())
+        .filter_map(|(_, tree)| tree.as_deref())
+        .collect();
+    let mut line_trees = line.iter().filter_map(|revision| revision.tree.as_deref());
+    Ok(measured.is_empty()
+        || git.has_any(&ids)
+        || line_trees.any(|tree| trees.contains(tree))
+        || git.is_shallow())
+}
+
+/// Orders all revisions, or the revisions of a branch, by first measurement or import.
+fn order_as_measured(
+    store: &mut Store,
+    branch: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<String> {
+    let name = format!("{MEASURED_ORDER_PREFIX}{}", branch.unwrap_or_default());
+    store.store_measured_order(&name, branch)?;
+    if store.line_tip(&name)?.is_some() {
+        notes.push(
+            "No repository defines the order of the revisions: they are in the order of measurement \
+             or import."
+                .to_owned(),
+        );
+    }
+    Ok(name)
+}
+
+/// Returns the tags and notes of revisions, by revision ID.
+fn revision_labels(store: &Store, git: &GitRepository) -> Result<HashMap<String, Vec<String>>> {
+    let mut labels: HashMap<String, Vec<String>> = HashMap::new();
+    for (id, tag) in git.tags_by_commit() {
+        labels.entry(id).or_default().push(tag);
+    }
+    for (revision, text) in store.list_notes()? {
+        labels.entry(revision).or_default().push(text);
+    }
+    Ok(labels)
+}
+
+/// Returns the requested series under their current names, each with the stored series that belong
+/// to it, in the order in which the store first got them.
+fn select_series(
+    store: &Store,
+    request: &HistoryRequest,
+) -> Result<Vec<(SeriesKey, Vec<StoredSeries>)>> {
+    let renames = store.list_renames()?;
+    let mut selected: Vec<(SeriesKey, Vec<StoredSeries>)> = Vec::new();
+    let mut indices: HashMap<(String, String, String, String, bool), usize> = HashMap::new();
+    for series in store.list_series()? {
+        let key = SeriesKey {
+            case: current_name(&series.key.case, &renames),
+            ..series.key.clone()
+        };
+        if !matches_request(&key, &series, request) {
+            continue;
+        }
+        let metric = &key.metric;
+        let identity = (
+            key.case.clone(),
+            key.variant.clone(),
+            metric.name.clone(),
+            metric.unit.clone(),
+            metric.better == MetricDirection::Higher,
+        );
+        let index = *indices.entry(identity).or_insert_with(|| {
+            selected.push((key.clone(), Vec::new()));
+            selected.len() - 1
+        });
+        selected[index].1.push(series);
+    }
+    Ok(selected)
+}
+
+fn matches_request(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -> bool {
+    let is_metric = match &request.metrics[..] {
+        [] => series.is_primary,
+        names => names
+            .iter()
+            .any(|name| *name == key.metric.name || name == "all"),
+    };
+    is_metric && request.relative.as_ref() != Some(&key.variant) && has_case(&key.case, request)
+}
+
+/// Whether the request selects the case with this ID.
+fn has_case(case: &str, request: &HistoryRequest) -> bool {
+    let filters = &request.filters;
+    let has_value = |(name, value): &(String, String)| {
+        let assignment = format!(" {name}={value} ");
+        format!("{case} ").contains(&assignment)
+    };
+    (filters.is_empty() || filters.iter().any(|filter| filter.is_match(case)))
+        && request.sets.iter().all(has_value)
+}
+
+/// Returns the current name of a case: the case or its benchmark may have been renamed.
+pub(crate) fn current_name(case: &str, renames: &BTreeMap<String, String>) -> String {
+    let mut name = case.to_owned();
+    // Renames have no cycles, but the loop ends even if another program has written a cycle.
+    for _ in 0..=renames.len() {
+        let (benchmark, values) = name.split_at(name.find(' ').unwrap_or(name.len()));
+        match (renames.get(&name), renames.get(benchmark)) {
+            (Some(new), _) => name = new.clone(),
+            (None, Some(new)) => name = format!("{new}{values}"),
+            (None, None) => break,
+        }
+    }
+    name
+}
+
+/// Returns the values of `variant` in the cases of `members`, by session.
+fn reference_values(
+    store: &Store,
+    members: &[StoredSeries],
+    variant: &str,
+) -> Result<HashMap<i64, f64>> {
+    let mut values = HashMap::new();
+    for series in store.list_series()? {
+        let is_counterpart = |member: &StoredSeries| {
+            series.key.case == member.key.case && series.key.metric == member.key.metric
+        };
+        if series.key.variant == variant && members.iter().any(is_counterpart) {
+            let points = store.load_points(series.number)?.into_iter();
+            values.extend(points.map(|stored| (stored.session, stored.point.value)));
+        }
+    }
+    Ok(values)
+}
+
+/// Divides every point by the reference value of its session; drops points whose session has no
+/// reference value.
+fn divide_by_reference(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
+    points.retain_mut(|TrendPoint { session, point, .. }| {
+        let Some(reference) = references.get(session) else {
+            return false;
+        };
+        point.value /= reference;
+        point.interval = point
+            .interval
+            .map(|(low, high)| (low / reference, high / reference));
+        true
+    });
+}
+
+/// Data that is read once and shared by all series.
+struct HistoryReader<'a> {
+    line: String,
+    request: &'a HistoryRequest,
+    target: Option<ParentBranch<'a>>,
+    /// Revisions by number, with their positions; `None` for revisions that are not on the line.
+    revisions: HashMap<i64, Option<(u32, Arc<Revision>)>>,
+    environment_facts: HashMap<i64, EnvironmentFacts>,
+    failures: Option<LineFailures>,
+    unplaced_points: usize,
+    /// Number of stored series that may have more points than were read.
+    truncated_series: usize,
+    /// Results that the next search can reuse.
+    cache: SearchCache,
+}
+
+/// The branch from which the line forked.
+struct ParentBranch<'a> {
+    reader: Box<HistoryReader<'a>>,
+    /// Position of the fork point on the line.
+    fork_on_line: u32,
+    /// Position of the fork point on the parent branch.
+    fork_on_branch: u32,
+}
+
+impl ParentBranch<'_> {
+    /// Returns the points that a series has on the parent branch from the fork on. Their positions
+    /// are converted to positions on the line.
+    fn continuation(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
+        let mut points = self.reader.read_points(store, members)?;
+        points.retain(|point| point.is_searched() && point.position >= self.fork_on_branch);
+        for point in &mut points {
+            point.position = point.position - self.fork_on_branch + self.fork_on_line;
+        }
+        Ok(points)
+    }
+}
+
+impl<'a> HistoryReader<'a> {
+    fn new(line: String, request: &'a HistoryRequest) -> HistoryReader<'a> {
+        HistoryReader {
+            line,
+            request,
+            target: None,
+            revisions: HashMap::new(),
+            environment_facts: HashMap::new(),
+            failures: None,
+            unplaced_points: 0,
+            truncated_series: 0,
+            cache: SearchCache::default(),
+        }
+    }
+
+    /// Reads and searches a series; `None` if none of its points is on the line.
+    fn read_series(
+        &mut self,
+        store: &mut Store,
+        mut key: SeriesKey,
+        members: &[StoredSeries],
+    ) -> Result<Option<SeriesTrend>> {
+        let Some(number) = members.iter().map(|series| series.number).max() else {
+            return Ok(None);
+        };
+        let truncated_before = self.truncated_series;
+        let mut points = self.read_points(store, members)?;
+        let is_complete = self.truncated_series == truncated_before;
+        if let Some(variant) = &self.request.relative {
+            divide_by_reference(&mut points, &reference_values(store, members, variant)?);
+            key.metric.unit = String::new();
+        }
+        if points.is_empty() {
+            return Ok(None);
+        }
+        let trend = self.search_series(store, points, members, is_complete)?;
+        let causes = trend
+            .changes
+            .iter()
+            .map(|change| self.find_causes(store, &trend, change))
+            .collect::<Result<_>>()?;
+        let mut series = SeriesTrend {
+            number,
+            key,
+            trend,
+            causes,
+            environment_changes: BTreeMap::new(),
+            failures: Vec::new(),
+            continuation: Vec::new(),
+        };
+        if self.request.includes_details {
+            let successions = series.trend.machine_successions();
+            series.environment_changes =
+                self.session_differences(store, &series.trend, successions)?;
+            series.failures = self.find_failures(store, &series, members)?;
+            if let Some(target) = self
+                .target
+                .as_mut()
+                .filter(|_| self.request.relative.is_none())
+            {
+                series.continuation = target.continuation(store, members)?;
+            }
+        }
+        Ok(Some(series))
+    }
+
+    /// Searches a series, continuing where the last search ended. Stores the changes if all points
+    /// were read and their values are not relative.
+    fn search_series(
+        &mut self,
+        store: &mut Store,
+        points: Vec<TrendPoint>,
+        members: &[StoredSeries],
+        is_complete: bool,
+    ) -> Result<SearchedTrend> {
+        let ignores_benchmark_changes = self.request.ignores_benchmark_changes;
+        if self.request.relative.is_some() {
+            return Ok(search_trend(points, &[], ignores_benchmark_changes));
+        }
+        let mut known_changes: Vec<RecordedChange> = Vec::new();
+        for series in members {
+            known_changes.extend(store.list_changes(series.number, &self.line)?);
+        }
+        let newest = members.iter().map(|series| series.number).max();
+        let Some(number) = newest.filter(|_| is_complete) else {
+            return Ok(search_trend(
+                points,
+                &known_changes,
+                ignores_benchmark_changes,
+            ));
+        };
+        let old_states = store.load_detector_states(number, &self.line)?;
+        let mut states = old_states.clone();
+        let mut trend = resume_trend(
+            points,
+            &known_changes,
+            ignores_benchmark_changes,
+            &mut states,
+        );
+        if states != old_states {
+            (self.cache).add_detector_states(number, trend.points.len(), states);
+        }
+        if trend.changes != known_changes {
+            for series in members.iter().filter(|series| series.number != number) {
+                store.replace_changes(series.number, &self.line, &[])?;
+            }
+            trend.changes = store.replace_changes(number, &self.line, &trend.changes)?;
+        }
+        Ok(trend)
+    }
+
+    /// Finds out what else changed near a change: environment facts between consecutive sessions,
+    /// and how busy the machine was.
+    fn find_causes(
+        &mut self,
+        store: &Store,
+        trend: &SearchedTrend,
+        change: &RecordedChange,
+    ) -> Result<Vec<analysis::FactDifference>> {
+        let mut causes: Vec<analysis::FactDifference> = Vec::new();
+        let nearby_differences =
+            self.session_differences(store, trend, trend.successions_near(change))?;
+        for difference in nearby_differences.into_values().flatten() {
+            if !causes.contains(&difference) {
+                causes.push(difference);
+            }
+        }
+        if let Some(sides) = trend.points_around(change) {
+            let sessions = sides.iter().flat_map(|points| points.iter());
+            self.load_facts(store, sessions.map(|point| point.session))?;
+            let [before, after] = sides.map(|points| {
+                let facts = points
+                    .iter()
+                    .map(|point| self.session_facts(store, point.session));
+                facts.collect::<Result<Vec<EnvironmentFacts>>>()
+            });
+            causes.extend(analysis::activity_shifts(&before?, &after?));
+        }
+        Ok(causes)
+    }
+
+    /// Finds the sessions of the line in which the case failed and for which the series has no
+    /// point.
+    fn find_failures(
+        &mut self,
+        store: &Store,
+        series: &SeriesTrend,
+        members: &[StoredSeries],
+    ) -> Result<Vec<RevisionMarker>> {
+        let line_failures = match self.failures.take() {
+            Some(loaded) => loaded,
+            None => store.line_failures(&self.line)?,
+        };
+        let points = series.trend.points.iter();
+        let measured: HashSet<i64> = points.map(|point| point.session).collect();
+        let mut failures = Vec::new();
+        for member in members {
+            let SeriesKey { case, variant, .. } = &member.key;
+            let case_failures = line_failures.of_case(case, variant).into_iter();
+            failures.extend(case_failures.filter(|failure| {
+                failure
+                    .session
+                    .is_none_or(|session| !measured.contains(&session))
+            }));
+        }
+        self.failures = Some(line_failures);
+        Ok(failures)
+    }
+
+    fn read_points(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
+        let mut points = Vec::new();
+        for series in members {
+            let max_points = self.request.max_points.unwrap_or(usize::MAX);
+            let stored = store.load_newest_points(series.number, max_points)?;
+            if stored.points.len() == max_points {
+                self.truncated_series += 1;
+            } else {
+                self.cache.pack_points(&stored);
+            }
+            self.look_up_revisions(store, &stored.points)?;
+            for stored in stored.points {
+                let placed = stored
+                    .revision
+                    .and_then(|number| self.revisions.get(&number));
+                let Some((position, revision)) = placed.cloned().flatten() else {
+                    self.unplaced_points += 1;
+                    continue;
+                };
+                points.push(TrendPoint {
+                    session: stored.session,
+                    at_unix_ms: stored.at_unix_ms,
+                    revision,
+                    position,
+                    machine: u32::try_from(stored.machine)?,
+                    point: stored.point,
+                });
+            }
+        }
+        Ok(points)
+    }
+
+    /// Returns a note if not all points were read.
+    fn truncation_note(&self) -> Option<String> {
+        let max_points = self
+            .request
+            .max_points
+            .filter(|_| self.truncated_series > 0)?;
+        let series = match self.truncated_series {
+            1 => "one series".to_owned(),
+            count => format!("{count} series"),
+        };
+        Some(format!(
+            "Only the newest {max_points} points of {series} are used here; 'speedwell history trend' \
+             uses all."
+        ))
+    }
+
+    /// Looks up the revisions of points and their positions on the line.
+    fn look_up_revisions(&mut self, store: &Store, points: &[StoredPoint]) -> Result<()> {
+        let numbers = points.iter().filter_map(|stored| stored.revision);
+        let missing: BTreeSet<i64> = numbers
+            .filter(|number| !self.revisions.contains_key(number))
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let missing: Vec<i64> = missing.into_iter().collect();
+        let placed = store.place_revisions(&self.line, &missing)?;
+        self.revisions.extend(placed.into_iter().map(
+            |(number, PlacedRevision { revision, position })| {
+                (
+                    number,
+                    position.map(|position| (position, Arc::new(revision))),
+                )
+            },
+        ));
+        Ok(())
+    }
+
+    /// Returns differences between the sessions of consecutive points, by the index of the later
+    /// point.
+    fn session_differences(
+        &mut self,
+        store: &Store,
+        trend: &SearchedTrend,
+        successions: Vec<(usize, usize)>,
+    ) -> Result<BTreeMap<usize, Vec<analysis::FactDifference>>> {
+        let sessions = successions
+            .iter()
+            .flat_map(|(earlier, later)| [*earlier, *later]);
+        self.load_facts(store, sessions.map(|index| trend.points[index].session))?;
+        let mut by_later_index = BTreeMap::new();
+        for (earlier, later) in successions {
+            let before = self.session_facts(store, trend.points[earlier].session)?;
+            let after = self.session_facts(store, trend.points[later].session)?;
+            if Arc::ptr_eq(&before, &after) {
+                continue;
+            }
+            let differences = analysis::fact_differences(&before, &after);
+            if !differences.is_empty() {
+                by_later_index.insert(later, differences);
+            }
+        }
+        Ok(by_later_index)
+    }
+
+    /// Loads the facts of all sessions that are not loaded yet, in one query.
+    fn load_facts(&mut self, store: &Store, sessions: impl Iterator<Item = i64>) -> Result<()> {
+        let is_missing = |session: &i64| !self.environment_facts.contains_key(session);
+        let missing: BTreeSet<i64> = sessions.filter(is_missing).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let missing: Vec<i64> = missing.into_iter().collect();
+        for (facts, sessions) in store.facts_by_sessions(&missing)? {
+            let facts = Arc::new(facts);
+            let facts_of_sessions = sessions.into_iter().map(|session| (session, facts.clone()));
+            self.environment_facts.extend(facts_of_sessions);
+        }
+        Ok(())
+    }
+
+    fn session_facts(&mut self, store: &Store, session: i64) -> Result<EnvironmentFacts> {
+        if let Some(loaded) = self.environment_facts.get(&session) {
+            return Ok(loaded.clone());
+        }
+        let facts = Arc::new(store.environment_facts(session)?);
+        self.environment_facts.insert(session, facts.clone());
+        Ok(facts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::{
+        HistoryPoint, Machine, Metric, PointKind, SessionPoint, SessionPoints, SessionState,
+    };
+
+    const LINE: &str = "line of a test";
+
+    /// Stores a session at this position of the line. The values rise by 5 % at position 90 and
+    /// again at position 170.
+    fn measure(store: &mut Store, place: u32) -> i64 {
+        let revision = |place: u32| Revision {
+            id: format!("{place:040x}"),
+            ..Revision::default()
+        };
+        store.store_line(LINE, place, &[revision(place)]).unwrap();
+        let mut session = FakeSession::with_fixed_blocks(&["default"], 1).build();
+        session.runs.clear();
+        session.id = format!("session {place}");
+        session.state = SessionState::Imported;
+        session.started_unix_ms = i64::from(place);
+        let number = store.insert_session(&session).unwrap();
+        let noise = f64::from(place.wrapping_mul(2_654_435_761) >> 16) / 65_536.0 - 0.5;
+        let steps = u32::from(place >= 90) + u32::from(place >= 170);
+        let point = SessionPoint {
+            series: SeriesKey {
+                case: "bench n=1".into(),
+                variant: "default".into(),
+                metric: Metric::new("time", "s", MetricDirection::Lower),
+            },
+            metric_index: 0,
+            revision: Some(revision(place)),
+            point: HistoryPoint {
+                value: 1.05_f64.powi(steps as i32) * (1.0 + 0.03 * noise),
+                interval: None,
+                runs: 3,
+                spread: Some(0.01),
+                kind: PointKind::Measured,
+                is_dirty: false,
+                benchmark_digest: None,
+            },
+        };
+        let machine = Machine {
+            id: "lab".into(),
+            name: None,
+            label: None,
+            class: None,
+        };
+        let points = SessionPoints {
+            machine,
+            environment_facts: Vec::new(),
+            points: vec![point],
+        };
+        store.store_points(number, &points).unwrap();
+        number
+    }
+
+    /// Searches the series and describes the result: levels and changes, without the numbers that
+    /// earlier searches assigned.
+    fn look(store: &mut Store) -> String {
+        let request = HistoryRequest {
+            branch: Some(LINE.to_owned()),
+            ..HistoryRequest::default()
+        };
+        let mut history = load_history(store, &request).unwrap();
+        let trend = &mut history.series[0].trend;
+        for change in &mut trend.changes {
+            change.number = 0;
+        }
+        format!("{:?} {:?}", trend.levels, trend.changes)
+    }
+
+    #[test]
+    fn a_search_that_continues_an_earlier_one_finds_what_a_full_search_finds() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |name: &str| Store::open(&folder.path().join(name)).unwrap();
+        let first_look = |places: &[u32]| {
+            let mut store = open(&format!("{}.db", places.len()));
+            places.iter().for_each(|place| {
+                measure(&mut store, *place);
+            });
+            look(&mut store)
+        };
+        let mut store = open("results.db");
+        let mut places: Vec<u32> = Vec::new();
+        let mut numbers = Vec::new();
+        for count in [140, 141, 150, 240] {
+            while places.len() < count {
+                places.push(places.len() as u32);
+                numbers.push(measure(&mut store, places.len() as u32 - 1));
+            }
+            let seen = look(&mut store);
+            assert_eq!(seen, first_look(&places), "{count} points");
+            assert_eq!(look(&mut store), seen);
+            assert_eq!(
+                store.load_detector_states(1, LINE).unwrap().len(),
+                1,
+                "it is kept"
+            );
+        }
+        store.delete_untracked(numbers[20]).unwrap();
+        places.remove(20);
+        assert_eq!(look(&mut store), first_look(&places));
+    }
+}

@@ -1,0 +1,211 @@
+//! Records the profiles of an experiment in extra runs after measuring, one per requested case and
+//! variant.
+//!
+//! This module decides what to record if the user requests more profiles than the definition file
+//! does. The analysis selects the cases, and `engine/execution/experiment` records a run. Start at
+//! [`record_profiles`].
+
+use anyhow::Context;
+use speedwell_adapters::experiment::{self as adapters, ProfileRequest};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{RunContext, RunLayout, own_program};
+use speedwell_analysis::AnalysisSettings;
+use speedwell_analysis::experiment::{
+    WantedProfile, analyze_experiment, recorded_requests, wanted_profiles,
+};
+use speedwell_config::experiment::{
+    Experiment, GroupKind, ProfileCondition, ProfilePlan, ProfilerChoice,
+};
+use speedwell_engine::execution::SessionEnd;
+use speedwell_engine::{EventListener, emit_warning};
+use speedwell_machine::process::is_interrupt_requested;
+use speedwell_model::assignment::{ProfilingOptions, ProfilingTool};
+use speedwell_model::{Case, ProfileRecording, Session, SessionEvent};
+use speedwell_store::Store;
+use std::time::Duration;
+
+/// Records the profiles that the definition file requests and stores them with the session. If
+/// `is_requested`, all cases except those of benchmark files are profiled, whatever condition the
+/// file states. For a profile that cannot be recorded, the reason is stored.
+///
+/// # Errors
+/// Fails if the store cannot be accessed.
+pub fn record_profiles(
+    plan: &SessionPlan,
+    session: &mut Session,
+    settings: &AnalysisSettings,
+    is_requested: bool,
+    store: &mut Store,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<SessionEnd> {
+    let Some(experiment) = plan.experiment()? else {
+        return Ok(SessionEnd::Complete);
+    };
+    let Some(profile) = requested_profile(&experiment, is_requested) else {
+        return Ok(SessionEnd::Complete);
+    };
+    if let Some(sentence) = files_warning(&experiment).filter(|_| is_requested) {
+        emit_warning(listener, &sentence)?;
+    }
+    let analysis = analyze_experiment(session, &experiment, settings);
+    let wanted_profiles_of_session = wanted_profiles(&analysis, &experiment, &profile);
+    let number = session
+        .number
+        .context("the measured session has no number")?;
+    let (mut recordings, mut session_end): (Vec<ProfileRecording>, _) =
+        (Vec::new(), SessionEnd::Complete);
+    for (wanted, variant) in profile_sides(&wanted_profiles_of_session) {
+        let is_recorded = |recording: &ProfileRecording| {
+            recording.case == wanted.case && recording.variant == *variant
+        };
+        if recordings.iter().any(is_recorded) {
+            continue;
+        }
+        let profile_request = ProfileRequest {
+            profiling: profiling_options(&profile),
+            requests: recorded_requests(
+                session,
+                &wanted.case,
+                work_baseline(&wanted_profiles_of_session, &wanted.case),
+            ),
+        };
+        let recording = record_case(
+            plan,
+            &experiment,
+            wanted,
+            variant,
+            &profile_request,
+            listener,
+        )?;
+        if recording.is_none() && is_interrupt_requested() {
+            session_end = SessionEnd::Interrupted;
+            break;
+        }
+        let Some(recording) = recording else {
+            continue;
+        };
+        store.store_profile(number, &recording)?;
+        recordings.push(recording);
+    }
+    session.profiles = store.load_session_without_runs(number)?.profiles;
+    Ok(session_end)
+}
+
+/// Returns how to record profiles; `None` if none are to be recorded.
+fn requested_profile(experiment: &Experiment, is_requested: bool) -> Option<ProfilePlan> {
+    let configured = experiment.profile.clone();
+    if !is_requested {
+        return configured.filter(|profile| profile.tool != ProfilerChoice::None);
+    }
+    let compare = &experiment.compare;
+    let last = compare
+        .all_pairs()
+        .into_iter()
+        .rfind(|(baseline, _)| *baseline == compare.baseline);
+    let default = ProfilePlan {
+        when: ProfileCondition::Always,
+        tool: ProfilerChoice::Auto,
+        after_warmup: true,
+        pairs: last.into_iter().collect(),
+    };
+    Some(match configured {
+        None => default,
+        Some(configured) => ProfilePlan {
+            when: ProfileCondition::Always,
+            tool: match configured.tool {
+                ProfilerChoice::None => ProfilerChoice::Auto,
+                tool => tool,
+            },
+            ..configured
+        },
+    })
+}
+
+fn profiling_options(profile: &ProfilePlan) -> ProfilingOptions {
+    ProfilingOptions {
+        tool: match profile.tool {
+            ProfilerChoice::Auto | ProfilerChoice::None => ProfilingTool::Auto,
+            ProfilerChoice::Perf => ProfilingTool::Perf,
+            ProfilerChoice::CpuProf => ProfilingTool::V8,
+        },
+        after_warmup: profile.after_warmup,
+    }
+}
+
+/// Returns a warning if there are benchmark files: their harnesses choose the amount of work by
+/// time, so two recordings would not cover the same work.
+fn files_warning(experiment: &Experiment) -> Option<String> {
+    let mut groups = experiment.groups.iter();
+    let group = groups.find(|group| group.kind == GroupKind::Function)?;
+    Some(format!(
+        "'{}' is not profiled: runs of benchmark files do different amounts of work.",
+        group.name
+    ))
+}
+
+/// Returns the two variants of every requested profile.
+fn profile_sides(wanted: &[WantedProfile]) -> impl Iterator<Item = (&WantedProfile, &String)> {
+    wanted
+        .iter()
+        .flat_map(|profile| [(profile, &profile.pair.0), (profile, &profile.pair.1)])
+}
+
+/// Returns the variant whose timed runs determine how much work to record for a case. All pairs of
+/// the case share this variant, because a variant that is in two pairs is recorded once.
+fn work_baseline<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
+    let first = wanted.iter().find(|profile| profile.case == *case);
+    first.map_or("", |profile| &profile.pair.0)
+}
+
+/// Records a profile of a case under a variant; `None` if the case was not measured or the user interrupts.
+fn record_case(
+    plan: &SessionPlan,
+    experiment: &Experiment,
+    wanted: &WantedProfile,
+    variant: &str,
+    request: &ProfileRequest,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<Option<ProfileRecording>> {
+    let is_wanted_case = |case: &Option<_>| case.as_ref() == Some(&wanted.case);
+    let job_index = plan.jobs.iter().position(|job| is_wanted_case(&job.case));
+    let variant = plan
+        .variants
+        .iter()
+        .find(|candidate| candidate.name == variant);
+    let slot = plan
+        .slots()
+        .into_iter()
+        .find(|slot| Some(slot.job) == job_index);
+    let (Some(job_index), Some(variant), Some(slot)) = (job_index, variant, slot) else {
+        return Ok(None);
+    };
+    listener.observe(&SessionEvent::Note(&format!(
+        "recording a profile: {}, {}",
+        wanted.case.id(),
+        variant.name
+    )))?;
+    let context = RunContext {
+        variant,
+        program: own_program(),
+        slot: slot.index,
+        ordinal: 0,
+        repeated: 0,
+        counting: None,
+        clock: Default::default(),
+        seed: slot.seed(plan.design.seed),
+        limit: Duration::from_millis(plan.sampling.timeout_ms),
+        samples: plan.sampling.samples,
+        requested: plan.sampling.requested,
+        is_series: false,
+        pin: plan.pin.as_ref(),
+        layout: RunLayout::default(),
+        experiment: Some(experiment),
+        kept: None,
+    };
+    let profile = adapters::record_profile(&plan.jobs[job_index], &context, request);
+    Ok(profile.map(|profile| ProfileRecording {
+        case: wanted.case.clone(),
+        variant: variant.name.clone(),
+        profile,
+    }))
+}

@@ -1,0 +1,723 @@
+//! Dumps the projects of a store as JSON Lines, and restores them into either back end.
+//!
+//! A backup consists of what [`json_lines`](speedwell_formats::json_lines) writes for every session,
+//! interleaved with lines for data outside sessions: token digests, triage, the revisions of each
+//! branch, deletions. So any program that reads sessions, later versions of Speedwell included, can
+//! read a backup. Derived data (points and detector states) is left out. The last line counts
+//! projects and sessions, so that a file that was cut between two sessions is detected. Start at
+//! [`Store::write_backup`]; [`BackupLine`] lists the kinds of lines.
+
+mod rows;
+
+use super::changes::insert_change;
+use super::database::{Database, TransactionPurpose, sql, sql_params};
+use super::points::{PROJECT, upsert_revision, upsert_series};
+use super::read::{parse_direction, parse_state};
+use super::sessions::{SessionInserter, find_number_by_id};
+use super::uploads::SessionDigest;
+use super::{SessionByCases, Store};
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
+use speedwell_model::{Metric, RecordedChange, Revision, SeriesKey, Session, SessionState};
+use std::io::{BufRead, Write};
+
+/// Version written, and the highest version that can be read. Version 3 renamed kinds of lines,
+/// keys and tables; the older names are still read.
+const BACKUP_VERSION: u64 = 3;
+
+/// The first version of the format whose files end with [`BackupLine::End`].
+const FIRST_WITH_END: u64 = 2;
+
+/// Largest gap between session numbers that a restore reproduces. If a gap is larger, sessions get
+/// new numbers.
+const MAX_NUMBER_GAP: i64 = 1_000_000;
+
+/// Kinds of lines, other than lines of sessions.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "speedwell", rename_all = "kebab-case")]
+enum BackupLine {
+    /// First line of the file.
+    Backup { version: u64, made_unix_ms: i64 },
+    /// Start of a project; the first project has no name.
+    Project { name: String, is_public: bool },
+    /// A row of a table that refers to no other table.
+    Row {
+        table: String,
+        values: Vec<rows::ColumnValue>,
+    },
+    /// The revisions of a branch, oldest first.
+    #[serde(alias = "line")]
+    Branch {
+        branch: String,
+        revisions: Vec<Revision>,
+    },
+    /// Metadata of the session that follows.
+    Stored(SessionMetadata),
+    /// A change. All changes follow the sessions.
+    Change {
+        series: SeriesKey,
+        branch: String,
+        change: RecordedChange,
+        confirmed_by: Option<String>,
+    },
+    /// The last line: the number of projects and sessions in the file.
+    End { projects: usize, sessions: usize },
+}
+
+/// What the store knows about a session beyond its content.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct SessionMetadata {
+    number: i64,
+    /// The upload through which the session arrived.
+    #[serde(default, alias = "pushed", skip_serializing_if = "Option::is_none")]
+    upload: Option<UploadRecord>,
+    /// Spread between builds of one source: case, metric, number of builds, standard deviation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    layout_spread: Vec<(String, String, i64, f64)>,
+    /// Pending uploads: address and state.
+    #[serde(alias = "owed", default, skip_serializing_if = "Vec::is_empty")]
+    pending_uploads: Vec<(String, String)>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct UploadRecord {
+    sha256: String,
+    lines: i64,
+    bytes: i64,
+    token: Option<String>,
+    at_unix_ms: i64,
+}
+
+/// Result of a restore.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RestoreSummary {
+    /// Sessions restored.
+    pub sessions: usize,
+    /// Sessions already present.
+    pub known: usize,
+    /// Sessions deleted in this store, which stay deleted.
+    pub deleted: usize,
+}
+
+/// Line-by-line reader of a backup.
+pub struct BackupLines<R> {
+    reader: R,
+    next: Option<String>,
+    /// Number of the next line, counting from 1.
+    number: usize,
+    version: u64,
+    /// Numbers of projects and sessions read so far.
+    counts: [usize; 2],
+    has_ended: bool,
+}
+
+impl<R: BufRead> BackupLines<R> {
+    /// Starts reading.
+    ///
+    /// # Errors
+    /// Fails if the input cannot be read, is not a backup, or was written by a newer version.
+    pub fn new(reader: R) -> anyhow::Result<BackupLines<R>> {
+        let mut lines = BackupLines {
+            reader,
+            next: None,
+            number: 0,
+            version: 0,
+            counts: [0; 2],
+            has_ended: false,
+        };
+        lines.advance_line()?;
+        let first = lines.next.as_deref().unwrap_or_default();
+        let Ok(BackupLine::Backup { version, .. }) = serde_json::from_str(first) else {
+            bail!(
+                "it is not a backup\nhint: speedwell import reads files that only contain sessions"
+            )
+        };
+        ensure!(
+            version <= BACKUP_VERSION,
+            "it was written by a newer speedwell (format {version}; this one reads up to {BACKUP_VERSION})\n\
+             hint: update speedwell"
+        );
+        lines.version = version;
+        lines.advance_line()?;
+        Ok(lines)
+    }
+
+    /// Returns whether a complete file ends with a line of totals. Files of older versions have no
+    /// such line, so a file cut between two sessions cannot be detected.
+    pub fn has_end(&self) -> bool {
+        self.version >= FIRST_WITH_END
+    }
+
+    fn advance_line(&mut self) -> anyhow::Result<()> {
+        let mut text = String::new();
+        loop {
+            text.clear();
+            self.number += 1;
+            if self.reader.read_line(&mut text)? == 0 {
+                self.next = None;
+                return Ok(());
+            }
+            if !text.trim().is_empty() {
+                self.next = Some(text);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns the next project and whether it is public; `None` at the end.
+    ///
+    /// # Errors
+    /// Fails if the next line does not start a project, or if the end line is missing or counts
+    /// other numbers of projects and sessions.
+    pub fn next_project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
+        let Some(text) = self.next.as_deref() else {
+            let is_whole = self.has_ended || !self.has_end();
+            ensure!(
+                is_whole,
+                "{}",
+                self.incomplete_message("its last line is missing")
+            );
+            return Ok(None);
+        };
+        match serde_json::from_str(text) {
+            Ok(BackupLine::Project { name, is_public }) => {
+                self.counts[0] += 1;
+                self.advance_line()?;
+                Ok(Some((name, is_public)))
+            }
+            Ok(BackupLine::End { projects, sessions }) => {
+                let counted =
+                    format!("its last line counts {projects} projects and {sessions} sessions");
+                ensure!(
+                    [projects, sessions] == self.counts,
+                    "{}",
+                    self.incomplete_message(&counted)
+                );
+                self.advance_line()?;
+                ensure!(
+                    self.next.is_none(),
+                    "line {}: unexpected line after the end of the backup",
+                    self.number
+                );
+                self.has_ended = true;
+                Ok(None)
+            }
+            _ => bail!("line {}: expected a project", self.number),
+        }
+    }
+
+    fn incomplete_message(&self, reason: &str) -> String {
+        let [projects, sessions] = self.counts;
+        format!(
+            "the backup is incomplete: {projects} projects and {sessions} sessions were read, but {reason}\n\
+             hint: copy the file again, or write another with 'speedwell serve backup'"
+        )
+    }
+
+    /// Returns the next line unless it starts a project or is the end line.
+    fn next_in_project(&self) -> Option<&str> {
+        let text = self.next.as_deref()?;
+        let is_other = |kind: &str| text.starts_with(&format!("{{\"speedwell\":\"{kind}\""));
+        (!["project", "end"].into_iter().any(is_other)).then_some(text)
+    }
+
+    /// Returns the next line of the current session; `None` after its last line.
+    fn next_in_session(&self) -> Option<&str> {
+        let text = self.next.as_deref()?;
+        (!text.starts_with("{\"speedwell\":")).then_some(text)
+    }
+}
+
+impl<R> std::fmt::Debug for BackupLines<R> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "BackupLines(at {})", self.number)
+    }
+}
+
+/// Writes the first line of a backup.
+///
+/// # Errors
+/// Fails if `out` cannot be written.
+pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Result<()> {
+    let version = BACKUP_VERSION;
+    write_line(
+        out,
+        &BackupLine::Backup {
+            version,
+            made_unix_ms,
+        },
+    )
+}
+
+/// Writes the last line of a backup, which counts its contents.
+///
+/// # Errors
+/// Fails if `out` cannot be written.
+pub fn end_backup(out: &mut dyn Write, (projects, sessions): (usize, usize)) -> anyhow::Result<()> {
+    write_line(out, &BackupLine::End { projects, sessions })
+}
+
+fn write_line(out: &mut dyn Write, line: &BackupLine) -> anyhow::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    Ok(out.write_all(b"\n")?)
+}
+
+impl Store {
+    /// Writes a snapshot of this project's tables, without the sessions that are being measured;
+    /// returns the number of sessions.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if `out` cannot be written.
+    pub fn write_backup(
+        &self,
+        (name, is_public): (&str, bool),
+        out: &mut dyn Write,
+    ) -> anyhow::Result<usize> {
+        let name = name.to_owned();
+        write_line(out, &BackupLine::Project { name, is_public })?;
+        let count = self
+            .database
+            .transaction(TransactionPurpose::Reading, |file| {
+                rows::write_rows(file, &mut |table, values| {
+                    let table = table.to_owned();
+                    write_line(out, &BackupLine::Row { table, values })
+                })?;
+                self.write_branch_lines(out)?;
+                let sql = sql!("SELECT number, state FROM session ORDER BY number");
+                let sessions: Vec<(i64, String)> =
+                    file.query(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let mut count = 0;
+                for (number, state) in sessions {
+                    if parse_state(&state)? == SessionState::Running
+                        && self.has_live_recorder(number)?
+                    {
+                        continue;
+                    }
+                    write_line(out, &BackupLine::Stored(read_metadata(file, number)?))?;
+                    // A backup does not include the plan of a session, so a session whose process
+                    // was killed could not be resumed from it. The session is written as ended.
+                    let session = SessionByCases::new(self, number)?;
+                    session.into_ended().write_lines(out)?;
+                    count += 1;
+                }
+                self.write_changes(out)?;
+                Ok(count)
+            });
+        count.map_err(|error| self.to_user_error(error))
+    }
+
+    fn write_branch_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        for branch in self.list_lines()? {
+            let sql = sql!(
+                "SELECT id, tree, parents, committed_unix_ms, subject FROM branch_revision
+                 JOIN revision ON number = revision
+                 WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position"
+            );
+            let revisions = self.query_rows(sql, sql_params![PROJECT, &branch], |row| {
+                let parents = row
+                    .text_or_null(2)?
+                    .and_then(|parents| serde_json::from_str(parents).ok());
+                Ok(Revision {
+                    id: row.get(0)?,
+                    tree: row.get(1)?,
+                    parents: parents.unwrap_or_default(),
+                    committed_unix_ms: row.get(3)?,
+                    subject: row.get(4)?,
+                })
+            })?;
+            write_line(out, &BackupLine::Branch { branch, revisions })?;
+        }
+        Ok(())
+    }
+
+    fn write_changes(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let numbers: Vec<i64> = self.query_rows(
+            sql!("SELECT number FROM change ORDER BY number"),
+            sql_params![],
+            |row| row.get(0),
+        )?;
+        for number in numbers {
+            let found = self.find_change(number)?;
+            let series = self.find_series(found.series)?;
+            let sql = sql!("SELECT id FROM session WHERE number = $1");
+            let confirmed_by = found.change.confirmed_by;
+            let confirmed_by =
+                self.query_first(sql, sql_params![confirmed_by], |row| row.get(0))?;
+            write_line(
+                out,
+                &BackupLine::Change {
+                    series,
+                    branch: found.branch,
+                    change: found.change,
+                    confirmed_by,
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    fn find_series(&self, number: i64) -> anyhow::Result<SeriesKey> {
+        let sql =
+            sql!("SELECT case_id, variant, metric, unit, better FROM series WHERE number = $1");
+        let read = self.query_first(sql, sql_params![number], |row| {
+            let key = [
+                row.get(0)?,
+                row.get(1)?,
+                row.get(2)?,
+                row.get(3)?,
+                row.get(4)?,
+            ];
+            Ok(key)
+        })?;
+        let [case, variant, name, unit, better]: [String; 5] =
+            read.with_context(|| format!("series {number} does not exist"))?;
+        let better = parse_direction(&better, &name)?;
+        Ok(SeriesKey {
+            case,
+            variant,
+            metric: Metric { name, unit, better },
+        })
+    }
+
+    /// Restores the current project of a backup in one transaction. Existing sessions stay as they
+    /// are.
+    ///
+    /// # Errors
+    /// Fails if a line is invalid (the error names it), or on database errors.
+    pub fn restore_project<R: BufRead>(
+        &mut self,
+        lines: &mut BackupLines<R>,
+    ) -> anyhow::Result<RestoreSummary> {
+        self.transact(|file| {
+            let mut restoring = RestoreState::default();
+            lines.for_each_item(&mut |item| restoring.apply_item(file, item))?;
+            Ok(restoring.summary)
+        })
+    }
+}
+
+fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata> {
+    let upload = sql!(
+        "SELECT digest, lines, bytes, token, at_unix_ms FROM upload
+         WHERE session = $1 AND digest IS NOT NULL"
+    );
+    let upload = file.query_first(upload, sql_params![number], |row| {
+        let digest: Vec<u8> = row.get(0)?;
+        Ok(UploadRecord {
+            sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            lines: row.get(1)?,
+            bytes: row.get(2)?,
+            token: row.get(3)?,
+            at_unix_ms: row.get(4)?,
+        })
+    })?;
+    let spread = sql!(
+        "SELECT case_id, metric, builds, sd FROM layout_spread WHERE session = $1
+         ORDER BY case_id COLLATE {{binary}}, metric COLLATE {{binary}}"
+    );
+    let pending_uploads =
+        sql!("SELECT url, state FROM outbox WHERE session = $1 ORDER BY url COLLATE {{binary}}");
+    Ok(SessionMetadata {
+        number,
+        upload,
+        layout_spread: file.query(spread, sql_params![number], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })?,
+        pending_uploads: file.query(pending_uploads, sql_params![number], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?,
+    })
+}
+
+/// Part of a project, as read from a backup.
+enum BackupItem {
+    /// A line outside sessions.
+    OtherLine(Box<BackupLine>),
+    /// Start of a session, with its header.
+    SessionStart(Box<Session>),
+    /// A line of the current session.
+    SessionLine(Box<ParsedLine>),
+    /// End of the session.
+    SessionEnd,
+}
+
+impl<R: BufRead> BackupLines<R> {
+    /// Reads the rest of a backup without restoring it.
+    ///
+    /// # Errors
+    /// Fails like [`Store::restore_project`] if a line is invalid.
+    pub fn validate(mut self) -> anyhow::Result<()> {
+        while self.next_project()?.is_some() {
+            self.for_each_item(&mut |_| Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the lines of the current project and passes them to `take`.
+    fn for_each_item(
+        &mut self,
+        take: &mut dyn FnMut(BackupItem) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        while let Some(text) = self.next_in_project() {
+            let number = self.number;
+            let part = if text.starts_with("{\"speedwell\":\"session\"") {
+                self.read_session(take)
+            } else {
+                self.read_other_line()
+                    .and_then(|line| take(BackupItem::OtherLine(Box::new(line))))
+            };
+            part.with_context(|| format!("line {number}"))?;
+        }
+        Ok(())
+    }
+
+    /// Reads a line outside sessions.
+    fn read_other_line(&mut self) -> anyhow::Result<BackupLine> {
+        let line: BackupLine = serde_json::from_str(self.next_in_project().unwrap_or_default())?;
+        match &line {
+            BackupLine::Row { table, values } => rows::validate_row(table, values)?,
+            BackupLine::Stored(stored) => stored.validate_digest()?,
+            BackupLine::Branch { .. } | BackupLine::Change { .. } => {}
+            BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {
+                bail!("unexpected line")
+            }
+        }
+        self.advance_line()?;
+        Ok(line)
+    }
+
+    /// Reads the session that starts here, one run at a time.
+    fn read_session(
+        &mut self,
+        take: &mut dyn FnMut(BackupItem) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut reader = StreamingReader::default();
+        let text = self.next_in_project().unwrap_or_default();
+        let header = reader.read_line(text, 1).context("line 1")?.header;
+        take(BackupItem::SessionStart(
+            header.context("the header of a session is missing")?,
+        ))?;
+        self.advance_line()?;
+        let mut number = 1;
+        while let Some(text) = self.next_in_session() {
+            number += 1;
+            let parsed = reader
+                .read_line(text, number)
+                .with_context(|| format!("line {number}"))?;
+            take(BackupItem::SessionLine(Box::new(parsed)))?;
+            self.advance_line()?;
+        }
+        reader.check_complete()?;
+        self.counts[1] += 1;
+        take(BackupItem::SessionEnd)
+    }
+}
+
+impl SessionMetadata {
+    fn validate_digest(&self) -> anyhow::Result<()> {
+        let digest = self
+            .upload
+            .as_ref()
+            .map(|upload| SessionDigest::parse(&upload.sha256));
+        ensure!(digest != Some(None), "the digest is invalid");
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct RestoreState {
+    summary: RestoreSummary,
+    /// Metadata of the session that follows.
+    stored: SessionMetadata,
+    /// The session being restored. It is `None` between sessions, and while a session is skipped.
+    open_session: Option<(Box<Session>, SessionInserter)>,
+}
+
+impl RestoreState {
+    fn apply_item(&mut self, file: &Database, item: BackupItem) -> anyhow::Result<()> {
+        match item {
+            BackupItem::OtherLine(line) => self.restore_other_line(file, *line),
+            BackupItem::SessionStart(header) => self.begin_session(file, header),
+            BackupItem::SessionLine(line) => match &mut self.open_session {
+                Some((_, inserter)) => inserter.insert_item(file, *line),
+                None => Ok(()),
+            },
+            BackupItem::SessionEnd => {
+                let stored = std::mem::take(&mut self.stored);
+                let Some((header, inserter)) = self.open_session.take() else {
+                    return Ok(());
+                };
+                let number = inserter.finish_insert(file)?;
+                self.summary.sessions += 1;
+                restore_metadata(file, &header, number, &stored)
+            }
+        }
+    }
+
+    fn restore_other_line(&mut self, file: &Database, line: BackupLine) -> anyhow::Result<()> {
+        match line {
+            BackupLine::Row { table, values } => rows::insert_row(file, &table, &values)?,
+            BackupLine::Branch { branch, revisions } => restore_line(file, &branch, &revisions)?,
+            BackupLine::Stored(stored) => self.stored = stored,
+            BackupLine::Change {
+                series,
+                branch,
+                change,
+                confirmed_by,
+            } => restore_change(file, &series, &branch, change, confirmed_by)?,
+            // `read_other_line` rejects these lines inside a project.
+            BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn begin_session(&mut self, file: &Database, header: Box<Session>) -> anyhow::Result<()> {
+        let deleted = sql!("SELECT at_unix_ms FROM deleted_session WHERE id = $1");
+        let is_known = find_number_by_id(file, &header.id)?.is_some();
+        let is_deleted =
+            file.query_first(deleted, sql_params![&header.id], |row| row.get::<i64>(0))?;
+        if is_known || is_deleted.is_some() {
+            self.summary.known += usize::from(is_known);
+            self.summary.deleted += usize::from(!is_known);
+            return Ok(());
+        }
+        skip_numbers(file, &header, self.stored.number)?;
+        let inserter = SessionInserter::begin_insert(file, &header)?;
+        self.open_session = Some((header, inserter));
+        Ok(())
+    }
+}
+
+/// Inserts the metadata that the backup contains about a session.
+fn restore_metadata(
+    file: &Database,
+    session: &Session,
+    number: i64,
+    stored: &SessionMetadata,
+) -> anyhow::Result<()> {
+    if let Some(upload) = &stored.upload {
+        let digest = SessionDigest::parse(&upload.sha256).context("the digest is invalid")?;
+        file.execute(
+            sql!(
+                "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms,
+                         at_unix_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
+            ),
+            sql_params![
+                &session.id,
+                number,
+                upload.lines,
+                upload.bytes,
+                &digest.bytes().to_vec(),
+                &upload.token,
+                upload.at_unix_ms,
+            ],
+        )?;
+    }
+    for (case, metric, builds, sd) in &stored.layout_spread {
+        let sql = sql!(
+            "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
+                 VALUES ($1, $2, $3, $4, $5)"
+        );
+        file.execute(sql, sql_params![number, case, metric, *builds, *sd])?;
+    }
+    for (url, state) in &stored.pending_uploads {
+        let sql =
+            sql!("INSERT INTO outbox (session, url, added_unix_ms, state) VALUES ($1, $2, $3, $4)");
+        file.execute(
+            sql,
+            sql_params![number, url, session.started_unix_ms, state],
+        )?;
+    }
+    Ok(())
+}
+
+/// Uses up all numbers before `number`, so that a session keeps the number that users know; does
+/// nothing if these are more than [`MAX_NUMBER_GAP`]. For each number, a row is inserted and
+/// deleted. The number is then never assigned again.
+fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Result<()> {
+    let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
+    let newest: i64 = file.query_value(sql, sql_params![])?;
+    if number - newest > MAX_NUMBER_GAP {
+        return Ok(());
+    }
+    let mut last = newest;
+    while last + 1 < number {
+        last = file.query_value(
+            sql!(
+                "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
+                                      environment)
+                 VALUES ($1, 0, 'imported', '[]', '{}', '[]', '{}') RETURNING number"
+            ),
+            sql_params![&session.id],
+        )?;
+        file.execute(
+            sql!("DELETE FROM session WHERE number = $1"),
+            sql_params![last],
+        )?;
+    }
+    Ok(())
+}
+
+/// Restores the revisions of a branch. If the store already has revisions of that branch, they stay
+/// as they are, because more may have been added since the backup.
+fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
+    let sql =
+        sql!("SELECT revision FROM branch_revision WHERE project = $1 AND branch = $2 LIMIT 1");
+    let first = file.query_first(sql, sql_params![PROJECT, branch], |row| row.get::<i64>(0))?;
+    if first.is_some() {
+        return Ok(());
+    }
+    for (position, revision) in (0_i64..).zip(revisions) {
+        let number = upsert_revision(file, revision)?;
+        let sql = sql!(
+            "INSERT INTO branch_revision (project, branch, position, revision)
+             VALUES ($1, $2, $3, $4)"
+        );
+        file.execute(sql, sql_params![PROJECT, branch, position, number])?;
+    }
+    Ok(())
+}
+
+/// Restores a change. An existing change stays as it is, because its triage may be newer.
+fn restore_change(
+    file: &Database,
+    series: &SeriesKey,
+    branch: &str,
+    mut change: RecordedChange,
+    confirmed_by: Option<String>,
+) -> anyhow::Result<()> {
+    for id in [&change.before, &change.after] {
+        let revision = Revision {
+            id: id.clone(),
+            ..Revision::default()
+        };
+        upsert_revision(file, &revision)?;
+    }
+    let series = upsert_series(file, series, usize::MAX >> 1)?;
+    let sql = sql!(
+        "SELECT change.number FROM change JOIN revision ON revision.number = after
+         WHERE series = $1 AND branch = $2 AND revision.id = $3"
+    );
+    let existing = file.query_first(sql, sql_params![series, branch, &change.after], |row| {
+        row.get::<i64>(0)
+    })?;
+    if existing.is_some() {
+        return Ok(());
+    }
+    change.confirmed_by = match confirmed_by {
+        Some(id) => find_number_by_id(file, &id)?,
+        None => None,
+    };
+    let old_number = std::mem::take(&mut change.number);
+    loop {
+        let number = insert_change(file, series, branch, &change)?;
+        if number >= old_number || old_number - number > MAX_NUMBER_GAP {
+            return Ok(());
+        }
+        file.execute(
+            sql!("DELETE FROM change WHERE number = $1"),
+            sql_params![number],
+        )?;
+    }
+}

@@ -1,0 +1,469 @@
+//! Read-only queries for browsing: filtered lists, a page at a time.
+//!
+//! The lists use only tables that are small compared with the tables of runs and samples. Start at
+//! [`Store::open_to_view`].
+
+use super::database::{Error, SqlParam, SqlRow, sql, sql_params};
+use super::selection::{commit_range_end, is_commit_prefix};
+use super::{SessionFilter, Store};
+use speedwell_model::stored::{SessionOverview, StoredCalibration, StoredMachine};
+use speedwell_model::{Machine, NoiseCalibration};
+use std::path::Path;
+use std::time::Duration;
+
+impl Store {
+    /// Opens the results file at `path` for viewing: the connection rejects writes.
+    ///
+    /// # Errors
+    /// Fails like [`Store::open_to_read`].
+    pub fn open_to_view(path: &Path) -> anyhow::Result<Store> {
+        let store = Store::open_to_read(path)?;
+        let refused = store.database.set_read_only();
+        refused.map_err(|error| store.explain_error(error))?;
+        Ok(store)
+    }
+
+    /// Opens the results like [`Store::open_to_view`], and also subscribes to changes. A database
+    /// server announces them immediately.
+    ///
+    /// # Errors
+    /// Fails like [`Store::open_to_read`].
+    pub fn open_to_watch(path: &Path) -> anyhow::Result<Store> {
+        let store = Store::open_to_view(path)?;
+        let result = store.database.subscribe();
+        result.map_err(|error| store.explain_error(error))?;
+        Ok(store)
+    }
+
+    /// Waits up to `timeout` for a change, or until [`Store::data_version`] should be polled again.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn wait_for_change(&self, timeout: Duration) -> anyhow::Result<()> {
+        let result = self.database.wait_for_change(timeout);
+        result.map_err(|error| self.explain_error(error))
+    }
+
+    /// Returns a number that changes whenever another connection changes the database.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn data_version(&self) -> anyhow::Result<i64> {
+        let version = self.database.data_version();
+        version.map_err(|error| self.explain_error(error))
+    }
+
+    /// Returns up to `max_count` sessions that match the filter, newest first.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn select_sessions(
+        &self,
+        filter: &SessionFilter,
+        max_count: usize,
+    ) -> anyhow::Result<Vec<SessionOverview>> {
+        self.overviews_newest_first(&self.selected_numbers(filter, max_count)?)
+    }
+
+    fn overviews_newest_first(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
+        let mut found = self.overviews(numbers)?;
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Returns up to `max_count` sessions that are being measured or whose process was killed, newest
+    /// first.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn running_sessions(&self, max_count: usize) -> anyhow::Result<Vec<SessionOverview>> {
+        let sql = sql!(
+            "SELECT number FROM session WHERE state = 'running' ORDER BY number DESC LIMIT $1"
+        );
+        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
+        let numbers: Vec<i64> = self.query_rows(sql, sql_params![max_count], |row| row.get(0))?;
+        self.overviews_newest_first(&numbers)
+    }
+
+    /// Returns all sessions that match the filter, oldest first.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn list_sessions(&self, filter: &SessionFilter) -> anyhow::Result<Vec<SessionOverview>> {
+        self.overviews(&self.selected_numbers(filter, usize::MAX)?)
+    }
+
+    /// Returns a page of the matching sessions, oldest first. Page 0 holds the `size` newest ones.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn session_page(
+        &self,
+        filter: &SessionFilter,
+        size: u32,
+        page: u32,
+    ) -> anyhow::Result<Vec<SessionOverview>> {
+        let [size, page] = [size, page].map(|count| count as usize);
+        let offset = size.saturating_mul(page);
+        let numbers = self.selected_numbers(filter, offset.saturating_add(size))?;
+        self.overviews(numbers.get(offset..).unwrap_or_default())
+    }
+
+    /// Returns the number of matching sessions.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn count_sessions(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
+        Ok(self.selected_numbers(filter, usize::MAX)?.len())
+    }
+
+    /// Returns the numbers of the sessions that have a run of a wanted case. `is_wanted` decides by
+    /// the id of the case.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn numbers_with_case(&self, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<i64>> {
+        let all_cases = sql!("SELECT number, id FROM benchmark_case ORDER BY number");
+        let cases: Vec<(i64, String)> = self.query_rows(all_cases, sql_params![], |row| {
+            Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
+        })?;
+        let case_numbers: Vec<i64> = cases
+            .iter()
+            .filter(|(_, id)| is_wanted(id))
+            .map(|(number, _)| *number)
+            .collect();
+        let numbers = serde_json::to_string(&case_numbers)?;
+        let sessions = sql!(
+            "SELECT DISTINCT session FROM session_case
+             WHERE benchmark_case IN {{numbers:1}} ORDER BY session"
+        );
+        self.query_rows(sessions, sql_params![&numbers], |row| row.get(0))
+    }
+
+    /// Returns the number and the revision id of each session with a known origin, oldest first.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn revisions_of_sessions(&self) -> anyhow::Result<Vec<(i64, String)>> {
+        let sql = sql!("SELECT session, revision FROM origin ORDER BY session");
+        self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    /// Returns the overview of a session, if it exists.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn find_overview(&self, number: i64) -> anyhow::Result<Option<SessionOverview>> {
+        Ok(self.overviews(&[number])?.pop())
+    }
+
+    /// Returns the previous and the next session on the same branch and machine. In each direction,
+    /// searches at most a thousand sessions of the branch. If the session has no branch, searches
+    /// at most a thousand of all sessions for others without a branch.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn neighbor_sessions(&self, number: i64) -> anyhow::Result<[Option<i64>; 2]> {
+        let sql = sql!(
+            "SELECT (SELECT branch FROM origin WHERE session = $1),
+                    (SELECT machine FROM session_machine WHERE session = $1)"
+        );
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
+        let session: Option<(Option<String>, Option<i64>)> =
+            self.query_first(sql, sql_params![number], read)?;
+        let (branch, machine) = session.unwrap_or_default();
+        let [before, after] = match (&branch, machine) {
+            (Some(_), _) => [
+                sql!(
+                    "SELECT number FROM (
+                         SELECT session AS number FROM origin WHERE branch = $1 AND session < $2
+                         ORDER BY session DESC LIMIT 1000) AS near
+                     WHERE (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+                     ORDER BY number DESC LIMIT 1"
+                ),
+                sql!(
+                    "SELECT number FROM (
+                         SELECT session AS number FROM origin WHERE branch = $1 AND session > $2
+                         ORDER BY session LIMIT 1000) AS near
+                     WHERE (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+                     ORDER BY number LIMIT 1"
+                ),
+            ],
+            (None, _) => [
+                sql!(
+                    "SELECT number FROM (
+                         SELECT number FROM session WHERE number < $1
+                         ORDER BY number DESC LIMIT 1000) AS near
+                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
+                     AND (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
+                     ORDER BY number DESC LIMIT 1"
+                ),
+                sql!(
+                    "SELECT number FROM (
+                         SELECT number FROM session WHERE number > $1
+                         ORDER BY number LIMIT 1000) AS near
+                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
+                     AND (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
+                     ORDER BY number LIMIT 1"
+                ),
+            ],
+        };
+        let params: &[SqlParam<'_>] = match &branch {
+            Some(branch) => sql_params![branch, number, machine],
+            None => sql_params![number, machine],
+        };
+        Ok([
+            self.query_first(before, params, |row| row.get(0))?,
+            self.query_first(after, params, |row| row.get(0))?,
+        ])
+    }
+
+    /// Returns the number of the newest session; 0 if there is none.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn newest_number(&self) -> anyhow::Result<i64> {
+        let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
+        let found = self.query_first(sql, sql_params![], |row| row.get(0))?;
+        Ok(found.unwrap_or(0))
+    }
+
+    /// Returns the start times of the sessions that started at `unix_ms` or later. Times are in
+    /// milliseconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn start_times_since(&self, unix_ms: i64) -> anyhow::Result<Vec<i64>> {
+        let sql =
+            sql!("SELECT started_unix_ms FROM session WHERE started_unix_ms >= $1 ORDER BY 1");
+        self.query_rows(sql, sql_params![unix_ms], |row| row.get(0))
+    }
+
+    /// Returns the number and the title of each machine, in the order of [`Store::list_machines`].
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn machine_titles(&self) -> anyhow::Result<Vec<(i64, String)>> {
+        let sql = sql!(
+            "SELECT number, id, name, label, class FROM machine ORDER BY last_unix_ms DESC, number"
+        );
+        self.query_rows(sql, sql_params![], |row| {
+            Ok((row.get(0)?, read_machine(row, 1)?.title().to_owned()))
+        })
+    }
+
+    /// Returns all machines with points in the history, most recently used first.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn list_machines(&self) -> anyhow::Result<Vec<StoredMachine>> {
+        let sql = sql!(
+            "SELECT number, id, name, label, class, first_unix_ms, last_unix_ms,
+                    (SELECT count(*) FROM session_machine WHERE machine = known.number),
+                    (SELECT max(session) FROM session_machine WHERE machine = known.number)
+             FROM machine AS known ORDER BY last_unix_ms DESC, number"
+        );
+        self.query_rows(sql, sql_params![], |row| {
+            Ok(StoredMachine {
+                number: row.get(0)?,
+                machine: read_machine(row, 1)?,
+                first_unix_ms: row.get(5)?,
+                last_unix_ms: row.get(6)?,
+                sessions: read_count(row, 7)?,
+                newest: row.get(8)?,
+            })
+        })
+    }
+
+    /// Returns all calibrations, newest first.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn list_calibrations(&self) -> anyhow::Result<Vec<StoredCalibration>> {
+        let sql = sql!(
+            "SELECT host, cpu, session, started_unix_ms, comparisons, false_alarms,
+                    expected_low, expected_high FROM calibration ORDER BY session DESC"
+        );
+        self.query_rows(sql, sql_params![], |row| {
+            Ok(StoredCalibration {
+                host: row.get(0)?,
+                cpu: row.get(1)?,
+                found: NoiseCalibration {
+                    session: row.get(2)?,
+                    started_unix_ms: row.get(3)?,
+                    comparisons: row.get(4)?,
+                    false_alarms: row.get(5)?,
+                    expected_low: row.get(6)?,
+                    expected_high: row.get(7)?,
+                },
+            })
+        })
+    }
+
+    /// Returns the names of branches and of tags: the 200 most recently measured of each.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn branches_and_tags(&self) -> anyhow::Result<[Vec<String>; 2]> {
+        // Each step of the recursion skips to the next name in the index, so the query takes one
+        // step per name, not one per session.
+        let branches = sql!(
+            "WITH RECURSIVE known(name) AS (
+                 SELECT (SELECT branch FROM origin WHERE branch IS NOT NULL
+                         ORDER BY branch LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT branch FROM origin WHERE branch > known.name
+                         ORDER BY branch LIMIT 1)
+                 FROM known WHERE known.name IS NOT NULL)
+             SELECT name FROM known WHERE name IS NOT NULL
+             ORDER BY (SELECT max(session) FROM origin WHERE branch = name) DESC,
+                      name COLLATE {{binary}} LIMIT 200"
+        );
+        let tags = sql!(
+            "WITH RECURSIVE known(label) AS (
+                 SELECT (SELECT name FROM tag ORDER BY name LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT name FROM tag WHERE name > known.label ORDER BY name LIMIT 1)
+                 FROM known WHERE known.label IS NOT NULL)
+             SELECT label FROM known WHERE label IS NOT NULL
+             ORDER BY (SELECT max(session) FROM tag WHERE name = label) DESC,
+                      label COLLATE {{binary}} LIMIT 200"
+        );
+        Ok([
+            self.query_rows(branches, sql_params![], |row| row.get(0))?,
+            self.query_rows(tags, sql_params![], |row| row.get(0))?,
+        ])
+    }
+
+    /// Returns the ids of the measured revisions with this prefix, newest first.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn revisions_with_prefix(
+        &self,
+        beginning: &str,
+        max_count: usize,
+    ) -> anyhow::Result<Vec<String>> {
+        if is_commit_prefix(beginning) {
+            let sql = sql!(
+                "SELECT revision FROM origin WHERE revision >= $1 AND revision < $2
+                 AND substr(revision, 1, length(CAST($1 AS TEXT))) = $1
+                 GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $3"
+            );
+            let end = commit_range_end(beginning);
+            return self.query_rows(sql, sql_params![beginning, &end, max_count as i64], |row| {
+                row.get(0)
+            });
+        }
+        let sql = sql!(
+            "SELECT revision FROM origin WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1
+             GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
+        );
+        self.query_rows(sql, sql_params![beginning, max_count as i64], |row| {
+            row.get(0)
+        })
+    }
+
+    /// Returns the number of runs that a session has so far, including superseded runs.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn count_runs_so_far(&self, number: i64) -> anyhow::Result<usize> {
+        let sql = sql!(
+            "SELECT CAST(coalesce(sum(runs), 0) AS BIGINT) FROM session_case WHERE session = $1"
+        );
+        let found = self.query_first(sql, sql_params![number], |row| read_count(row, 0))?;
+        Ok(found.unwrap_or(0))
+    }
+}
+
+/// Reads a machine from the columns id, name, label and class, starting at `column`.
+pub(super) fn read_machine(row: SqlRow<'_>, column: usize) -> Result<Machine, Error> {
+    Ok(Machine {
+        id: row.get(column)?,
+        name: row.get(column + 1)?,
+        label: row.get(column + 2)?,
+        class: row.get(column + 3)?,
+    })
+}
+
+pub(super) fn read_count(row: SqlRow<'_>, column: usize) -> Result<usize, Error> {
+    row.get::<i64>(column).map(|count| count.max(0) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back_end_tests::{imported_session, test_backends};
+
+    #[test]
+    fn a_change_is_noticed_and_one_elsewhere_is_none() {
+        for backend in test_backends() {
+            let mut writer = backend.open();
+            let elsewhere = writer.add_project("other").unwrap();
+            let mut elsewhere = Store::open(&writer.project_path(&elsewhere).unwrap()).unwrap();
+            let watcher = Store::open_to_watch(&backend.path()).unwrap();
+            let before = watcher.data_version().unwrap();
+            elsewhere.insert_session(&imported_session("x")).unwrap();
+            assert_eq!(watcher.data_version().unwrap(), before, "other tables");
+            writer.insert_session(&imported_session("y")).unwrap();
+            let after = watcher.data_version().unwrap();
+            assert_ne!(after, before, "noticed at the next query");
+            // A waiting connection is notified and returns early.
+            let writing = std::thread::scope(|scope| {
+                let wait = scope.spawn(|| {
+                    let path = backend.path();
+                    let waiter = Store::open_to_watch(&path).unwrap();
+                    let before = waiter.data_version().unwrap();
+                    for _ in 0..400 {
+                        waiter.wait_for_change(Duration::from_secs(60)).unwrap();
+                        if waiter.data_version().unwrap() != before {
+                            return true;
+                        }
+                    }
+                    false
+                });
+                // The other thread may start waiting at any time, so keep writing until it has been
+                // notified.
+                for number in 0.. {
+                    writer
+                        .insert_session(&imported_session(&format!("z{number}")))
+                        .unwrap();
+                    if wait.is_finished() {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                wait.join().unwrap()
+            });
+            assert!(writing);
+        }
+    }
+
+    #[test]
+    fn whoever_looks_cannot_change_the_file() {
+        for backend in test_backends() {
+            let mut writer = backend.open();
+            let mut viewer = Store::open_to_view(&backend.path()).unwrap();
+            let before = viewer.data_version().unwrap();
+            let refused = viewer.insert_session(&imported_session("x")).unwrap_err();
+            assert!(
+                format!("{refused:#}").contains("is not writable"),
+                "{refused:#}"
+            );
+            writer.insert_session(&imported_session("y")).unwrap();
+            assert_ne!(viewer.data_version().unwrap(), before);
+            assert_eq!(
+                viewer
+                    .select_sessions(&SessionFilter::default(), 9)
+                    .unwrap()
+                    .len(),
+                1
+            );
+        }
+    }
+}

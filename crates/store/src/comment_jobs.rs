@@ -1,0 +1,378 @@
+//! Stores the queue of pull-request comments that the server posts: whether a project wants
+//! comments, and for which sessions they are pending.
+//!
+//! A row is inserted in the same transaction as its session, so that nothing is lost when the
+//! server is killed; servers that share a store claim a row before they post its comment. The text
+//! of a comment is written elsewhere. Start at [`Store::set_forge`].
+
+use super::Store;
+use super::database::{Database, Error, SqlRow, sql, sql_params};
+use super::read::parse_json;
+use serde::{Deserialize, Serialize};
+use speedwell_model::CodeOrigin;
+
+/// Where to comment on a project's pull requests, and how. The token is in a file, never in a
+/// table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgeSetting {
+    /// Kind, server, owner and name, such as `gitea:https://forge.example/owner/name`.
+    pub repository: String,
+    /// The file that holds the token.
+    pub token_file: String,
+    /// Name of the comment and of its status. It tells several comments on a pull request apart.
+    pub check: String,
+    /// Options of the comparison with their values, as on the command line.
+    pub options: Vec<(String, String)>,
+}
+
+/// Delivery state of a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommentState {
+    /// Not posted yet.
+    Waiting,
+    /// Rejected by the forge permanently.
+    Refused,
+    /// Posted.
+    Posted,
+}
+
+impl CommentState {
+    const NAMES: [(CommentState, &str); 3] = [
+        (CommentState::Waiting, "waiting"),
+        (CommentState::Refused, "refused"),
+        (CommentState::Posted, "posted"),
+    ];
+
+    fn name(self) -> &'static str {
+        let named_state = CommentState::NAMES.iter().find(|(state, _)| *state == self);
+        named_state.map_or("waiting", |(_, name)| name)
+    }
+
+    fn from_name(name: &str) -> CommentState {
+        let named_state = CommentState::NAMES
+            .iter()
+            .find(|(_, state_name)| *state_name == name);
+        named_state.map_or(CommentState::Waiting, |(state, _)| *state)
+    }
+}
+
+/// A comment to post on a pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommentJob {
+    /// Number of the pull request.
+    pub pull: String,
+    /// Head revision of the pull request.
+    pub revision: String,
+    /// Newest session of `revision`; `None` while the session is being uploaded.
+    pub session: Option<i64>,
+    /// Number of attempts so far.
+    pub attempts: u32,
+    /// Time of the next attempt, in milliseconds since the Unix epoch.
+    pub next_unix_ms: i64,
+    /// Delivery state.
+    pub state: CommentState,
+    /// Why the last attempt failed.
+    pub reason: Option<String>,
+}
+
+/// Name of the row in the table `setting`.
+const FORGE: &str = "forge";
+
+/// Duration of a server's claim on a row, in milliseconds.
+const CLAIM_MS: i64 = 120_000;
+
+impl Store {
+    /// Returns where the server comments on pull requests; `None` if it does not comment.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn forge_setting(&self) -> anyhow::Result<Option<ForgeSetting>> {
+        let found = read_forge(&self.database).map_err(|error| self.explain_error(error))?;
+        found.map(|text| parse_json(&text)).transpose()
+    }
+
+    /// Sets where the server comments; `None` stops comments. Comments that the forge rejected
+    /// earlier are tried again.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn set_forge(&mut self, setting: Option<&ForgeSetting>) -> anyhow::Result<()> {
+        let text = setting.map(serde_json::to_string).transpose()?;
+        self.transact(|file| {
+            match &text {
+                Some(text) => file.execute(
+                    sql!(
+                        "INSERT INTO setting (name, value) VALUES ($1, $2)
+                         ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+                    ),
+                    sql_params![FORGE, text],
+                )?,
+                None => file.execute(
+                    sql!("DELETE FROM setting WHERE name = $1"),
+                    sql_params![FORGE],
+                )?,
+            };
+            let retry_sql = sql!(
+                "UPDATE comment_job SET state = 'waiting', attempts = 0, next_unix_ms = 0
+                 WHERE state = 'refused'"
+            );
+            file.execute(retry_sql, sql_params![])?;
+            Ok(())
+        })
+    }
+
+    /// Records that a session of a pull request is being uploaded, if the server posts comments.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn queue_pending_comment(
+        &mut self,
+        origin: &CodeOrigin,
+        now_unix_ms: i64,
+    ) -> anyhow::Result<()> {
+        self.transact(|file| Ok(queue_comment(file, Some(origin), None, now_unix_ms)?))
+    }
+
+    /// Returns the comment job of a pull request, posted or not.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn comment_job(&self, pull: &str) -> anyhow::Result<Option<CommentJob>> {
+        let sql = sql!(
+            "SELECT pull, revision, session, attempts, next_unix_ms, state, reason
+             FROM comment_job WHERE pull = $1"
+        );
+        self.query_first(sql, sql_params![pull], read_job)
+    }
+
+    /// Returns whether a comment is due.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn has_due_comments(&self, now_unix_ms: i64) -> anyhow::Result<bool> {
+        Ok(next_due_job(&self.database, now_unix_ms)
+            .map_err(|error| self.explain_error(error))?
+            .is_some())
+    }
+
+    /// Claims the next comment that is due. The claim expires after two minutes.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn claim_comment(&mut self, now_unix_ms: i64) -> anyhow::Result<Option<CommentJob>> {
+        self.transact(|file| {
+            let Some(job) = next_due_job(file, now_unix_ms)? else {
+                return Ok(None);
+            };
+            file.execute(
+                sql!("UPDATE comment_job SET claimed_until_unix_ms = $1 WHERE pull = $2"),
+                sql_params![now_unix_ms + CLAIM_MS, &job.pull],
+            )?;
+            Ok(Some(job))
+        })
+    }
+
+    /// Records the outcome of an attempt and releases the claim. If a newer job has replaced this
+    /// job in the meantime, the newer job stays queued.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn finish_comment(&mut self, job: &CommentJob) -> anyhow::Result<()> {
+        self.transact(|file| {
+            file.execute(
+                sql!(
+                    "UPDATE comment_job SET state = $1, attempts = $2, next_unix_ms = $3, reason = $4
+                     WHERE pull = $5 AND revision = $6
+                     AND session IS NOT DISTINCT FROM CAST($7 AS BIGINT)"
+                ),
+                sql_params![
+                    job.state.name(),
+                    job.attempts,
+                    job.next_unix_ms,
+                    &job.reason,
+                    &job.pull,
+                    &job.revision,
+                    job.session,
+                ],
+            )?;
+            file.execute(
+                sql!("UPDATE comment_job SET claimed_until_unix_ms = 0 WHERE pull = $1"),
+                sql_params![&job.pull],
+            )?;
+            Ok(())
+        })
+    }
+}
+
+/// Queues a comment that reports a session. Does nothing if the session belongs to no pull request,
+/// or if the server posts no comments. The comment replaces the earlier job of the pull request.
+/// `session` is `None` while the session is being uploaded; in this case, the comment does not
+/// replace a job for the same revision.
+pub(super) fn queue_comment(
+    file: &Database,
+    origin: Option<&CodeOrigin>,
+    session: Option<i64>,
+    now_unix_ms: i64,
+) -> Result<(), Error> {
+    let Some(origin) = origin else {
+        return Ok(());
+    };
+    let Some(pull) = origin.pull.as_ref().filter(|pull| !pull.is_empty()) else {
+        return Ok(());
+    };
+    if read_forge(file)?.is_none() {
+        return Ok(());
+    }
+    let sql = sql!(
+        "INSERT INTO comment_job (pull, revision, session, added_unix_ms) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (pull) DO UPDATE SET revision = excluded.revision, session = excluded.session,
+             added_unix_ms = excluded.added_unix_ms, attempts = 0, next_unix_ms = 0,
+             state = 'waiting', reason = NULL
+         WHERE excluded.session IS NOT NULL OR comment_job.revision <> excluded.revision"
+    );
+    file.execute(
+        sql,
+        sql_params![pull, &origin.revision, session, now_unix_ms],
+    )?;
+    Ok(())
+}
+
+fn read_forge(file: &Database) -> Result<Option<String>, Error> {
+    let sql = sql!("SELECT value FROM setting WHERE name = $1");
+    file.query_first(sql, sql_params![FORGE], |row| row.get(0))
+}
+
+/// Returns the job that is due and was attempted least often; of several, the oldest.
+fn next_due_job(file: &Database, now_unix_ms: i64) -> Result<Option<CommentJob>, Error> {
+    // A claim that ends too far in the future was made before the clock was set back. It is
+    // ignored.
+    let sql = sql!(
+        "SELECT pull, revision, session, attempts, next_unix_ms, state, reason FROM comment_job
+         WHERE state = 'waiting' AND next_unix_ms <= $1
+         AND (claimed_until_unix_ms <= $1 OR claimed_until_unix_ms > $2)
+         ORDER BY attempts, added_unix_ms, pull COLLATE {{binary}} LIMIT 1"
+    );
+    file.query_first(
+        sql,
+        sql_params![now_unix_ms, now_unix_ms + 2 * CLAIM_MS],
+        read_job,
+    )
+}
+
+fn read_job(row: SqlRow<'_>) -> Result<CommentJob, Error> {
+    Ok(CommentJob {
+        pull: row.get(0)?,
+        revision: row.get(1)?,
+        session: row.get(2)?,
+        attempts: row.get(3)?,
+        next_unix_ms: row.get(4)?,
+        state: CommentState::from_name(row.text(5)?),
+        reason: row.get(6)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back_end_tests::test_backends;
+    use crate::{SessionDigest, UploadSender};
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::{Session, SessionState};
+
+    fn sample_session(id: &str, revision: &str) -> Session {
+        Session {
+            id: id.to_owned(),
+            state: SessionState::Imported,
+            origin: Some(CodeOrigin {
+                revision: revision.to_owned(),
+                pull: Some("12".into()),
+                ..CodeOrigin::default()
+            }),
+            ..FakeSession::with_fixed_blocks(&["a"], 1).build()
+        }
+    }
+
+    fn push_session(store: &mut Store, session: &Session, at: i64) {
+        let sender = UploadSender {
+            token: None,
+            at_unix_ms: at,
+        };
+        let digest = SessionDigest::hash_lines(session.id.as_bytes());
+        store
+            .accept_session(session, digest, (1, 1), &sender)
+            .unwrap();
+    }
+
+    fn sample_setting() -> ForgeSetting {
+        ForgeSetting {
+            repository: "gitea:https://forge.example/o/n".into(),
+            token_file: "/etc/token".into(),
+            check: "compare".into(),
+            options: vec![("threshold".into(), "5%".into())],
+        }
+    }
+
+    #[test]
+    fn a_pushed_session_owes_a_comment_where_that_is_wished_and_one_server_says_it() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            push_session(&mut store, &sample_session("a", "r1"), 1);
+            assert_eq!(store.comment_job("12").unwrap(), None, "not requested");
+            store.set_forge(Some(&sample_setting())).unwrap();
+            assert_eq!(store.forge_setting().unwrap(), Some(sample_setting()));
+            push_session(&mut store, &sample_session("b", "r2"), 2);
+            let mut other = backend.open();
+            let job = store.claim_comment(10).unwrap().unwrap();
+            assert_eq!((job.session, &*job.revision), (Some(2), "r2"));
+            assert_eq!(other.claim_comment(10).unwrap(), None, "already claimed");
+            // The claim of a killed server expires.
+            assert!(other.claim_comment(10 + CLAIM_MS).unwrap().is_some());
+            let done = CommentJob {
+                state: CommentState::Posted,
+                ..job
+            };
+            store.finish_comment(&done).unwrap();
+            assert!(!store.has_due_comments(i64::MAX / 2).unwrap());
+        }
+    }
+
+    #[test]
+    fn what_comes_while_something_is_said_is_said_afterwards() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            store.set_forge(Some(&sample_setting())).unwrap();
+            let pending = sample_session("a", "r1").origin.unwrap();
+            store.queue_pending_comment(&pending, 1).unwrap();
+            let first = store.claim_comment(2).unwrap().unwrap();
+            assert_eq!(first.session, None, "still being uploaded");
+            push_session(&mut store, &sample_session("a", "r1"), 3);
+            store.queue_pending_comment(&pending, 4).unwrap();
+            let refused = CommentJob {
+                state: CommentState::Refused,
+                reason: Some("no right".into()),
+                ..first
+            };
+            store.finish_comment(&refused).unwrap();
+            let second = store.claim_comment(5).unwrap().unwrap();
+            assert_eq!(
+                (second.session, second.state),
+                (Some(1), CommentState::Waiting)
+            );
+            let refused = CommentJob {
+                state: CommentState::Refused,
+                reason: Some("no right".into()),
+                ..second
+            };
+            store.finish_comment(&refused).unwrap();
+            assert_eq!(store.comment_job("12").unwrap(), Some(refused));
+            assert_eq!(store.claim_comment(6).unwrap(), None);
+            store.set_forge(Some(&sample_setting())).unwrap();
+            assert!(
+                store.has_due_comments(7).unwrap(),
+                "retried, in case the token is new"
+            );
+            store.set_forge(None).unwrap();
+            assert_eq!(store.forge_setting().unwrap(), None);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Reads the rows of a query, and converts their columns into Rust values.
+
+use super::Error;
+use rusqlite::types::ValueRef;
+
+/// Iterator over the rows of a query.
+pub(crate) enum SqlRows<'a> {
+    /// Rows fetched from SQLite one by one.
+    Sqlite(rusqlite::Rows<'a>),
+    /// All rows of a PostgreSQL query, and the number of rows consumed so far.
+    #[cfg(feature = "postgres")]
+    Postgres(Vec<postgres::Row>, usize),
+}
+
+impl SqlRows<'_> {
+    /// Returns the next row; `None` after the last.
+    pub fn next(&mut self) -> Result<Option<SqlRow<'_>>, Error> {
+        match self {
+            SqlRows::Sqlite(rows) => Ok(rows.next()?.map(SqlRow::Sqlite)),
+            #[cfg(feature = "postgres")]
+            SqlRows::Postgres(rows, consumed) => {
+                *consumed += 1;
+                Ok(rows.get(*consumed - 1).map(SqlRow::Postgres))
+            }
+        }
+    }
+}
+
+/// A row of a query.
+#[derive(Clone, Copy)]
+pub(crate) enum SqlRow<'a> {
+    /// A row of SQLite.
+    Sqlite(&'a rusqlite::Row<'a>),
+    /// A row of PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Postgres(&'a postgres::Row),
+}
+
+/// Raw value of a column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SqlValue<'a> {
+    Null,
+    /// An integer.
+    Integer(i64),
+    /// A floating-point number.
+    Real(f64),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> SqlRow<'a> {
+    /// Returns the value of a column.
+    ///
+    /// # Errors
+    /// Fails if the column has another type or is out of range for `T`.
+    pub fn get<T: FromColumn>(&self, column: usize) -> Result<T, Error> {
+        let value = self.raw_value(column)?;
+        T::from_value(value).ok_or_else(|| value.type_mismatch(column, T::KIND))
+    }
+
+    /// Returns a string without copying it.
+    ///
+    /// # Errors
+    /// Fails if the column has another type.
+    pub fn text(&self, column: usize) -> Result<&'a str, Error> {
+        self.text_or_null(column)?
+            .ok_or_else(|| SqlValue::Null.type_mismatch(column, "text"))
+    }
+
+    /// Returns a string without copying it; `None` for null.
+    ///
+    /// # Errors
+    /// Fails if the column has another type.
+    pub fn text_or_null(&self, column: usize) -> Result<Option<&'a str>, Error> {
+        match self.raw_value(column)? {
+            SqlValue::Null => Ok(None),
+            SqlValue::Text(text) => Ok(Some(text)),
+            other => Err(other.type_mismatch(column, "text")),
+        }
+    }
+
+    /// Returns bytes without copying them; `None` for null.
+    ///
+    /// # Errors
+    /// Fails if the column has another type.
+    pub fn bytes_or_null(&self, column: usize) -> Result<Option<&'a [u8]>, Error> {
+        match self.raw_value(column)? {
+            SqlValue::Null => Ok(None),
+            SqlValue::Bytes(bytes) => Ok(Some(bytes)),
+            other => Err(other.type_mismatch(column, "bytes")),
+        }
+    }
+
+    fn raw_value(&self, column: usize) -> Result<SqlValue<'a>, Error> {
+        match self {
+            SqlRow::Sqlite(row) => Ok(match row.get_ref(column)? {
+                ValueRef::Null => SqlValue::Null,
+                ValueRef::Integer(number) => SqlValue::Integer(number),
+                ValueRef::Real(number) => SqlValue::Real(number),
+                ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+                    Ok(text) => SqlValue::Text(text),
+                    Err(_) => SqlValue::Bytes(bytes),
+                },
+                ValueRef::Blob(bytes) => SqlValue::Bytes(bytes),
+            }),
+            #[cfg(feature = "postgres")]
+            SqlRow::Postgres(row) => Ok(super::postgres::raw_value(row, column)?),
+        }
+    }
+}
+
+impl SqlValue<'_> {
+    fn type_mismatch(self, column: usize, expected: &'static str) -> Error {
+        let found = match self {
+            SqlValue::Null => "null",
+            SqlValue::Integer(_) => "an integer",
+            SqlValue::Real(_) => "a number",
+            SqlValue::Text(_) => "text",
+            SqlValue::Bytes(_) => "bytes",
+        };
+        Error::Column {
+            column,
+            found,
+            expected,
+        }
+    }
+}
+
+/// Type that can be read from a column.
+pub(crate) trait FromColumn: Sized {
+    /// Name of the expected type, for errors.
+    const KIND: &'static str;
+
+    /// Converts the value; `None` if it has another type.
+    fn from_value(value: SqlValue<'_>) -> Option<Self>;
+}
+
+impl FromColumn for i64 {
+    const KIND: &'static str = "an integer";
+
+    fn from_value(value: SqlValue<'_>) -> Option<i64> {
+        match value {
+            SqlValue::Integer(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! smaller_integers {
+    ($($kind:ty)*) => {
+        $(impl FromColumn for $kind {
+            const KIND: &'static str = "an integer in range";
+
+            fn from_value(value: SqlValue<'_>) -> Option<$kind> {
+                match value {
+                    SqlValue::Integer(number) => <$kind>::try_from(number).ok(),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+smaller_integers!(i32 u32);
+
+impl FromColumn for bool {
+    const KIND: &'static str = "a boolean";
+
+    fn from_value(value: SqlValue<'_>) -> Option<bool> {
+        i64::from_value(value).map(|number| number != 0)
+    }
+}
+
+impl FromColumn for f64 {
+    const KIND: &'static str = "a number";
+
+    fn from_value(value: SqlValue<'_>) -> Option<f64> {
+        match value {
+            SqlValue::Real(number) => Some(number),
+            SqlValue::Integer(number) => Some(number as f64),
+            _ => None,
+        }
+    }
+}
+
+impl FromColumn for String {
+    const KIND: &'static str = "text";
+
+    fn from_value(value: SqlValue<'_>) -> Option<String> {
+        match value {
+            SqlValue::Text(text) => Some(text.to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl FromColumn for Vec<u8> {
+    const KIND: &'static str = "bytes";
+
+    fn from_value(value: SqlValue<'_>) -> Option<Vec<u8>> {
+        match value {
+            SqlValue::Bytes(bytes) => Some(bytes.to_vec()),
+            _ => None,
+        }
+    }
+}
+
+impl<T: FromColumn> FromColumn for Option<T> {
+    const KIND: &'static str = T::KIND;
+
+    fn from_value(value: SqlValue<'_>) -> Option<Option<T>> {
+        match value {
+            SqlValue::Null => Some(None),
+            other => T::from_value(other).map(Some),
+        }
+    }
+}

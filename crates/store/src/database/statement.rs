@@ -1,0 +1,154 @@
+//! Translates statements, so that one SQL text serves all back ends.
+//!
+//! Statements use the common subset of SQLite and PostgreSQL: placeholders `$1 $2 ...` numbered in
+//! order of first use, `ON CONFLICT (...)`, `RETURNING`, `coalesce`, `CASE` instead of `min(a, b)`,
+//! `<> 0` instead of booleans, and `CAST(... AS BIGINT)` where no column determines the type. JSON
+//! is text that the program parses; times are milliseconds. Five macros cover constructs without a
+//! common form:
+//!
+//! | macro | SQLite | PostgreSQL |
+//! |---|---|---|
+//! | `COLLATE {{binary}}` | `BINARY` | `"C"`: otherwise the server's locale determines the order |
+//! | `{{numbers:2}}` | subquery of the numbers in `$2`, a JSON array such as `[3, 5]` | the same |
+//! | `{{texts:a ORDER BY b}}` | the strings of a group as a JSON array | the same |
+//! | `FROM run {{by:run_by_case}}` | `INDEXED BY run_by_case`: otherwise the planner would search all runs of the session | nothing: row statistics keep the planner from doing so |
+//! | `{{rows:3}}` | `VALUES ($1, $2, $3)`, executed per row | the same for many rows in one round trip |
+
+use std::sync::OnceLock;
+
+/// A statement in the shared dialect. Only [`sql!`] creates statements, so that a test can find all
+/// of them in the source.
+#[derive(Debug)]
+pub(crate) struct SqlStatement {
+    shared: &'static str,
+    has_words: bool,
+    sqlite: OnceLock<String>,
+    #[cfg(feature = "postgres")]
+    postgres: OnceLock<String>,
+}
+
+/// Creates a static statement from a literal, at the place where it is used.
+macro_rules! sql {
+    ($text:literal) => {{
+        static STATEMENT: $crate::database::SqlStatement =
+            $crate::database::SqlStatement::new($text);
+        &STATEMENT
+    }};
+}
+pub(crate) use sql;
+
+impl SqlStatement {
+    /// Creates a statement, for [`sql!`].
+    pub const fn new(shared: &'static str) -> SqlStatement {
+        SqlStatement {
+            shared,
+            has_words: has_macros(shared),
+            sqlite: OnceLock::new(),
+            #[cfg(feature = "postgres")]
+            postgres: OnceLock::new(),
+        }
+    }
+
+    /// Returns the text as written in the source.
+    #[cfg(test)]
+    pub fn source_text(&self) -> &'static str {
+        self.shared
+    }
+
+    /// Returns the text for SQLite.
+    pub fn sqlite_text(&self) -> &str {
+        if !self.has_words {
+            return self.shared;
+        }
+        self.sqlite.get_or_init(|| {
+            let text = self.shared.replace("{{binary}}", "BINARY");
+            let text = expand_macro(&text, "numbers", "(SELECT value FROM json_each($@))");
+            let text = expand_macro(&text, "texts", "json_group_array(@)");
+            expand_rows(&expand_macro(&text, "by", "INDEXED BY @"), 1)
+        })
+    }
+
+    /// Returns the text for PostgreSQL.
+    #[cfg(feature = "postgres")]
+    pub fn postgres_text(&self) -> &str {
+        self.postgres.get_or_init(|| self.postgres_text_for_rows(1))
+    }
+
+    /// Returns the text for PostgreSQL that inserts this number of rows at once.
+    #[cfg(feature = "postgres")]
+    pub fn postgres_text_for_rows(&self, rows: usize) -> String {
+        let text = self.shared.replace("{{binary}}", "\"C\"");
+        let numbers_sql = "(SELECT CAST(value AS BIGINT)
+                       FROM json_array_elements_text(CAST(CAST($@ AS TEXT) AS JSON)))";
+        let texts_sql = "CAST(coalesce(json_agg(@), '[]') AS TEXT)";
+        let text = expand_macro(
+            &expand_macro(&text, "numbers", numbers_sql),
+            "texts",
+            texts_sql,
+        );
+        let text = expand_macro(&text, "by", "");
+        expand_rows(&text, rows)
+    }
+}
+
+/// Returns whether the text contains macros. Evaluated at compile time, so that plain statements
+/// cost nothing.
+const fn has_macros(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mut index = 1;
+    while index < bytes.len() {
+        if bytes[index - 1] == b'{' && bytes[index] == b'{' {
+            return true;
+        }
+        index += 1;
+    }
+    false
+}
+
+/// Replaces every `{{NAME:ARGUMENT}}` with `replacement`, in which `@` stands for the argument.
+fn expand_macro(text: &str, name: &str, replacement: &str) -> String {
+    let opening = format!("{{{{{name}:");
+    let mut parts = text.split(opening.as_str());
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (argument, after) = part.split_once("}}").unwrap_or((part, ""));
+        out += &replacement.replace('@', argument);
+        out += after;
+    }
+    out
+}
+
+/// Replaces `{{rows:N}}` with the placeholders of this number of rows.
+fn expand_rows(text: &str, rows: usize) -> String {
+    let Some((before, (width, after))) = text.split_once("{{rows:").and_then(|(before, tail)| {
+        let (width, after) = tail.split_once("}}")?;
+        Some((before, (width.parse::<usize>().ok()?, after)))
+    }) else {
+        return text.to_owned();
+    };
+    let row = |row: usize| {
+        let placeholders = (1..=width).map(|column| format!("${}", row * width + column));
+        format!("({})", placeholders.collect::<Vec<_>>().join(", "))
+    };
+    let rows: Vec<String> = (0..rows).map(row).collect();
+    format!("{before}VALUES {}{after}", rows.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_for_rows_has_a_placeholder_for_each_value() {
+        let text = "INSERT INTO a (b, c) {{rows:2}} ON CONFLICT DO NOTHING";
+        assert_eq!(
+            expand_rows(text, 1),
+            "INSERT INTO a (b, c) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+        );
+        assert_eq!(
+            expand_rows(text, 2),
+            "INSERT INTO a (b, c) VALUES ($1, $2), ($3, $4) ON CONFLICT DO NOTHING"
+        );
+        assert_eq!(expand_rows("SELECT 1", 3), "SELECT 1");
+    }
+}

@@ -1,0 +1,411 @@
+//! Stores sessions in a SQLite file or a PostgreSQL database, during and after measurement.
+//!
+//! Decides where the file is, what its tables look like and when data counts as stored. The results
+//! of a slot, which is one planned run, are stored together once its `SlotsDone` event has been
+//! observed, whatever happens to the process afterwards. Knows neither where runs come from nor how
+//! they are analyzed. Start with [`Store`], then [`SessionRecorder`]; the tables are in
+//! `schema.rs`.
+
+use anyhow::{Context, anyhow};
+use database::{Database, Error, SqliteConnection};
+use speedwell_machine::process::ScratchFolder;
+use std::path::{Path, PathBuf, absolute};
+use std::time::Duration;
+use std::{env, fs};
+
+#[cfg(test)]
+mod back_end_tests;
+mod backup;
+mod benchmarks;
+mod browse;
+mod cases;
+mod changes;
+mod comment_jobs;
+mod comments;
+mod database;
+mod deleted;
+mod lines;
+mod live_loads;
+mod merge;
+#[cfg(test)]
+mod migration_tests;
+mod outbox;
+mod packs;
+mod points;
+mod projects;
+mod read;
+mod read_only;
+mod recorder;
+mod reference;
+mod retention;
+mod samples;
+mod schema;
+mod selection;
+mod session_writer;
+mod sessions;
+mod tokens;
+mod uploads;
+
+pub use backup::{BackupLines, RestoreSummary, end_backup, write_backup_header};
+pub use cases::{LARGE_SESSION, SessionByCases};
+pub use changes::StoredChange;
+pub use comment_jobs::{CommentJob, CommentState, ForgeSetting};
+pub use comments::PostedComment;
+pub use database::StoreErrorKind;
+pub use deleted::DeletedSession;
+pub use lines::PlacedRevision;
+pub use merge::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
+pub use outbox::{MAX_DELAY_MS, UploadSelection};
+pub use packs::{SearchCache, SeriesPoints};
+pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
+pub use projects::{StoredProject, project_name_problem};
+pub use recorder::SessionRecorder;
+pub use retention::RetentionRules;
+pub use selection::SessionFilter;
+pub use uploads::{IncompleteUpload, SessionDigest, UploadSender, UploadStatus, count_lines};
+
+/// The sessions of a project or of a user.
+///
+/// Several processes may use one file at the same time: readers never wait, and a writer waits up
+/// to 10 seconds for another writer.
+///
+/// ```
+/// use speedwell_model::SessionReference;
+/// use speedwell_store::Store;
+/// let store = Store::in_memory()?;
+/// assert!(store.resolve_reference(&SessionReference::Latest).is_err(), "nothing measured yet");
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Store {
+    database: Database,
+    path: PathBuf,
+    /// Keeps alive the temporary copy that is read instead of a read-only file.
+    _copy: Option<ScratchFolder>,
+}
+
+impl Store {
+    /// Returns the path of the file, the address of the server, or `:memory:`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Folder of a project's results, which also marks the project's root.
+pub(crate) const FOLDER: &str = ".speedwell";
+
+/// Names of files and folders. A folder that contains one of them is the root of a project.
+const ROOT_MARKERS: [&str; 3] = [FOLDER, "speedwell.toml", ".git"];
+
+impl Store {
+    /// Returns the results file for work done in the folder `from`.
+    ///
+    /// If `explicit` (`--db`) is given, that is the file. Otherwise, the file is
+    /// `.speedwell/results.db` in the nearest folder, from `from` upwards, that contains
+    /// `.speedwell`, `speedwell.toml` or `.git`. If there is no such folder, the file is in the
+    /// user's data folder (`$XDG_DATA_HOME/speedwell`, by default `~/.local/share/speedwell`).
+    /// Nothing is created.
+    pub fn locate(explicit: Option<&Path>, from: &Path) -> PathBuf {
+        locate(explicit, from, data_home())
+    }
+}
+
+fn locate(explicit: Option<&Path>, from: &Path, data_home: Option<PathBuf>) -> PathBuf {
+    if let Some(path) = explicit {
+        return path.to_owned();
+    }
+    // The path must be absolute, so that its ancestors can be searched. If there is no current
+    // folder, it stays relative.
+    let from = absolute(from).unwrap_or_else(|_| from.to_owned());
+    let is_root = |folder: &&Path| {
+        ROOT_MARKERS
+            .iter()
+            .any(|marker| folder.join(marker).exists())
+    };
+    match (from.ancestors().find(is_root), data_home) {
+        (Some(root), _) => root.join(FOLDER).join("results.db"),
+        (None, Some(home)) => home.join("speedwell").join("results.db"),
+        (None, None) => from.join(FOLDER).join("results.db"),
+    }
+}
+
+/// Returns the user's data folder. Relative paths in environment variables are ignored, as the XDG
+/// base directory specification demands.
+fn data_home() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
+    folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")))
+}
+
+/// How long to wait for another writer. Each of our transactions takes milliseconds, so a process
+/// that holds the file longer is unlikely to release it soon.
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// URL schemes of a database server.
+const SERVER_SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+
+impl Store {
+    /// Opens the results file at `path`, or the database at that address. Creates missing files,
+    /// folders and tables.
+    ///
+    /// # Errors
+    /// Fails if the folder cannot be created, or the file is not a database, belongs to another
+    /// program, was written by a newer version, cannot be written, or stays locked for 10 seconds.
+    /// With a database server, fails if it cannot be reached or rejects the login.
+    pub fn open(path: &Path) -> anyhow::Result<Store> {
+        match Store::server_address(path) {
+            Some(address) => Store::open_server(address),
+            None => Store::open_with_timeout(path, LOCK_TIMEOUT),
+        }
+    }
+
+    /// Returns `path` as a server address, if it is one.
+    pub fn server_address(path: &Path) -> Option<&str> {
+        let is_server = |text: &&str| SERVER_SCHEMES.iter().any(|kind| text.starts_with(kind));
+        path.to_str().filter(is_server)
+    }
+
+    #[cfg(feature = "postgres")]
+    fn open_server(address: &str) -> anyhow::Result<Store> {
+        let server = database::PostgresConnection::open(address);
+        Ok(Store {
+            database: Database::Postgres(Box::new(server.with_context(|| {
+                format!(
+                    "cannot open the results database '{}'",
+                    redact_address(address)
+                )
+            })?)),
+            path: PathBuf::from(address),
+            _copy: None,
+        })
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn open_server(address: &str) -> anyhow::Result<Store> {
+        anyhow::bail!(
+            "cannot open the results database '{}': this speedwell was built without PostgreSQL\n\
+             hint: cargo install --locked --path crates/speedwell --features postgres (in a \
+             checkout)",
+            redact_address(address)
+        )
+    }
+
+    /// Makes every later transaction wait for the disk. A server needs this, because its clients
+    /// may discard their data once the server has acknowledged it.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn wait_for_disk(&self) -> anyhow::Result<()> {
+        let result = self.database.wait_for_disk();
+        result.map_err(|error| self.explain_error(error))
+    }
+
+    /// Creates a store in memory (`--no-save`). It is lost when the process exits.
+    ///
+    /// # Errors
+    /// Fails only if memory runs out.
+    pub fn in_memory() -> anyhow::Result<Store> {
+        Ok(Store {
+            database: Database::Sqlite(SqliteConnection::in_memory()?),
+            path: PathBuf::from(":memory:"),
+            _copy: None,
+        })
+    }
+
+    pub(crate) fn open_with_timeout(path: &Path, timeout: Duration) -> anyhow::Result<Store> {
+        create_parent(path)?;
+        SqliteConnection::open(path, timeout)
+            .map(|file| Store {
+                database: Database::Sqlite(file),
+                path: path.to_owned(),
+                _copy: None,
+            })
+            .with_context(|| format!("cannot open the results file '{}'", path.display()))
+    }
+
+    /// Explains `error` if it comes from the database.
+    pub(crate) fn to_user_error(&self, error: anyhow::Error) -> anyhow::Error {
+        match error.downcast::<Error>() {
+            Ok(error) => self.explain_error(error),
+            Err(other) => other,
+        }
+    }
+
+    /// Converts a database error into an error with a message for the user. Used with `map_err`.
+    pub(crate) fn explain_error(&self, error: Error) -> anyhow::Error {
+        let kind = error.kind();
+        error.explain_error().context(StoreError {
+            kind,
+            message: match Store::server_address(&self.path) {
+                Some(address) => format!(
+                    "cannot use the results database '{}'",
+                    redact_address(address)
+                ),
+                None => format!("cannot use the results file '{}'", self.path.display()),
+            },
+        })
+    }
+}
+
+/// States that the store could not be used. [`StoreErrorKind::from_error`] finds this in a chain of
+/// errors.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct StoreError {
+    kind: StoreErrorKind,
+    message: String,
+}
+
+impl StoreErrorKind {
+    /// Returns whether a retry may help after this error. An error that does not come from a store
+    /// is permanent.
+    pub fn from_error(error: &anyhow::Error) -> StoreErrorKind {
+        let unusable = error.downcast_ref::<StoreError>();
+        unusable.map_or(StoreErrorKind::Permanent, |unusable| unusable.kind)
+    }
+}
+
+/// Returns an address without its password and options, for messages.
+fn redact_address(address: &str) -> String {
+    let address = address
+        .split_once('?')
+        .map_or(address, |(target, _)| target);
+    match address.split_once("://") {
+        Some((kind, remainder)) => match remainder.rsplit_once('@') {
+            Some((login, target)) => {
+                let user = login.split(':').next().unwrap_or_default();
+                format!("{kind}://{user}@{target}")
+            }
+            None => address.to_owned(),
+        },
+        None => address.to_owned(),
+    }
+}
+
+/// Creates the folder of the file. In `.speedwell`, a `.gitignore` keeps results out of the
+/// project's history, because they belong to one machine.
+fn create_parent(path: &Path) -> anyhow::Result<()> {
+    let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    else {
+        return Ok(());
+    };
+    fs::create_dir_all(folder)
+        .map_err(|error| anyhow!("{error}\nhint: choose another file with --db FILE"))
+        .with_context(|| format!("cannot create the folder '{}'", folder.display()))?;
+    let ignore = folder.join(".gitignore");
+    if folder.ends_with(FOLDER) && !ignore.exists() {
+        // Without a `.gitignore`, the results merely show up in `git status`, which is no reason to
+        // fail.
+        let _ = fs::write(ignore, "*\n");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{create_dir_all, write};
+
+    #[test]
+    fn an_explicit_file_wins_over_everything() {
+        let path = Path::new("/elsewhere/x.db");
+        assert_eq!(locate(Some(path), Path::new("/"), None), path);
+    }
+
+    #[test]
+    fn every_mark_makes_a_folder_the_root_and_the_nearest_wins() {
+        let outer = tempfile::tempdir().unwrap();
+        let deep = outer.path().join("project/sub/deeper");
+        create_dir_all(&deep).unwrap();
+        create_dir_all(outer.path().join(".git")).unwrap();
+        assert_eq!(
+            locate(None, &deep, None),
+            outer.path().join(".speedwell/results.db")
+        );
+
+        write(outer.path().join("project/speedwell.toml"), "").unwrap();
+        let project = outer.path().join("project/.speedwell/results.db");
+        assert_eq!(locate(None, &deep, Some("/data".into())), project);
+
+        create_dir_all(deep.join(".speedwell")).unwrap();
+        assert_eq!(
+            locate(None, &deep, None),
+            deep.join(".speedwell/results.db")
+        );
+    }
+
+    #[test]
+    fn outside_of_a_project_results_go_to_the_users_data_folder() {
+        let nowhere = Path::new("/nonexistent/a/b");
+        assert_eq!(
+            locate(None, nowhere, Some("/home/u/.local/share".into())),
+            Path::new("/home/u/.local/share/speedwell/results.db")
+        );
+        let here = Path::new("/nonexistent/a/b/.speedwell/results.db");
+        assert_eq!(
+            locate(None, nowhere, None),
+            here,
+            "a user without a home folder"
+        );
+    }
+
+    fn error_text(result: anyhow::Result<Store>) -> String {
+        format!("{:#}", result.map(|_| "opened").unwrap_err())
+    }
+
+    #[test]
+    fn folders_are_created_and_results_stay_out_of_git() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("deep/.speedwell/results.db");
+        Store::open(&path).unwrap();
+        assert!(path.is_file());
+        assert_eq!(
+            fs::read_to_string(home.path().join("deep/.speedwell/.gitignore")).unwrap(),
+            "*\n"
+        );
+        assert!(!home.path().join("deep/.gitignore").exists());
+    }
+
+    #[test]
+    fn an_explicit_file_elsewhere_gets_no_gitignore() {
+        let home = tempfile::tempdir().unwrap();
+        Store::open(&home.path().join("own.db")).unwrap();
+        assert!(!home.path().join(".gitignore").exists());
+    }
+
+    #[test]
+    fn a_text_file_is_refused_and_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("notes.txt");
+        let text = "These are my notes about benchmarks.\n".repeat(50);
+        fs::write(&path, &text).unwrap();
+        let message = error_text(Store::open(&path));
+        assert!(message.contains(&path.display().to_string()), "{message}");
+        assert!(
+            message.contains("is not a database") && message.contains("hint: "),
+            "{message}"
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+
+    #[test]
+    fn a_folder_in_place_of_the_file_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(error_text(Store::open(home.path())).contains("it is a folder"));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let message = error_text(Store::open(Path::new("/proc/nowhere/results.db")));
+        assert!(
+            message.starts_with("cannot create the folder '/proc/nowhere'"),
+            "{message}"
+        );
+        assert!(message.contains("--db FILE"), "{message}");
+    }
+}

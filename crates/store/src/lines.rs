@@ -1,0 +1,395 @@
+//! Stores lines of revisions. A line is the list of the revisions of a branch, as it was last seen.
+//! It determines the order of the points of every series on the branch.
+
+use super::Store;
+use super::database::{SqlRow, sql, sql_params};
+use super::points::{PROJECT, upsert_revision};
+use super::read::parse_json;
+use speedwell_model::{Revision, RevisionMarker};
+
+/// A revision and its position on a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedRevision {
+    /// The revision.
+    pub revision: Revision,
+    /// Position, counting from 0 for the oldest; `None` if the revision is not on the line.
+    pub position: Option<u32>,
+}
+
+impl Store {
+    /// Replaces the part of a line that starts at `position`.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn store_line(
+        &mut self,
+        branch: &str,
+        position: u32,
+        revisions: &[Revision],
+    ) -> anyhow::Result<()> {
+        self.transact(|file| {
+            file.execute(
+                sql!(
+                    "DELETE FROM branch_revision
+                     WHERE project = $1 AND branch = $2 AND position >= $3"
+                ),
+                sql_params![PROJECT, branch, position],
+            )?;
+            let mut insert = file.prepare(sql!(
+                "INSERT INTO branch_revision (project, branch, position, revision)
+                 VALUES ($1, $2, $3, $4)"
+            ))?;
+            for (row_position, revision) in (i64::from(position)..).zip(revisions) {
+                let number = upsert_revision(file, revision)?;
+                insert.execute(sql_params![PROJECT, branch, row_position, number])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Stores the measured revisions as a line called `name`, in the order in which they were first
+    /// measured or imported. If `branch` is given, stores only the revisions of that branch. Does
+    /// nothing if no session was added or removed since the last call.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn store_measured_order(&mut self, name: &str, branch: Option<&str>) -> anyhow::Result<()> {
+        let sessions_sql = sql!("SELECT sessions, number_sum FROM summary_total");
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
+        let current: Option<(i64, i64)> = self.query_first(sessions_sql, sql_params![], read)?;
+        let line_sql = sql!("SELECT sessions, number_sum FROM measured_order WHERE branch = $1");
+        if self.query_first(line_sql, sql_params![name], read)? == current {
+            return Ok(());
+        }
+        let revisions = self.revisions_in_measured_order(branch)?;
+        // Do not store an empty line of revisions for a name that is not a branch.
+        if revisions.is_empty() && self.line_tip(name)?.is_none() {
+            return Ok(());
+        }
+        self.store_line(name, 0, &revisions)?;
+        let (sessions, numbers) = current.unwrap_or_default();
+        self.transact(|file| {
+            let sql = sql!(
+                "INSERT INTO measured_order (branch, sessions, number_sum) VALUES ($1, $2, $3)
+                 ON CONFLICT (branch) DO UPDATE SET
+                     sessions = excluded.sessions, number_sum = excluded.number_sum"
+            );
+            file.execute(sql, sql_params![name, sessions, numbers])?;
+            Ok(())
+        })
+    }
+
+    /// Returns the newest revision of a line with its position; `None` if the line is unknown.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn line_tip(&self, branch: &str) -> anyhow::Result<Option<(u32, String)>> {
+        let sql = sql!(
+            "SELECT position, id FROM branch_revision JOIN revision ON number = revision
+             WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position DESC LIMIT 1"
+        );
+        self.query_first(sql, sql_params![PROJECT, branch], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+    }
+
+    /// Returns the position of a revision on a line.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn line_position(&self, branch: &str, id: &str) -> anyhow::Result<Option<u32>> {
+        let sql = sql!(
+            "SELECT position FROM branch_revision JOIN revision ON number = revision
+             WHERE branch_revision.project = $1 AND branch = $2 AND id = $3"
+        );
+        self.query_first(sql, sql_params![PROJECT, branch, id], |row| row.get(0))
+    }
+
+    /// Returns the ids of the revisions that follow this revision on any known line; `None` if no
+    /// line contains this revision.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn later_revisions(&self, id: &str) -> anyhow::Result<Option<Vec<String>>> {
+        let lines = sql!(
+            "SELECT branch, position FROM branch_revision JOIN revision ON number = revision
+             WHERE branch_revision.project = $1 AND id = $2 ORDER BY branch"
+        );
+        let lines: Vec<(String, u32)> =
+            self.query_rows(lines, sql_params![PROJECT, id], |row| {
+                Ok((row.get::<String>(0)?, row.get::<u32>(1)?))
+            })?;
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        let later_sql = sql!(
+            "SELECT id FROM branch_revision JOIN revision ON number = revision
+             WHERE branch_revision.project = $1 AND branch = $2 AND position > $3 ORDER BY position"
+        );
+        let mut found = Vec::new();
+        for (branch, position) in lines {
+            let params = sql_params![PROJECT, &branch, position];
+            let ids: Vec<String> = self.query_rows(later_sql, params, |row| row.get(0))?;
+            found.extend(ids);
+        }
+        Ok(Some(found))
+    }
+
+    /// Returns a marker for each given revision that lies on the line, in the order of the line.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn revision_markers<'a>(
+        &self,
+        branch: &str,
+        ids: impl Iterator<Item = &'a String>,
+    ) -> anyhow::Result<Vec<RevisionMarker>> {
+        let sql = sql!(
+            "SELECT position, committed_unix_ms
+             FROM branch_revision JOIN revision ON number = revision
+             WHERE branch_revision.project = $1 AND branch = $2 AND id = $3"
+        );
+        let mut found = Vec::new();
+        for id in ids {
+            let marker = self.query_first(sql, sql_params![PROJECT, branch, id], |row| {
+                Ok(RevisionMarker {
+                    position: row.get(0)?,
+                    committed_unix_ms: row.get(1)?,
+                    revision: id.clone(),
+                    session: None,
+                })
+            })?;
+            found.extend(marker);
+        }
+        found.sort_by_key(|landmark| landmark.position);
+        Ok(found)
+    }
+
+    /// Returns the measured revisions in the order of their first sessions. If `branch` is given,
+    /// returns only the revisions of that branch.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn revisions_in_measured_order(
+        &self,
+        branch: Option<&str>,
+    ) -> anyhow::Result<Vec<Revision>> {
+        let sql = sql!(
+            "SELECT id, tree, committed_unix_ms, subject FROM revision
+             JOIN (SELECT revision, min(session) AS first FROM point
+                   WHERE CAST($1 AS TEXT) IS NULL
+                   OR session IN (SELECT session FROM origin WHERE branch = $1)
+                   GROUP BY revision) AS measured
+             ON measured.revision = number ORDER BY first, number"
+        );
+        self.query_rows(sql, sql_params![branch], |row| {
+            Ok(Revision {
+                id: row.get(0)?,
+                tree: row.get(1)?,
+                parents: Vec::new(),
+                committed_unix_ms: row.get(2)?,
+                subject: row.get(3)?,
+            })
+        })
+    }
+
+    /// Returns the names of all known lines.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn list_lines(&self) -> anyhow::Result<Vec<String>> {
+        let sql = sql!(
+            "SELECT branch FROM branch_revision WHERE project = $1 GROUP BY branch
+             ORDER BY branch COLLATE {{binary}}"
+        );
+        self.query_rows(sql, sql_params![PROJECT], |row| row.get(0))
+    }
+
+    /// Returns a revision by its number, with its position on the line of `branch`. A revision that
+    /// is not on the line (it was rebased or squashed) gets the position of the revision on the
+    /// line that has the same tree, if there is exactly one.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn place_revision(
+        &self,
+        branch: &str,
+        number: i64,
+    ) -> anyhow::Result<Option<PlacedRevision>> {
+        let mut found = self.place_revisions(branch, &[number])?;
+        Ok(found.pop().map(|(_, placed)| placed))
+    }
+
+    /// Like [`Store::place_revision`], for many revisions at once; returns each with its number.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn place_revisions(
+        &self,
+        branch: &str,
+        numbers: &[i64],
+    ) -> anyhow::Result<Vec<(i64, PlacedRevision)>> {
+        // The join starts from the revisions with the same tree. A join that starts from the line
+        // would scan the whole line for each revision that is not on it.
+        let sql = sql!(
+            "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
+                 (SELECT position FROM branch_revision WHERE branch_revision.revision = known.number
+                  AND branch_revision.project = known.project AND branch = $1),
+                 (SELECT min(position) FROM revision AS other CROSS JOIN branch_revision
+                  WHERE other.project = $2 AND other.tree = known.tree
+                  AND branch_revision.revision = other.number AND branch_revision.project = $2
+                  AND branch = $1
+                  HAVING count(*) = 1)), number
+             FROM revision AS known WHERE number IN {{numbers:3}} ORDER BY number"
+        );
+        let read = |row: SqlRow<'_>| {
+            let parents: Option<String> = row.get(2)?;
+            let placed = PlacedRevision {
+                revision: Revision {
+                    id: row.get(0)?,
+                    tree: row.get(1)?,
+                    parents: Vec::new(),
+                    committed_unix_ms: row.get(3)?,
+                    subject: row.get(4)?,
+                },
+                position: row.get(5)?,
+            };
+            Ok((row.get(6)?, placed, parents))
+        };
+        let numbers = serde_json::to_string(numbers)?;
+        let found: Vec<(i64, PlacedRevision, Option<String>)> =
+            self.query_rows(sql, sql_params![branch, PROJECT, &numbers], read)?;
+        found
+            .into_iter()
+            .map(|(number, mut placed, parents)| {
+                placed.revision.parents = parents.as_deref().map_or(Ok(Vec::new()), parse_json)?;
+                Ok((number, placed))
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back_end_tests::{empty_points, imported_session, test_backends};
+    use speedwell_model::{SessionEvent, SessionObserver};
+
+    fn revision(id: &str, tree: &str) -> Revision {
+        Revision {
+            id: id.into(),
+            tree: Some(tree.into()),
+            parents: vec!["p".into()],
+            ..Revision::default()
+        }
+    }
+
+    /// Returns the position that the revision with this number has on the line.
+    fn position_of_number(store: &Store, branch: &str, number: i64) -> Option<u32> {
+        let placed = store.place_revision(branch, number).unwrap();
+        placed.and_then(|placed| placed.position)
+    }
+
+    #[test]
+    fn a_line_grows_at_its_end_and_is_replaced_from_any_place() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            let line = |ids: &[&str]| -> Vec<Revision> {
+                ids.iter()
+                    .map(|id| revision(id, &format!("tree of {id}")))
+                    .collect()
+            };
+            store
+                .store_line("main", 0, &line(&["a", "b", "c"]))
+                .unwrap();
+            store.store_line("main", 3, &line(&["d"])).unwrap();
+            assert_eq!(store.line_tip("main").unwrap(), Some((3, "d".into())));
+            store.store_line("main", 1, &line(&["x"])).unwrap();
+            assert_eq!(store.line_tip("main").unwrap(), Some((1, "x".into())));
+            assert_eq!(store.line_position("main", "b").unwrap(), None);
+            assert_eq!(store.line_tip("other").unwrap(), None);
+            assert_eq!(store.list_lines().unwrap(), ["main"]);
+        }
+    }
+
+    #[test]
+    fn a_revision_with_the_files_of_one_on_the_line_stands_there_unless_two_have_them() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            let line = [revision("a", "1"), revision("b", "2"), revision("c", "1")];
+            store.store_line("main", 0, &line).unwrap();
+            store
+                .store_line(
+                    "side",
+                    0,
+                    &[revision("b2", "2"), revision("a2", "1"), revision("z", "9")],
+                )
+                .unwrap();
+            // Numbers follow the order in which revisions were first seen.
+            assert_eq!(position_of_number(&store, "main", 2), Some(1));
+            assert_eq!(position_of_number(&store, "main", 4), Some(1), "rebased");
+            assert_eq!(
+                position_of_number(&store, "main", 5),
+                None,
+                "'a' and 'c' have the same tree"
+            );
+            assert_eq!(position_of_number(&store, "main", 6), None);
+            let revision = store.place_revision("main", 4).unwrap().unwrap().revision;
+            assert_eq!(
+                (&*revision.id, &revision.parents[..]),
+                ("b2", &["p".to_owned()][..])
+            );
+        }
+    }
+
+    /// The totals that the store maintains agree with the sessions after every change.
+    #[test]
+    fn which_sessions_have_no_points_yet_follows_whatever_happens_to_them() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            for id in ["a", "b", "c", "d"] {
+                store.insert_session(&imported_session(id)).unwrap();
+            }
+            let row_counts = |store: &Store| -> (i64, i64) {
+                let sql = sql!("SELECT sessions, number_sum FROM summary_total");
+                let row =
+                    store.query_first(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)));
+                row.unwrap().unwrap()
+            };
+            let missing = |store: &Store| store.find_sessions_without_points().unwrap();
+            assert_eq!(
+                (missing(&store), row_counts(&store)),
+                (vec![4, 3, 2, 1], (0, 0))
+            );
+            for number in [1, 2, 4, 4] {
+                store.store_points(number, &empty_points()).unwrap();
+            }
+            assert_eq!((missing(&store), row_counts(&store)), (vec![3], (3, 7)));
+            store.delete_untracked(4).unwrap();
+            store.delete_untracked(3).unwrap();
+            assert_eq!((missing(&store), row_counts(&store)), (vec![], (2, 3)));
+            // A session that is still being measured gets its points when it is complete.
+            let mut recorder = store.begin_recording(&imported_session("e"), "{}").unwrap();
+            let over = SessionEvent::Finished { interrupted: false };
+            recorder.observe(&over).unwrap();
+            drop(recorder);
+            assert_eq!(missing(&store), [5]);
+        }
+    }
+
+    #[test]
+    fn points_of_no_session_leave_nothing_behind() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            let missing = store.store_points(1, &empty_points()).unwrap_err();
+            assert!(
+                missing.to_string().contains("cannot use the results"),
+                "{missing}"
+            );
+            assert!(
+                store.find_machine(1).is_err(),
+                "the failed transaction stored nothing"
+            );
+        }
+    }
+}

@@ -1,0 +1,600 @@
+//! Stores points. A point summarizes one series in one session, so that a trend can be shown
+//! without reading runs. If a session measured several revisions, each revision has its own point.
+//!
+//! Points are derived from sessions. A session without points gets them when its history is first
+//! queried.
+
+use super::Store;
+use super::browse::read_machine;
+use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
+use super::read::{parse_direction, parse_json};
+use super::session_writer::direction_name;
+use anyhow::Context;
+use serde::Deserialize;
+use speedwell_machine::process::unix_time_ms;
+use speedwell_model::{
+    HistoryPoint, Machine, Metric, PointKind, Revision, RevisionMarker, SeriesKey, SessionPoint,
+    SessionPoints,
+};
+use std::collections::HashMap;
+
+/// Maximum lead of a machine's clock before it counts as wrong, in milliseconds.
+const MAX_AHEAD_MS: i64 = 86_400_000;
+
+/// Returns the start time to use for a session that claims to have started at `started_unix_ms`. If
+/// that time is more than a day in the future, returns `now_unix_ms`, the time at which the session
+/// is first read. This keeps a machine whose clock is years ahead from having the newest point for
+/// all these years.
+pub fn credible_start(started_unix_ms: i64, now_unix_ms: i64) -> i64 {
+    if is_in_future(started_unix_ms, now_unix_ms) {
+        now_unix_ms
+    } else {
+        started_unix_ms
+    }
+}
+
+fn is_in_future(started_unix_ms: i64, now_unix_ms: i64) -> bool {
+    started_unix_ms > now_unix_ms.saturating_add(MAX_AHEAD_MS)
+}
+
+/// Value of the columns called `project`. It is always the same, because each project has tables of
+/// its own.
+pub(super) const PROJECT: i64 = 1;
+
+/// A series and its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSeries {
+    /// Number of the series.
+    pub number: i64,
+    /// Case, variant and metric.
+    pub key: SeriesKey,
+    /// Whether its metric is the primary metric of at least one session.
+    pub is_primary: bool,
+}
+
+/// Environment facts, as names and values, and the sessions that share them.
+pub type SharedFacts = (Vec<(String, String)>, Vec<i64>);
+
+/// A point, with the numbers of the rows to which it refers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredPoint {
+    /// Number of the series.
+    pub series: i64,
+    /// Number of the session.
+    pub session: i64,
+    /// When the session began, in milliseconds since the Unix epoch.
+    pub at_unix_ms: i64,
+    /// Number of the revision, if known.
+    pub revision: Option<i64>,
+    /// Number of the machine.
+    pub machine: i64,
+    /// The point.
+    pub point: HistoryPoint,
+}
+
+impl Store {
+    /// Returns the sessions without points, newest first.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn find_sessions_without_points(&self) -> anyhow::Result<Vec<i64>> {
+        let sql = sql!("SELECT session FROM pending_summary ORDER BY session DESC");
+        self.query_rows(sql, sql_params![], |row| row.get(0))
+    }
+
+    /// Returns the numbers of up to `max_count` sessions that are dated more than a day in the
+    /// future, earliest first.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn sessions_in_future(&self, max_count: i64) -> anyhow::Result<Vec<i64>> {
+        let sql = sql!(
+            "SELECT number FROM session WHERE started_unix_ms >= $1 ORDER BY started_unix_ms LIMIT $2"
+        );
+        let from = unix_time_ms().saturating_add(MAX_AHEAD_MS + 1);
+        self.query_rows(sql, sql_params![from, max_count], |row| row.get(0))
+    }
+
+    /// Stores the points of a session.
+    ///
+    /// # Errors
+    /// Fails if there is no such session, or on database errors.
+    pub fn store_points(&mut self, session: i64, points: &SessionPoints) -> anyhow::Result<()> {
+        self.transact(|file| {
+            let recorded: i64 = file.query_value(
+                sql!("SELECT started_unix_ms FROM session WHERE number = $1"),
+                sql_params![session],
+            )?;
+            let started = credible_start(recorded, unix_time_ms());
+            let machine = upsert_machine(file, &points.machine, started)?;
+            file.execute(
+                sql!(
+                    "INSERT INTO session_machine (session, machine, environment_facts)
+                     VALUES ($1, $2, $3) ON CONFLICT (session) DO UPDATE SET
+                         machine = excluded.machine, environment_facts = excluded.environment_facts"
+                ),
+                sql_params![
+                    session,
+                    machine,
+                    &serde_json::to_string(&points.environment_facts)?
+                ],
+            )?;
+            file.execute(
+                sql!("DELETE FROM point WHERE session = $1"),
+                sql_params![session],
+            )?;
+            let locations = locate_points(file, &points.points)?;
+            let rows: Vec<[SqlParam<'_>; 14]> = points
+                .points
+                .iter()
+                .zip(&locations)
+                .map(|(found, location)| point_row((session, started, machine), found, location))
+                .collect();
+            file.insert(
+                sql!(
+                    "INSERT INTO point (series, at_unix_ms, session, seq, revision, machine,
+                         value, low, high, runs, spread, kind, dirty, benchmark_digest) {{rows:14}}"
+                ),
+                &rows,
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Returns case, metric and revision of the points that this machine measured, without the
+    /// points that change detection ignores.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn revisions_measured_on(&self, machine: &str) -> anyhow::Result<Vec<[String; 3]>> {
+        let sql = sql!(
+            "SELECT DISTINCT series.case_id, series.metric, revision.id FROM point
+             JOIN machine ON machine.number = point.machine
+             JOIN series ON series.number = point.series
+             JOIN revision ON revision.number = point.revision
+             WHERE machine.id = $1 AND point.dirty = 0 AND point.kind NOT IN ('confirm', 'bisect')"
+        );
+        self.query_rows(sql, sql_params![machine], |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?])
+        })
+    }
+
+    /// Returns the failures of the sessions that measured revisions of a branch.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn line_failures(&self, branch: &str) -> anyhow::Result<LineFailures> {
+        // The join starts from the failures, because there are fewer of them than revisions of the
+        // branch.
+        let sql = sql!(
+            "SELECT position, committed_unix_ms, revision.id, session.number, failure.detail, design
+             FROM failure CROSS JOIN session CROSS JOIN origin CROSS JOIN revision
+             CROSS JOIN branch_revision
+             WHERE session.number = failure.session
+             AND origin.session = failure.session AND origin.dirty = 0
+             AND revision.id = origin.revision AND revision.project = $1
+             AND branch_revision.revision = revision.number AND branch_revision.branch = $2
+             AND skipped = 0 ORDER BY position, session.number"
+        );
+        let read = |row: SqlRow<'_>| {
+            let landmark = RevisionMarker {
+                position: row.get(0)?,
+                committed_unix_ms: row.get(1)?,
+                revision: row.get(2)?,
+                session: row.get(3)?,
+            };
+            Ok((landmark, row.get(4)?, row.get(5)?))
+        };
+        let failed: Vec<(RevisionMarker, String, String)> =
+            self.query_rows(sql, sql_params![PROJECT, branch], read)?;
+        let mut failures = Vec::new();
+        for (landmark, detail, design) in failed {
+            let design: DesignKeys = parse_json(&design)?;
+            if !matches!(design.purpose.as_deref(), Some("confirm" | "bisect")) {
+                failures.push((landmark, parse_json(&detail)?));
+            }
+        }
+        Ok(LineFailures { failures })
+    }
+
+    /// Returns revisions that failed to build during a backfill, with the build command and the
+    /// session.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn failed_backfills(&self) -> anyhow::Result<Vec<(String, String, i64)>> {
+        // The text filter excludes most sessions cheaply. The purpose is checked exactly below.
+        let sql = sql!(
+            "SELECT origin.revision, variants, session.number, design, failure.detail FROM session
+             JOIN origin ON origin.session = session.number
+             JOIN failure ON failure.session = session.number
+             WHERE design LIKE '%backfill%' ORDER BY session.number, failure.seq"
+        );
+        let read = |row: SqlRow<'_>| {
+            let columns = [row.get(1)?, row.get(3)?, row.get(4)?];
+            Ok((row.get(0)?, row.get(2)?, columns))
+        };
+        let failed: Vec<(String, i64, [String; 3])> = self.query_rows(sql, sql_params![], read)?;
+        let mut found: Vec<(String, String, i64)> = Vec::new();
+        for (revision, session, [variants, design, detail]) in failed {
+            let is_known = found
+                .last()
+                .is_some_and(|(_, _, last_session)| *last_session == session);
+            let design: DesignKeys = parse_json(&design)?;
+            let failure: FailureKeys = parse_json(&detail)?;
+            if !is_known
+                && design.purpose.as_deref() == Some("backfill")
+                && failure.step.as_deref() == Some("build")
+            {
+                found.push((revision, build_command(&variants)?, session));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns all series, in the order in which they were first stored.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn list_series(&self) -> anyhow::Result<Vec<StoredSeries>> {
+        let sql = sql!(
+            "SELECT number, case_id, variant, metric, unit, better, seq FROM series
+             WHERE project = $1 ORDER BY number"
+        );
+        let read = |row: SqlRow<'_>| {
+            let key = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
+            let better: String = row.get(5)?;
+            Ok((row.get(0)?, key, better, row.get::<i64>(6)? == 0))
+        };
+        type SeriesColumns = (i64, (String, String, String, String), String, bool);
+        let rows: Vec<SeriesColumns> = self.query_rows(sql, sql_params![PROJECT], read)?;
+        rows.into_iter()
+            .map(
+                |(number, (case, variant, name, unit), better, is_primary)| {
+                    let better = parse_direction(&better, &name)?;
+                    let metric = Metric { name, unit, better };
+                    Ok(StoredSeries {
+                        number,
+                        key: SeriesKey {
+                            case,
+                            variant,
+                            metric,
+                        },
+                        is_primary,
+                    })
+                },
+            )
+            .collect()
+    }
+
+    /// Returns the number of the machine that measured a session; `None` if the session has no
+    /// points yet.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn session_machine(&self, session: i64) -> anyhow::Result<Option<i64>> {
+        let sql = sql!("SELECT machine FROM session_machine WHERE session = $1");
+        self.query_first(sql, sql_params![session], |row| row.get(0))
+    }
+
+    /// Returns a machine by its number.
+    ///
+    /// # Errors
+    /// Fails if no machine has that number, or on database errors.
+    pub fn find_machine(&self, number: i64) -> anyhow::Result<Machine> {
+        let sql = sql!("SELECT id, name, label, class FROM machine WHERE number = $1");
+        let found = self.query_first(sql, sql_params![number], |row| read_machine(row, 0))?;
+        found.with_context(|| format!("machine {number} does not exist"))
+    }
+
+    /// Returns the facts about a session's environment that can affect results.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn environment_facts(&self, session: i64) -> anyhow::Result<Vec<(String, String)>> {
+        let sql = sql!("SELECT environment_facts FROM session_machine WHERE session = $1");
+        let text: Option<String> = self.query_first(sql, sql_params![session], |row| row.get(0))?;
+        text.as_deref().map_or(Ok(Vec::new()), parse_json)
+    }
+
+    /// Returns the distinct sets of environment facts of some sessions, each with the sessions that
+    /// share it. Sessions without points are omitted.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn facts_by_sessions(&self, sessions: &[i64]) -> anyhow::Result<Vec<SharedFacts>> {
+        let sql = sql!(
+            "SELECT environment_facts, session FROM session_machine WHERE session IN {{numbers:1}}
+             ORDER BY session"
+        );
+        let numbers = serde_json::to_string(sessions)?;
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
+        let found: Vec<(String, i64)> = self.query_rows(sql, sql_params![&numbers], read)?;
+        let mut sets: HashMap<String, Vec<i64>> = HashMap::new();
+        for (text, session) in found {
+            sets.entry(text).or_default().push(session);
+        }
+        sets.into_iter()
+            .map(|(text, sessions)| Ok((parse_json(&text)?, sessions)))
+            .collect()
+    }
+
+    /// Returns the distinct sets of facts of the newest thousand sessions on a machine.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn machine_facts(&self, machine: i64) -> anyhow::Result<Vec<Vec<(String, String)>>> {
+        let sql = sql!(
+            "SELECT DISTINCT environment_facts FROM (
+                 SELECT environment_facts FROM session_machine WHERE machine = $1
+                 ORDER BY session DESC LIMIT 1000) AS newest
+             ORDER BY environment_facts"
+        );
+        let jsons: Vec<String> = self.query_rows(sql, sql_params![machine], |row| row.get(0))?;
+        jsons.iter().map(|text| parse_json(text)).collect()
+    }
+}
+
+/// Reads a point from a row with the columns of
+/// [`Store::load_newest_points`](super::Store::load_newest_points).
+pub(super) fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
+    let low: Option<f64> = row.get(5)?;
+    Ok(StoredPoint {
+        series,
+        at_unix_ms: row.get(0)?,
+        session: row.get(1)?,
+        revision: row.get(2)?,
+        machine: row.get(3)?,
+        point: HistoryPoint {
+            value: row.get(4)?,
+            interval: low.zip(row.get(6)?),
+            runs: row.get(7)?,
+            spread: row.get(8)?,
+            kind: parse_point_kind(row.text(9)?),
+            is_dirty: row.get(10)?,
+            benchmark_digest: row.get(11)?,
+        },
+    })
+}
+
+/// Parses a point kind. A kind that only a later version knows becomes [`PointKind::Confirm`],
+/// because change detection ignores points of this kind.
+fn parse_point_kind(name: &str) -> PointKind {
+    let named_kind = PointKind::NAMES
+        .iter()
+        .find(|(_, kind_name)| *kind_name == name);
+    named_kind.map_or(PointKind::Confirm, |(kind, _)| *kind)
+}
+
+/// Failures of the sessions that measured revisions of a branch, in the order of these revisions.
+#[derive(Debug, Clone, Default)]
+pub struct LineFailures {
+    failures: Vec<(RevisionMarker, FailureKeys)>,
+}
+
+impl LineFailures {
+    /// Returns a marker for each session in which the case failed under the variant.
+    pub fn of_case(&self, case: &str, variant: &str) -> Vec<RevisionMarker> {
+        let mut failed: Vec<RevisionMarker> = self
+            .failures
+            .iter()
+            .filter(|(_, keys)| keys.concerns(case, variant))
+            .map(|(marker, _)| marker.clone())
+            .collect();
+        failed.dedup();
+        failed
+    }
+}
+
+/// Keys of a stored failure.
+#[derive(Debug, Clone, Deserialize)]
+struct FailureKeys {
+    step: Option<String>,
+    case: Option<String>,
+    variant: Option<String>,
+}
+
+impl FailureKeys {
+    /// Returns whether the failure concerns the case and variant. A failed build affects all cases,
+    /// and a failure without a variant affects all variants.
+    fn concerns(&self, case: &str, variant: &str) -> bool {
+        let concerns_case =
+            self.case.as_deref() == Some(case) || self.step.as_deref() == Some("build");
+        concerns_case && self.variant.as_deref().is_none_or(|name| name == variant)
+    }
+}
+
+/// Keys of a stored design.
+#[derive(Deserialize)]
+struct DesignKeys {
+    purpose: Option<String>,
+}
+
+/// Returns the build command of the first stored variant; empty if the variant has none.
+fn build_command(variants: &str) -> anyhow::Result<String> {
+    let variants: serde_json::Value = parse_json(variants)?;
+    let command = variants
+        .pointer("/0/worktree/build/command")
+        .and_then(serde_json::Value::as_str);
+    Ok(command.unwrap_or_default().to_owned())
+}
+
+struct PointLocation {
+    series: i64,
+    revision: Option<i64>,
+    /// Index of the point among the points of its session in the same series. A session that
+    /// measured several revisions has several points in a series.
+    index: i64,
+}
+
+/// Inserts the series and revisions of points, and returns their numbers. A revision that occurs
+/// repeatedly is inserted once.
+fn locate_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<PointLocation>> {
+    let mut next_indices: HashMap<i64, i64> = HashMap::new();
+    let mut revisions: HashMap<&str, (&Revision, i64)> = HashMap::new();
+    let mut locations = Vec::with_capacity(points.len());
+    for found in points {
+        let series = upsert_series(file, &found.series, found.metric_index)?;
+        let mut revision_number = None;
+        if let Some(revision) = &found.revision {
+            let existing = revisions.get(&*revision.id);
+            let number = match existing.filter(|(existing, _)| *existing == revision) {
+                Some((_, number)) => *number,
+                None => upsert_revision(file, revision)?,
+            };
+            revisions.insert(&revision.id, (revision, number));
+            revision_number = Some(number);
+        }
+        let index = *(next_indices.entry(series))
+            .and_modify(|index| *index += 1)
+            .or_insert(0);
+        locations.push(PointLocation {
+            series,
+            revision: revision_number,
+            index,
+        });
+    }
+    Ok(locations)
+}
+
+/// Returns the row of a point, given the number, start and machine of its session.
+fn point_row<'p>(
+    (session, started_unix_ms, machine): (i64, i64, i64),
+    found: &'p SessionPoint,
+    location: &PointLocation,
+) -> [SqlParam<'p>; 14] {
+    let point = &found.point;
+    *sql_params![
+        location.series,
+        started_unix_ms,
+        session,
+        location.index,
+        location.revision,
+        machine,
+        point.value,
+        point.interval.map(|bounds| bounds.0),
+        point.interval.map(|bounds| bounds.1),
+        point.runs,
+        point.spread,
+        point.kind.name(),
+        point.is_dirty,
+        &point.benchmark_digest,
+    ]
+}
+
+/// Returns the number of a machine, inserting the machine if needed. Tries an update first, because
+/// on PostgreSQL an upsert that conflicts uses up a number and leaves a gap.
+fn upsert_machine(file: &Database, machine: &Machine, session_start_ms: i64) -> Result<i64, Error> {
+    let number = file.query_first(
+        sql!(
+            "UPDATE machine SET
+                 first_unix_ms = CASE WHEN $1 < first_unix_ms THEN $1 ELSE first_unix_ms END,
+                 last_unix_ms = CASE WHEN $1 > last_unix_ms THEN $1 ELSE last_unix_ms END
+             WHERE id = $2 RETURNING number"
+        ),
+        sql_params![session_start_ms, &machine.id],
+        |row| row.get(0),
+    )?;
+    if let Some(number) = number {
+        return Ok(number);
+    }
+    file.query_value(
+        sql!(
+            "INSERT INTO machine (id, name, label, class, first_unix_ms, last_unix_ms)
+             VALUES ($1, $2, $3, $4, $5, $5)
+             ON CONFLICT (id) DO UPDATE SET last_unix_ms = excluded.last_unix_ms
+             RETURNING number"
+        ),
+        sql_params![
+            &machine.id,
+            &machine.name,
+            &machine.label,
+            &machine.class,
+            session_start_ms
+        ],
+    )
+}
+
+/// Returns the number of a series, inserting the series if needed. `metric_index` is the index of
+/// its metric in the session. Looks the series up first, because that is cheaper than an upsert.
+pub(super) fn upsert_series(
+    file: &Database,
+    key: &SeriesKey,
+    metric_index: usize,
+) -> Result<i64, Error> {
+    let row = sql_params![
+        PROJECT,
+        &key.case,
+        &key.variant,
+        &key.metric.name,
+        &key.metric.unit,
+        direction_name(key.metric.better),
+        metric_index as i64,
+    ];
+    let number = file.query_first(
+        sql!(
+            "SELECT number FROM series WHERE project = $1 AND case_id = $2 AND variant = $3
+             AND metric = $4 AND unit = $5 AND better = $6 AND seq <= $7"
+        ),
+        row,
+        |row| row.get(0),
+    )?;
+    if let Some(number) = number {
+        return Ok(number);
+    }
+    file.query_value(
+        sql!(
+            "INSERT INTO series (project, case_id, variant, metric, unit, better, seq)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
+             ON CONFLICT (project, case_id, variant, metric, unit, better) DO UPDATE SET
+                 seq = CASE WHEN excluded.seq < series.seq
+                         THEN excluded.seq ELSE series.seq END
+             RETURNING number"
+        ),
+        row,
+    )
+}
+
+/// Returns the number of a revision, inserting the revision if needed. If the tree or the commit
+/// time of a stored revision is missing and now known, updates its facts; never removes facts.
+pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
+    let number = file.query_first(
+        sql!(
+            "SELECT number FROM revision WHERE project = $1 AND id = $2
+             AND (tree IS NOT NULL OR CAST($3 AS TEXT) IS NULL)
+             AND (committed_unix_ms IS NOT NULL OR CAST($4 AS BIGINT) IS NULL)"
+        ),
+        sql_params![
+            PROJECT,
+            &revision.id,
+            &revision.tree,
+            revision.committed_unix_ms
+        ],
+        |row| row.get(0),
+    )?;
+    if let Some(number) = number {
+        return Ok(number);
+    }
+    let parents = (!revision.parents.is_empty()).then(|| serde_json::to_string(&revision.parents));
+    Ok(file.query_value(
+        sql!(
+            "INSERT INTO revision (project, id, tree, parents, committed_unix_ms, subject)
+             VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (project, id) DO UPDATE SET
+                 tree = coalesce(excluded.tree, revision.tree),
+                 parents = coalesce(excluded.parents, revision.parents),
+                 committed_unix_ms = coalesce(excluded.committed_unix_ms,
+                                              revision.committed_unix_ms),
+                 subject = coalesce(excluded.subject, revision.subject)
+             RETURNING number"
+        ),
+        sql_params![
+            PROJECT,
+            &revision.id,
+            &revision.tree,
+            &parents.transpose()?,
+            revision.committed_unix_ms,
+            &revision.subject,
+        ],
+    )?)
+}

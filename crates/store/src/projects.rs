@@ -1,0 +1,258 @@
+//! Manages the projects of a server. Each project has its own tables, in a separate file or schema,
+//! so that no statement can access another project.
+//!
+//! The first project has no name and uses the tables that the server was started with. A local file
+//! has only this project.
+
+use super::Store;
+use super::database::{SqlRow, sql, sql_params};
+use anyhow::{Context, ensure};
+use std::path::{Path, PathBuf};
+
+/// A project of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredProject {
+    /// Number of the project; 1 is the first project.
+    pub number: i64,
+    /// Name in URLs; empty for the first project.
+    pub name: String,
+    /// Whether it can be read without a token.
+    pub is_public: bool,
+}
+
+/// Maximum length of a name.
+const MAX_NAME_LENGTH: usize = 64;
+
+/// Names that would clash with other paths of the server.
+const RESERVED_NAMES: [&str; 7] = [
+    "api", "static", "login", "logout", "settings", "health", "metrics",
+];
+
+/// Returns why `name` cannot be a project name; `None` if it can.
+pub fn project_name_problem(name: &str) -> Option<&'static str> {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let begins_with_letter = name.bytes().next().is_some_and(is_letter);
+    if !begins_with_letter
+        || name.len() > MAX_NAME_LENGTH
+        || !name.bytes().all(|b| is_letter(b) || b == b'-')
+    {
+        return Some(
+            "a name may have up to 64 lowercase letters, digits and hyphens, and must not begin with a hyphen",
+        );
+    }
+    RESERVED_NAMES
+        .contains(&name)
+        .then_some("the name is reserved for the URLs of the server itself")
+}
+
+impl Store {
+    /// Returns all projects, the first project before the others, which are sorted by name.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn list_projects(&self) -> anyhow::Result<Vec<StoredProject>> {
+        let sql = sql!(
+            "SELECT number, name, is_public FROM project
+             ORDER BY CASE WHEN number = 1 THEN 0 ELSE 1 END, name COLLATE {{binary}}"
+        );
+        self.query_rows(sql, sql_params![], read_project)
+    }
+
+    /// Returns a project by its name.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn find_project(&self, name: &str) -> anyhow::Result<Option<StoredProject>> {
+        let sql = sql!("SELECT number, name, is_public FROM project WHERE name = $1");
+        self.query_first(sql, sql_params![name], read_project)
+    }
+
+    /// Creates a project and its tables, unless it exists.
+    ///
+    /// # Errors
+    /// Fails if the name is invalid, the tables cannot be created, or on database errors.
+    pub fn add_project(&mut self, name: &str) -> anyhow::Result<StoredProject> {
+        if let Some(problem) = project_name_problem(name) {
+            anyhow::bail!("invalid project name '{name}': {problem}");
+        }
+        self.transact(|file| {
+            file.execute(
+                sql!("INSERT INTO project (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"),
+                sql_params![name],
+            )?;
+            Ok(())
+        })?;
+        let project = self
+            .find_project(name)?
+            .context("the project was removed")?;
+        let result = self.database.make_schema(project.number);
+        result.map_err(|error| self.explain_error(error))?;
+        Store::open(&self.project_path(&project)?)?;
+        Ok(project)
+    }
+
+    /// Makes a project readable for everyone, or only with a token.
+    ///
+    /// # Errors
+    /// Fails if the project does not exist, or on database errors.
+    pub fn set_project_visibility(&mut self, name: &str, is_public: bool) -> anyhow::Result<()> {
+        self.transact(|file| {
+            let sql = sql!("UPDATE project SET is_public = $1 WHERE name = $2");
+            let changed = file.execute(sql, sql_params![is_public, name])?;
+            ensure!(changed == 1, "project '{name}' does not exist");
+            Ok(())
+        })
+    }
+
+    /// Returns the folder that holds all projects of a file except the first one:
+    /// `results.projects` next to `results.db`.
+    pub fn projects_folder(path: &Path) -> PathBuf {
+        path.with_extension("projects")
+    }
+
+    /// Returns the path or address of a project's tables, for [`Store::open`].
+    ///
+    /// # Errors
+    /// Fails if the schema of the server's address cannot be queried.
+    pub fn project_path(&self, project: &StoredProject) -> anyhow::Result<PathBuf> {
+        if project.number == 1 {
+            return Ok(self.path.clone());
+        }
+        let schema = self.database.schema_name(project.number);
+        match (Store::server_address(&self.path), schema) {
+            (Some(address), Ok(schema)) => Ok(PathBuf::from(address_of_schema(address, &schema))),
+            (Some(_), Err(error)) => Err(self.explain_error(error)),
+            (None, _) => Ok(project_file(&self.path, &project.name)),
+        }
+    }
+}
+
+fn read_project(row: SqlRow<'_>) -> Result<StoredProject, super::database::Error> {
+    Ok(StoredProject {
+        number: row.get(0)?,
+        name: row.get(1)?,
+        is_public: row.get(2)?,
+    })
+}
+
+/// Returns the path of a project's file, such as `results.projects/core.db` for `results.db`.
+fn project_file(path: &Path, name: &str) -> PathBuf {
+    Store::projects_folder(path).join(format!("{name}.db"))
+}
+
+/// Returns the address with an option that makes `schema` the search path. The option comes after
+/// all others, because the server uses the last search path that is given.
+fn address_of_schema(address: &str, schema: &str) -> String {
+    let option = format!("-csearch_path%3D{schema}");
+    let Some((base, options)) = address.split_once('?') else {
+        return format!("{address}?options={option}");
+    };
+    let mut has_options = false;
+    let mut parts: Vec<String> = options
+        .split('&')
+        .map(|part| {
+            if part.starts_with("options=") {
+                has_options = true;
+                format!("{part}%20{option}")
+            } else {
+                part.to_owned()
+            }
+        })
+        .collect();
+    if !has_options {
+        parts.push(format!("options={option}"));
+    }
+    format!("{base}?{}", parts.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SessionFilter;
+    use crate::back_end_tests::test_backends;
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::{Session, SessionState};
+
+    #[test]
+    fn what_is_in_one_project_is_not_in_another() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            let core = store.add_project("core").unwrap();
+            let other = store.add_project("other").unwrap();
+            assert_eq!(store.add_project("core").unwrap(), core, "it exists");
+            let open = |project: &StoredProject| {
+                Store::open(&store.project_path(project).unwrap()).unwrap()
+            };
+            let mut session = FakeSession::with_fixed_blocks(&["a"], 1).build();
+            session.state = SessionState::Imported;
+            assert_eq!(open(&core).insert_session(&session).unwrap(), 1);
+            assert_eq!(
+                open(&other)
+                    .count_sessions(&SessionFilter::default())
+                    .unwrap(),
+                0
+            );
+            assert_eq!(store.count_sessions(&SessionFilter::default()).unwrap(), 0);
+            // Inserting the same id does not reveal whether another project has it.
+            let session = Session {
+                started_unix_ms: 7,
+                ..session
+            };
+            assert_eq!(open(&other).insert_session(&session).unwrap(), 1);
+            let all = open(&core)
+                .select_sessions(&SessionFilter::default(), 9)
+                .unwrap();
+            assert_ne!(all[0].started_unix_ms, 7);
+            store.set_project_visibility("core", true).unwrap();
+            let names: Vec<(String, bool)> = (store.list_projects().unwrap().into_iter())
+                .map(|project| (project.name, project.is_public))
+                .collect();
+            let expected = [("", false), ("core", true), ("other", false)];
+            assert_eq!(
+                names,
+                expected.map(|(name, public)| (name.to_owned(), public))
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_fit_for_addresses_and_for_files() {
+        for name in ["core", "a", "4x", "a-b", &"a".repeat(64)] {
+            assert_eq!(project_name_problem(name), None, "{name}");
+        }
+        for name in [
+            "",
+            "-a",
+            "A",
+            "a_b",
+            "a/b",
+            "..",
+            "api",
+            "login",
+            "é",
+            &"a".repeat(65),
+        ] {
+            assert!(project_name_problem(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_address_leads_to_one_schema_whatever_else_it_says() {
+        for (address, led) in [
+            (
+                "postgres://h/d",
+                "postgres://h/d?options=-csearch_path%3Ds_2",
+            ),
+            (
+                "postgres://h/d?a=b",
+                "postgres://h/d?a=b&options=-csearch_path%3Ds_2",
+            ),
+            (
+                "postgres://h/d?options=-csearch_path%3Dt1&a=b",
+                "postgres://h/d?options=-csearch_path%3Dt1%20-csearch_path%3Ds_2&a=b",
+            ),
+        ] {
+            assert_eq!(address_of_schema(address, "s_2"), led);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Records a session while it is being measured.
+
+use super::Store;
+use super::database::{Database, TransactionPurpose, sql, sql_params};
+use super::session_writer::{SessionWriter, state_name};
+use anyhow::{Context, ensure};
+use speedwell_machine::process::ProcessIdentity;
+use speedwell_model::{
+    Metric, Run, Session, SessionEvent, SessionObserver, SessionState, StepFailure, Variant,
+};
+use std::collections::BTreeMap;
+
+/// Observes a session and stores each slot, which is one planned run, as soon as it is complete.
+///
+/// The rows of a slot (its runs or its failure, and the mark that it is done) stay in memory until
+/// [`SessionEvent::SlotsDone`] and are then committed together. So a killed session holds only
+/// complete slots, and resuming it repeats exactly the missing slots. Slots may overlap, as they do
+/// when variants run in parallel.
+#[derive(Debug)]
+pub struct SessionRecorder<'a> {
+    pub(super) store: &'a mut Store,
+    writer: SessionWriter,
+    open_slots: BTreeMap<u32, Vec<SlotEntry>>,
+}
+
+#[derive(Debug)]
+enum SlotEntry {
+    Run(Run),
+    Failure(StepFailure),
+}
+
+impl Store {
+    /// Inserts `session` as running, before its first run. `plan` is the plan as JSON.
+    ///
+    /// Also stores the failures that the session already contains. They come from benchmarks that
+    /// could not be queried for their cases and metrics.
+    ///
+    /// # Errors
+    /// Fails if the session already has runs, its id or a tag is invalid, or on database errors.
+    pub fn begin_recording(
+        &mut self,
+        session: &Session,
+        plan: &str,
+    ) -> anyhow::Result<SessionRecorder<'_>> {
+        ensure!(
+            session.runs.is_empty(),
+            "cannot begin a session that already has runs"
+        );
+        for tag in &session.tags {
+            speedwell_model::validate_tag(tag)?;
+        }
+        let writer = self.transact(|file| {
+            let mut writer =
+                SessionWriter::begin(file, session, SessionState::Running, Some(plan))?;
+            writer.set_recorder(file, &ProcessIdentity::current_process())?;
+            for failure in &session.failures {
+                writer.insert_failure(file, failure, true)?;
+            }
+            Ok(writer)
+        })?;
+        Ok(SessionRecorder {
+            store: self,
+            writer,
+            open_slots: BTreeMap::new(),
+        })
+    }
+
+    /// Continues a session that was killed or interrupted, and marks it as running.
+    ///
+    /// Drops the runs and failures of incomplete slots, because these slots will run again.
+    ///
+    /// # Errors
+    /// Fails if the session does not exist, has nothing left to do, or is being measured by another
+    /// process.
+    pub fn resume_recording(&mut self, number: i64) -> anyhow::Result<SessionRecorder<'_>> {
+        match self.session_state(number)? {
+            SessionState::Running | SessionState::Interrupted => self.ensure_not_running(number)?,
+            SessionState::Complete => {
+                anyhow::bail!("session @{number} is complete: nothing to resume")
+            }
+            SessionState::Imported => {
+                anyhow::bail!("session @{number} was imported: it has no plan")
+            }
+        }
+        let writer = self.transact(|file| {
+            for unfinished in [
+                sql!("DELETE FROM run WHERE session = $1 AND slot_done = 0"),
+                sql!("DELETE FROM failure WHERE session = $1 AND slot_done = 0"),
+            ] {
+                file.execute(unfinished, sql_params![number])?;
+            }
+            set_state(file, number, SessionState::Running)?;
+            let writer = SessionWriter::open(file, number)?;
+            writer.set_recorder(file, &ProcessIdentity::current_process())?;
+            Ok(writer)
+        })?;
+        Ok(SessionRecorder {
+            store: self,
+            writer,
+            open_slots: BTreeMap::new(),
+        })
+    }
+
+    /// Fails if another live process is measuring the session.
+    fn ensure_not_running(&self, number: i64) -> anyhow::Result<()> {
+        let Some(recorder) = self.recording_process(number)? else {
+            return Ok(());
+        };
+        let is_alive =
+            recorder.has_ended() == Some(false) && recorder != ProcessIdentity::current_process();
+        ensure!(
+            !is_alive || self.session_state(number)? != SessionState::Running,
+            "session @{number} is being measured by process {}\nhint: wait until it has ended",
+            recorder.pid
+        );
+        Ok(())
+    }
+
+    /// Runs `work` in one transaction, which commits only if `work` succeeds.
+    pub(super) fn transact<T>(
+        &mut self,
+        work: impl FnOnce(&Database) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let result = self.database.transaction(TransactionPurpose::Writing, work);
+        result.map_err(|error| self.to_user_error(error))
+    }
+}
+
+impl SessionRecorder<'_> {
+    /// Returns the number of the session, as in `@NUMBER`.
+    pub fn number(&self) -> i64 {
+        self.writer.session()
+    }
+
+    /// Declares unit and direction of a metric that the harness reports. Call this before the first
+    /// sample of the metric, because an undeclared metric has no unit, and more of it counts as
+    /// better.
+    ///
+    /// # Errors
+    /// Fails if the session holds the metric with another unit or direction, or on database errors.
+    pub fn declare_metric(&mut self, metric: &Metric) -> anyhow::Result<()> {
+        self.write_with(|writer, file| writer.declare_metric(file, metric))
+    }
+
+    /// Queues the session for upload. It is uploaded when it is complete, even if this process dies
+    /// before that.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
+        self.store
+            .queue_upload(self.writer.session(), url, now_unix_ms)
+    }
+
+    /// Replaces the list of variants of the session. A bisection needs this, because it finds more
+    /// variants while it measures. The new list must contain all variants that have runs.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn set_variants(&mut self, variants: &[Variant]) -> anyhow::Result<()> {
+        let text = serde_json::to_string(variants)?;
+        self.write_with(|writer, file| {
+            file.execute(
+                sql!("UPDATE session SET variants = $1 WHERE number = $2"),
+                sql_params![&text, writer.session()],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Records that a case needs no more runs, and how many planned runs this saves.
+    pub(super) fn record_decision(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
+        self.write_with(|writer, file| {
+            file.execute(
+                sql!(
+                    "INSERT INTO decided_case (session, case_id, saved_runs) VALUES ($1, $2, $3)
+                     ON CONFLICT (session, case_id) DO UPDATE SET saved_runs = excluded.saved_runs"
+                ),
+                sql_params![writer.session(), label, saved as i64],
+            )?;
+            Ok(())
+        })
+    }
+
+    fn buffer_entry(&mut self, slot: u32, entry: SlotEntry) {
+        self.open_slots.entry(slot).or_default().push(entry);
+    }
+
+    fn close_slots(&mut self, slots: &[u32], is_done: bool) -> anyhow::Result<()> {
+        let closed: Vec<(u32, Vec<SlotEntry>)> = slots
+            .iter()
+            .map(|slot| {
+                let entries = self.open_slots.remove(slot);
+                (*slot, entries.unwrap_or_default())
+            })
+            .collect();
+        self.write_with(|writer, file| {
+            for (slot, entries) in &closed {
+                for entry in entries {
+                    match entry {
+                        SlotEntry::Run(run) => writer.insert_runs(file, &[run], is_done)?,
+                        SlotEntry::Failure(failure) => {
+                            writer.insert_failure(file, failure, is_done)?
+                        }
+                    }
+                }
+                if entries.is_empty() && is_done {
+                    writer.mark_empty_slot(file, *slot)?;
+                }
+            }
+            Ok(())
+        })
+        .with_context(|| {
+            let numbers: Vec<String> = slots.iter().map(u32::to_string).collect();
+            let noun = if slots.len() == 1 { "slot" } else { "slots" };
+            format!("cannot store {noun} {}", numbers.join(" and "))
+        })
+    }
+
+    /// Ends the session. Also stores the results of incomplete slots, because they are useful to a
+    /// user who never resumes the session. Resuming drops them first.
+    pub(super) fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
+        let open: Vec<u32> = self.open_slots.keys().copied().collect();
+        for slot in open {
+            self.close_slots(&[slot], !interrupted)?;
+        }
+        let state = if interrupted {
+            SessionState::Interrupted
+        } else {
+            SessionState::Complete
+        };
+        self.write_with(|writer, file| set_state(file, writer.session(), state))
+    }
+
+    /// Runs `work` in one transaction. If the transaction fails, opens the writer again, because
+    /// the numbers that it caches may belong to rows that were rolled back.
+    pub(super) fn write_with<T>(
+        &mut self,
+        work: impl FnOnce(&mut SessionWriter, &Database) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let writer = &mut self.writer;
+        let result = self.store.transact(|file| work(writer, file));
+        if result.is_err() {
+            self.writer = SessionWriter::open(&self.store.database, self.writer.session())?;
+        }
+        result
+    }
+}
+
+impl SessionObserver for SessionRecorder<'_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+        match event {
+            SessionEvent::RunFinished(run) => {
+                self.buffer_entry(run.slot, SlotEntry::Run((*run).clone()))
+            }
+            SessionEvent::Failed(failure) => match failure.slot {
+                Some(slot) => self.buffer_entry(slot, SlotEntry::Failure((*failure).clone())),
+                None => {
+                    self.write_with(|writer, file| writer.insert_failure_once(file, failure))?
+                }
+            },
+            SessionEvent::SlotsDone(slots) => self.close_slots(slots, true)?,
+            SessionEvent::CaseDecided { label, saved } => self.record_decision(label, *saved)?,
+            SessionEvent::Declared(metric) => self.declare_metric(metric)?,
+            SessionEvent::Finished { interrupted } => self.finish_session(*interrupted)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn set_state(file: &Database, session: i64, state: SessionState) -> anyhow::Result<()> {
+    file.execute(
+        sql!("UPDATE session SET state = $1 WHERE number = $2"),
+        sql_params![state_name(state), session],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,444 @@
+//! Selects sessions by filters and returns their numbers, newest first.
+//!
+//! A page shows about fifty sessions out of perhaps a hundred thousand. Therefore the filter that
+//! is usually most selective drives the search: its index is scanned from the newest session, and
+//! only the sessions that it matches are checked against the other filters. Start at
+//! [`Store::selected_numbers`].
+
+use super::Store;
+use super::database::{SqlParam, sql, sql_params};
+
+/// Conditions that every listed session meets. A field that is `None` imposes no condition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// The session has a number below this number.
+    pub before: Option<i64>,
+    /// The session measured this branch.
+    pub branch: Option<String>,
+    /// The session measured a revision whose id begins with this text.
+    pub revision: Option<String>,
+    /// The session is in the state with this stored name.
+    pub state: Option<String>,
+    /// The session has this tag.
+    pub tag: Option<String>,
+    /// The machine with this number measured the session.
+    pub machine: Option<i64>,
+    /// The session has runs of this benchmark.
+    pub benchmark: Option<String>,
+    /// The session has this variant.
+    pub variant: Option<String>,
+    /// The session started at this time or later, in milliseconds since the Unix epoch.
+    pub since_unix_ms: Option<i64>,
+    /// The number of the session is one of these numbers.
+    pub numbers: Option<Vec<i64>>,
+    /// The session measured the pull request with this number.
+    pub pull: Option<String>,
+}
+
+/// Initial number of matches of the leading filter that are checked in one batch. The number
+/// doubles from batch to batch, up to [`MAX_BATCH`].
+const INITIAL_BATCH: usize = 256;
+const MAX_BATCH: usize = 4096;
+
+impl Store {
+    /// Returns the numbers of up to `max_count` matching sessions, newest first.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn selected_numbers(
+        &self,
+        filter: &SessionFilter,
+        max_count: usize,
+    ) -> anyhow::Result<Vec<i64>> {
+        let before = filter.before.unwrap_or(i64::MAX);
+        if let Some(numbers) = &filter.numbers {
+            let other_conditions = SessionFilter {
+                numbers: None,
+                ..filter.clone()
+            };
+            let mut candidates: Vec<i64> =
+                numbers.iter().copied().filter(|n| *n < before).collect();
+            candidates.sort_unstable_by(|first, second| second.cmp(first));
+            let mut found = self.apply_filter(&candidates, &other_conditions)?;
+            found.truncate(max_count);
+            return Ok(found);
+        }
+        let Some((leading, other_filters)) = split_leading(filter) else {
+            return self.newest_below(before, max_count);
+        };
+        if other_filters == SessionFilter::default() {
+            return self.leading_matches(&leading, before, max_count);
+        }
+        let (mut found, mut before, mut size) = (Vec::new(), before, INITIAL_BATCH);
+        loop {
+            let numbers = self.leading_matches(&leading, before, size)?;
+            found.extend(self.apply_filter(&numbers, &other_filters)?);
+            match numbers.last() {
+                Some(last) if numbers.len() == size && found.len() < max_count => before = *last,
+                _ => break,
+            }
+            size = (2 * size).min(MAX_BATCH);
+        }
+        found.truncate(max_count);
+        Ok(found)
+    }
+
+    /// Returns the newest sessions that match the leading filter and have a number below `before`.
+    fn leading_matches(
+        &self,
+        leading: &LeadingFilter,
+        before: i64,
+        limit: usize,
+    ) -> anyhow::Result<Vec<i64>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let (sql, value) = match leading {
+            LeadingFilter::Pull(pull) => (
+                sql!(
+                    "SELECT session FROM origin WHERE pull = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                SqlParam::from(pull),
+            ),
+            LeadingFilter::Revision(beginning) => {
+                return self.matches_by_revision(beginning, before, limit);
+            }
+            LeadingFilter::Tag(name) => (
+                sql!(
+                    "SELECT DISTINCT session FROM tag WHERE name = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                SqlParam::from(name),
+            ),
+            LeadingFilter::Branch(name) => (
+                sql!(
+                    "SELECT session FROM origin WHERE branch = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                SqlParam::from(name),
+            ),
+            LeadingFilter::Benchmark(name) => (
+                sql!(
+                    "SELECT session FROM benchmark_session WHERE benchmark = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                SqlParam::from(name),
+            ),
+            LeadingFilter::Machine(number) => (
+                sql!(
+                    "SELECT session FROM session_machine WHERE machine = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                SqlParam::from(*number),
+            ),
+            LeadingFilter::Variant(name) => (
+                sql!(
+                    "SELECT session FROM variant_session WHERE variant = $1 AND session < $2
+                     ORDER BY session DESC LIMIT $3"
+                ),
+                SqlParam::from(name),
+            ),
+            LeadingFilter::State(name) => (
+                sql!(
+                    "SELECT number FROM session WHERE state = $1 AND number < $2
+                     ORDER BY number DESC LIMIT $3"
+                ),
+                SqlParam::from(name),
+            ),
+            LeadingFilter::Since(unix_ms) => {
+                return self.matches_since(*unix_ms, before, limit);
+            }
+        };
+        self.query_rows(sql, &[value, before.into(), limit.into()], |row| row.get(0))
+    }
+
+    fn matches_since(&self, unix_ms: i64, before: i64, limit: i64) -> anyhow::Result<Vec<i64>> {
+        // Without the unary `+`, the database might scan all sessions by number to avoid sorting.
+        let sql = sql!(
+            "SELECT number FROM session WHERE started_unix_ms >= $1 AND +number < $2
+             ORDER BY +number DESC LIMIT $3"
+        );
+        self.query_rows(sql, sql_params![unix_ms, before, limit], |row| row.get(0))
+    }
+
+    fn matches_by_revision(
+        &self,
+        beginning: &str,
+        before: i64,
+        limit: i64,
+    ) -> anyhow::Result<Vec<i64>> {
+        // Without the unary `+`, the database might scan all sessions by number to avoid sorting.
+        if is_commit_prefix(beginning) {
+            let sql = sql!(
+                "SELECT session FROM origin WHERE revision >= $1 AND revision < $2
+                 AND substr(revision, 1, length(CAST($1 AS TEXT))) = $1 AND +session < $3
+                 ORDER BY +session DESC LIMIT $4"
+            );
+            let end = commit_range_end(beginning);
+            let params = sql_params![beginning, &end, before, limit];
+            return self.query_rows(sql, params, |row| row.get(0));
+        }
+        let sql = sql!(
+            "SELECT session FROM origin
+             WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1 AND session < $2
+             ORDER BY session DESC LIMIT $3"
+        );
+        self.query_rows(sql, sql_params![beginning, before, limit], |row| row.get(0))
+    }
+
+    /// Returns the given sessions that match the filter, newest first.
+    fn apply_filter(&self, numbers: &[i64], filter: &SessionFilter) -> anyhow::Result<Vec<i64>> {
+        let sql = sql!(
+            "SELECT number FROM session WHERE (CAST($1 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM origin WHERE session = number AND branch = $1))
+             AND (CAST($2 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM origin WHERE session = number
+                  AND substr(revision, 1, length(CAST($2 AS TEXT))) = $2))
+             AND (CAST($3 AS TEXT) IS NULL OR state = $3)
+             AND (CAST($4 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM tag WHERE session = number AND name = $4))
+             AND (CAST($5 AS BIGINT) IS NULL OR EXISTS (
+                  SELECT 1 FROM session_machine WHERE session = number AND machine = $5))
+             AND (CAST($6 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM benchmark_session WHERE session = number AND benchmark = $6))
+             AND (CAST($7 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM variant_session WHERE session = number AND variant = $7))
+             AND (CAST($8 AS BIGINT) IS NULL OR started_unix_ms >= $8)
+             AND (CAST($9 AS TEXT) IS NULL OR EXISTS (
+                  SELECT 1 FROM origin WHERE session = number AND pull = $9))
+             AND number IN {{numbers:10}} ORDER BY number DESC"
+        );
+        let numbers = serde_json::to_string(numbers)?;
+        let params = sql_params![
+            &filter.branch,
+            &filter.revision,
+            &filter.state,
+            &filter.tag,
+            filter.machine,
+            &filter.benchmark,
+            &filter.variant,
+            filter.since_unix_ms,
+            &filter.pull,
+            &numbers,
+        ];
+        self.query_rows(sql, params, |row| row.get(0))
+    }
+
+    /// Returns the newest sessions below a number.
+    fn newest_below(&self, before: i64, limit: usize) -> anyhow::Result<Vec<i64>> {
+        let sql =
+            sql!("SELECT number FROM session WHERE number < $1 ORDER BY number DESC LIMIT $2");
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.query_rows(sql, sql_params![before, limit], |row| row.get(0))
+    }
+}
+
+/// The filter whose index is scanned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum LeadingFilter {
+    Pull(String),
+    Revision(String),
+    Tag(String),
+    Branch(String),
+    Benchmark(String),
+    Variant(String),
+    Machine(i64),
+    State(String),
+    Since(i64),
+}
+
+/// Splits off the filter that is usually most selective and has an index. Returns this filter and
+/// the others, or `None` if there is no such filter.
+fn split_leading(filter: &SessionFilter) -> Option<(LeadingFilter, SessionFilter)> {
+    let mut other_filters = SessionFilter {
+        before: None,
+        ..filter.clone()
+    };
+    let leading = if let Some(pull) = other_filters.pull.take() {
+        LeadingFilter::Pull(pull)
+    } else if let Some(beginning) = other_filters.revision.take() {
+        LeadingFilter::Revision(beginning)
+    } else if let Some(name) = other_filters.tag.take() {
+        LeadingFilter::Tag(name)
+    } else if let Some(name) = other_filters.branch.take() {
+        LeadingFilter::Branch(name)
+    } else if let Some(name) = other_filters.benchmark.take() {
+        LeadingFilter::Benchmark(name)
+    } else if let Some(name) = other_filters.variant.take() {
+        LeadingFilter::Variant(name)
+    } else if let Some(number) = other_filters.machine.take() {
+        LeadingFilter::Machine(number)
+    } else if let Some(name) = other_filters.state.take() {
+        LeadingFilter::State(name)
+    } else {
+        LeadingFilter::Since(other_filters.since_unix_ms.take()?)
+    };
+    Some((leading, other_filters))
+}
+
+/// Returns whether the prefix is hexadecimal, like the beginning of a commit id. The ids with such
+/// a prefix form a range of the index in every collation. Other names of revisions are so few that
+/// an index does not matter for them.
+pub(super) fn is_commit_prefix(beginning: &str) -> bool {
+    !beginning.is_empty() && beginning.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Returns the exclusive upper bound of the commit ids with this prefix. The letter `g` sorts after
+/// all hexadecimal digits.
+pub(super) fn commit_range_end(beginning: &str) -> String {
+    format!("{beginning}g")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back_end_tests::{imported_session, test_backends};
+    use speedwell_model::{CodeOrigin, Machine, Session, SessionPoints, SessionState, Variant};
+
+    #[test]
+    fn sessions_are_listed_a_part_at_a_time_the_newest_first() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            for id in ["a", "b", "c", "d", "e"] {
+                let mut session = imported_session(id);
+                if id == "c" {
+                    session.variants = vec![Variant::plain("it's")];
+                }
+                store.insert_session(&session).unwrap();
+            }
+            store.tag_session(2, "kept").unwrap();
+            let numbers =
+                |filter: &SessionFilter, most| store.selected_numbers(filter, most).unwrap();
+            let mut filter = SessionFilter::default();
+            assert_eq!(numbers(&filter, 2), [5, 4]);
+            filter.before = Some(4);
+            assert_eq!(numbers(&filter, 2), [3, 2]);
+            filter.tag = Some("kept".into());
+            assert_eq!(numbers(&filter, 9), [2]);
+            filter.branch = Some("main".into());
+            assert_eq!(numbers(&filter, 9), [] as [i64; 0]);
+            let variant = |name: &str| SessionFilter {
+                variant: Some(name.into()),
+                ..SessionFilter::default()
+            };
+            assert_eq!(numbers(&variant("it's"), 9), [3]);
+            assert_eq!(numbers(&variant("it"), 9), [] as [i64; 0]);
+            let shown = store.select_sessions(&SessionFilter::default(), 2).unwrap();
+            let ids: Vec<&str> = shown.iter().map(|session| session.id.as_str()).collect();
+            assert_eq!(ids, ["e", "d"]);
+            assert_eq!(store.neighbor_sessions(3).unwrap(), [Some(2), Some(4)]);
+            assert_eq!(store.neighbor_sessions(5).unwrap(), [Some(4), None]);
+        }
+    }
+
+    /// Random combinations of filters find exactly the matching sessions among three hundred.
+    #[test]
+    fn every_combination_of_filters_lets_pass_what_each_of_them_does() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            let all: Vec<Session> = (0..300).map(session_at).collect();
+            for (at, session) in all.iter().enumerate() {
+                let number = store.insert_session(session).unwrap();
+                assert_eq!(number, at as i64 + 1);
+                let of = SessionPoints {
+                    machine: Machine {
+                        id: format!("m{}", at % 3),
+                        name: None,
+                        label: None,
+                        class: None,
+                    },
+                    environment_facts: Vec::new(),
+                    points: Vec::new(),
+                };
+                store.store_points(number, &of).unwrap();
+            }
+            let mut drawn = 7_u64;
+            for _ in 0..200 {
+                drawn = drawn
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                check_filter(&store, &all, drawn >> 20);
+            }
+        }
+    }
+
+    /// Returns a session whose properties are derived from its index.
+    fn session_at(at: usize) -> Session {
+        let mut session = imported_session(&format!("id{at}"));
+        session.started_unix_ms = at as i64 * 1000;
+        session.tags = at
+            .is_multiple_of(7)
+            .then(|| "seventh".to_owned())
+            .into_iter()
+            .collect();
+        session.state = [SessionState::Imported, SessionState::Complete][at % 2];
+        if at % 6 == 2 {
+            session.variants.push(Variant::plain("a \"rare\" one"));
+        }
+        if !at.is_multiple_of(4) {
+            session.origin = Some(CodeOrigin {
+                revision: format!("{:08x}", at * 2_654_435_761 % 4_294_967_296),
+                branch: Some(["main", "rare"][usize::from(at % 50 == 1)].to_owned()),
+                pull: at.is_multiple_of(5).then(|| "12".to_owned()),
+                ..CodeOrigin::default()
+            });
+        }
+        session
+    }
+
+    /// Applies the filters that `bits` selects, and compares the result with a check of every
+    /// session.
+    fn check_filter(store: &Store, all: &[Session], bits: u64) {
+        let chosen = |bit: u64| bits >> bit & 1 == 1;
+        let filter = SessionFilter {
+            before: chosen(0).then_some(200),
+            branch: chosen(1).then(|| ["main", "rare"][(bits >> 30 & 1) as usize].to_owned()),
+            revision: (bits & 12 == 12).then(|| "3".to_owned()),
+            state: chosen(4).then(|| "complete".to_owned()),
+            tag: (bits >> 5 & 3 == 3).then(|| "seventh".to_owned()),
+            machine: chosen(7).then_some(2),
+            pull: (bits >> 8 & 3 == 3).then(|| "12".to_owned()),
+            since_unix_ms: chosen(10).then_some(40_000),
+            variant: (bits >> 13 & 3 == 3).then(|| "a \"rare\" one".to_owned()),
+            numbers: (bits >> 11 & 3 == 3).then(|| (1..=300).filter(|n| n % 3 != 0).collect()),
+            ..SessionFilter::default()
+        };
+        let origin = |session: &Session| session.origin.clone().unwrap_or_default();
+        let passes = |number: i64, session: &Session| {
+            let state = serde_json::to_value(session.state).unwrap();
+            let state = state.as_str().unwrap().to_owned();
+            let is = |wanted: &Option<String>, found: Option<String>| {
+                wanted.is_none() || *wanted == found
+            };
+            filter.before.is_none_or(|before| number < before)
+                && is(&filter.branch, origin(session).branch)
+                && is(&filter.pull, origin(session).pull)
+                && is(&filter.state, Some(state.clone()))
+                && is(&filter.tag, session.tags.first().cloned())
+                && (filter.revision.as_ref())
+                    .is_none_or(|id| origin(session).revision.starts_with(id))
+                && filter
+                    .machine
+                    .is_none_or(|machine| (number - 1) % 3 + 1 == machine)
+                && (filter.since_unix_ms).is_none_or(|since| session.started_unix_ms >= since)
+                && (filter.variant.as_ref())
+                    .is_none_or(|name| session.variants.iter().any(|own| own.name == *name))
+                && (filter.numbers.as_ref()).is_none_or(|numbers| numbers.contains(&number))
+        };
+        let numbered = (1..)
+            .zip(all)
+            .filter(|(number, session)| passes(*number, session));
+        let mut expected: Vec<i64> = numbered.map(|(number, _)| number).collect();
+        expected.reverse();
+        assert_eq!(
+            store.selected_numbers(&filter, usize::MAX).unwrap(),
+            expected,
+            "{filter:?}"
+        );
+        expected.truncate(4);
+        assert_eq!(
+            store.selected_numbers(&filter, 4).unwrap(),
+            expected,
+            "{filter:?}"
+        );
+    }
+}

@@ -1,0 +1,573 @@
+//! Writes one session to the database, part by part. Every function expects an open transaction:
+//! the caller decides which parts are committed together.
+
+use super::database::{Database, Error, SqlParam, sql, sql_params};
+use super::samples;
+use anyhow::Context;
+use serde::{Serialize, de::DeserializeOwned};
+use speedwell_formats::json_lines;
+use speedwell_machine::process::ProcessIdentity;
+use speedwell_model::{
+    Case, CodeOrigin, Metric, MetricDirection, ProfileRecording, ResourceUsage, Run, Session,
+    SessionMachine, SessionState, StepFailure,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Writes one session. Holds the indices of the session's next rows, and the numbers of the metrics
+/// and cases that have been written so far.
+///
+/// The indices and numbers are a cache, and a failed transaction makes them invalid. After a failed
+/// transaction, continue with a new writer from [`SessionWriter::open`].
+#[derive(Debug)]
+pub(super) struct SessionWriter {
+    session: i64,
+    runs: i64,
+    failures: i64,
+    metrics: HashMap<Arc<str>, i64>,
+    cases: HashMap<(String, String), i64>,
+}
+
+/// Number of low bits of a row index. These bits number the rows within a block;
+/// [`SessionWriter::seek_to_slot`] derives the high bits from the first slot of the block.
+const ROW_BITS_PER_SLOT: u32 = 24;
+
+impl SessionWriter {
+    /// Opens a writer that appends to a stored session.
+    pub fn open(file: &Database, session: i64) -> Result<SessionWriter, Error> {
+        let runs = sql!("SELECT coalesce(max(seq) + 1, 0) FROM run WHERE session = $1");
+        let failures = sql!("SELECT coalesce(max(seq) + 1, 0) FROM failure WHERE session = $1");
+        Ok(SessionWriter {
+            session,
+            runs: file.query_value(runs, sql_params![session])?,
+            failures: file.query_value(failures, sql_params![session])?,
+            metrics: HashMap::new(),
+            cases: HashMap::new(),
+        })
+    }
+
+    /// Inserts everything about `session` except its runs, failures, profiles and calibration.
+    pub fn begin(
+        file: &Database,
+        session: &Session,
+        state: SessionState,
+        plan: Option<&str>,
+    ) -> anyhow::Result<SessionWriter> {
+        let number = file.query_value(
+            sql!(
+                "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
+                                      environment, plan)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING number"
+            ),
+            sql_params![
+                &session.id,
+                session.started_unix_ms,
+                state_name(state),
+                &to_json("command", &session.command)?,
+                &to_json("design", &session.design)?,
+                &to_json("variants", &session.variants)?,
+                &to_json("environment", &session.environment)?,
+                plan,
+            ],
+        )?;
+        let mut writer = SessionWriter::open(file, number)?;
+        for (index, tag) in session.tags.iter().enumerate() {
+            file.execute(
+                sql!("INSERT INTO tag (session, seq, name) VALUES ($1, $2, $3)"),
+                sql_params![writer.session, index as i64, tag],
+            )?;
+        }
+        for metric in &session.metrics {
+            writer.declare_metric(file, metric)?;
+        }
+        if let Some(origin) = &session.origin {
+            writer.insert_origin(file, origin)?;
+        }
+        for (index, machine) in (0..).zip(&session.machines) {
+            writer.upsert_machine(file, index, machine)?;
+        }
+        Ok(writer)
+    }
+
+    fn insert_origin(&self, file: &Database, origin: &CodeOrigin) -> anyhow::Result<()> {
+        file.execute(
+            sql!(
+                "INSERT INTO origin (session, revision, tree, branch, dirty, detail)
+                 VALUES ($1, $2, $3, $4, $5, $6)"
+            ),
+            sql_params![
+                self.session,
+                &origin.revision,
+                &origin.tree,
+                &origin.branch,
+                origin.dirty.is_some(),
+                &to_json("origin", origin)?,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Inserts or replaces a machine of the session.
+    pub fn upsert_machine(
+        &self,
+        file: &Database,
+        index: u32,
+        machine: &SessionMachine,
+    ) -> anyhow::Result<()> {
+        file.execute(
+            sql!(
+                "INSERT INTO fleet_machine (session, seq, id, detail) VALUES ($1, $2, $3, $4)
+                 ON CONFLICT (session, seq) DO UPDATE SET
+                     id = excluded.id, detail = excluded.detail"
+            ),
+            sql_params![
+                self.session,
+                index,
+                &machine.id,
+                &to_json("machine", machine)?
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Continues with the row indices of the block that starts at `slot`. The indices are derived
+    /// from the slot, because blocks arrive in any order but are read in the order of the plan.
+    pub fn seek_to_slot(&mut self, slot: u32) {
+        let row_index = (i64::from(slot) + 1) << ROW_BITS_PER_SLOT;
+        (self.runs, self.failures) = (row_index, row_index);
+    }
+
+    /// Records at which position of the plan a metric was first reported; an earlier position
+    /// replaces a later one. This is needed because blocks arrive in any order, but the primary
+    /// metric of a session is the one that comes first in the plan.
+    pub fn record_first_report(
+        &self,
+        file: &Database,
+        name: &str,
+        first_report: i64,
+    ) -> Result<(), Error> {
+        file.execute(
+            sql!(
+                "UPDATE metric SET first_report = $1 WHERE session = $2 AND name = $3
+                 AND (first_report IS NULL OR first_report > $1)"
+            ),
+            sql_params![first_report, self.session, name],
+        )?;
+        Ok(())
+    }
+
+    /// Sorts the metrics of a session by the position at which they were first reported, after all
+    /// its blocks were merged.
+    pub fn order_metrics(&mut self, file: &Database) -> Result<(), Error> {
+        let sql = sql!(
+            "SELECT seq FROM metric WHERE session = $1 ORDER BY first_report IS NULL, first_report, seq"
+        );
+        let ordered: Vec<i64> = file.query(sql, sql_params![self.session], |row| row.get(0))?;
+        if ordered.is_sorted() {
+            return Ok(());
+        }
+        // Move the metrics to unused indices first, because two metrics may not share an index even
+        // for a moment.
+        let first_unused = 1 << ROW_BITS_PER_SLOT;
+        for (&seq, new) in ordered.iter().zip(first_unused..) {
+            file.execute(
+                sql!("UPDATE metric SET seq = $1 WHERE session = $2 AND seq = $3"),
+                sql_params![new, self.session, seq],
+            )?;
+            file.execute(
+                sql!("UPDATE sample SET metric = $1 WHERE session = $2 AND metric = $3"),
+                sql_params![new, self.session, seq],
+            )?;
+        }
+        file.execute(
+            sql!("UPDATE metric SET seq = seq - $1 WHERE session = $2"),
+            sql_params![first_unused, self.session],
+        )?;
+        file.execute(
+            sql!("UPDATE sample SET metric = metric - $1 WHERE session = $2"),
+            sql_params![first_unused, self.session],
+        )?;
+        self.metrics.clear();
+        Ok(())
+    }
+
+    /// Records which process records the session.
+    pub fn set_recorder(&self, file: &Database, process: &ProcessIdentity) -> Result<(), Error> {
+        file.execute(
+            sql!(
+                "INSERT INTO recorder (session, machine_id, boot_id, pid_namespace, pid,
+                      started_ticks)
+                 VALUES ($1, $2, $3, $4, $5, $6)
+                 ON CONFLICT (session) DO UPDATE SET
+                     machine_id = excluded.machine_id, boot_id = excluded.boot_id,
+                     pid_namespace = excluded.pid_namespace, pid = excluded.pid,
+                     started_ticks = excluded.started_ticks"
+            ),
+            sql_params![
+                self.session,
+                &process.machine_id,
+                &process.boot_id,
+                &process.pid_namespace,
+                process.pid,
+                process.started_ticks,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Returns the number of the session.
+    pub fn session(&self) -> i64 {
+        self.session
+    }
+
+    /// Inserts a metric. If a sample has already added the metric without a unit, sets its unit and
+    /// direction.
+    ///
+    /// # Errors
+    /// Fails if the session has a metric of the same name with another unit or direction: its
+    /// series would mix different quantities.
+    pub fn declare_metric(&mut self, file: &Database, metric: &Metric) -> anyhow::Result<()> {
+        let existing = file.query_first(
+            sql!("SELECT unit, better FROM metric WHERE session = $1 AND name = $2"),
+            sql_params![self.session, &metric.name],
+            |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)),
+        )?;
+        let better = direction_name(metric.better);
+        match existing {
+            None => Ok(self.add_metric(file, metric).map(drop)?),
+            Some((unit, _)) if unit.is_empty() => {
+                file.execute(
+                    sql!(
+                        "UPDATE metric SET unit = $1, better = $2 WHERE session = $3 AND name = $4"
+                    ),
+                    sql_params![&metric.unit, better, self.session, &metric.name],
+                )?;
+                Ok(())
+            }
+            Some((unit, direction)) => {
+                anyhow::ensure!(
+                    unit == metric.unit && direction == better,
+                    "the unit of the metric '{}' is '{unit}' ({direction} is better) elsewhere in this \
+                     session, but '{}' ({better} is better) here\n\
+                     hint: rename one of the two",
+                    metric.name,
+                    metric.unit
+                );
+                Ok(())
+            }
+        }
+    }
+
+    fn add_metric(&mut self, file: &Database, metric: &Metric) -> Result<i64, Error> {
+        let metric_index = file.query_value(
+            sql!(
+                "INSERT INTO metric (session, seq, name, unit, better)
+                 SELECT CAST($1 AS BIGINT), coalesce(max(seq) + 1, 0), CAST($2 AS TEXT),
+                        CAST($3 AS TEXT), CAST($4 AS TEXT)
+                 FROM metric WHERE session = $1 RETURNING seq"
+            ),
+            sql_params![
+                self.session,
+                &metric.name,
+                &metric.unit,
+                direction_name(metric.better)
+            ],
+        )?;
+        self.metrics
+            .insert(metric.name.as_str().into(), metric_index);
+        Ok(metric_index)
+    }
+
+    /// Returns the index of a metric. Adds the metric if it was not declared; unless it is the
+    /// throughput, it then has no unit, and higher values count as better.
+    fn metric_index(&mut self, file: &Database, name: &Arc<str>) -> Result<i64, Error> {
+        if let Some(&index) = self.metrics.get(name) {
+            return Ok(index);
+        }
+        let index = file.query_first(
+            sql!("SELECT seq FROM metric WHERE session = $1 AND name = $2"),
+            sql_params![self.session, name],
+            |row| row.get(0),
+        )?;
+        match index {
+            Some(index) => {
+                self.metrics.insert(name.clone(), index);
+                Ok(index)
+            }
+            None if &**name == Metric::THROUGHPUT => self.add_metric(file, &Metric::throughput()),
+            None => self.add_metric(file, &Metric::new(&**name, "", MetricDirection::Higher)),
+        }
+    }
+
+    /// Returns the number of a case, and adds the case if it is new. Sessions share cases. Two
+    /// cases that differ only in the order of their parameters have different numbers, because the
+    /// order is displayed.
+    fn case_number(&mut self, file: &Database, case: &Case) -> anyhow::Result<i64> {
+        let parameters = serde_json::to_string(&json_lines::json_parameters(case))?;
+        let key = (case.benchmark.clone(), parameters);
+        if let Some(&number) = self.cases.get(&key) {
+            return Ok(number);
+        }
+        let id = case.id();
+        file.execute(
+            sql!(
+                "INSERT INTO benchmark_case (id, benchmark, parameters) VALUES ($1, $2, $3)
+                 ON CONFLICT DO NOTHING"
+            ),
+            sql_params![&id, &key.0, &key.1],
+        )?;
+        let number = file.query_value(
+            sql!("SELECT number FROM benchmark_case WHERE id = $1 AND parameters = $2"),
+            sql_params![&id, &key.1],
+        )?;
+        self.cases.insert(key, number);
+        Ok(number)
+    }
+
+    /// Inserts runs with their samples. `is_done` says whether the slots of the runs are complete.
+    pub fn insert_runs(
+        &mut self,
+        file: &Database,
+        runs: &[&Run],
+        is_done: bool,
+    ) -> anyhow::Result<()> {
+        let jsons: Vec<RunJson> = runs
+            .iter()
+            .map(|run| RunJson::from_run(run))
+            .collect::<anyhow::Result<_>>()?;
+        let mut rows = Vec::with_capacity(runs.len());
+        for (row_index, (run, json)) in (self.runs..).zip(runs.iter().zip(&jsons)) {
+            let case = self.case_number(file, &run.case)?;
+            rows.push(self.run_row(row_index, case, run, json, is_done));
+        }
+        let inserted = file.insert(
+            sql!(
+                "INSERT INTO run (session, seq, benchmark_case, variant, slot, block,
+                     started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
+                     involuntary_switches, notes, slot_done, build, voluntary_switches,
+                     minor_faults, major_faults, migrations, kernel_stats, rejected_by, machine)
+                 {{rows:22}} ON CONFLICT DO NOTHING"
+            ),
+            &rows,
+        )?;
+        self.ensure_sole_recorder(inserted == runs.len())?;
+        self.insert_samples(file, runs)?;
+        for (row_index, run) in (self.runs..).zip(runs) {
+            if let Some(load) = &run.load {
+                file.execute(
+                    sql!("INSERT INTO load (session, seq, detail) VALUES ($1, $2, $3)"),
+                    sql_params![self.session, row_index, load],
+                )?;
+            }
+        }
+        self.runs += runs.len() as i64;
+        Ok(())
+    }
+
+    /// Returns the row of a run, with the columns of [`SessionWriter::insert_runs`].
+    fn run_row<'a>(
+        &self,
+        row_index: i64,
+        case: i64,
+        run: &'a Run,
+        json: &'a RunJson,
+        is_done: bool,
+    ) -> [SqlParam<'a>; 22] {
+        let usage = run.usage.as_ref();
+        let count =
+            |field: fn(&ResourceUsage) -> Option<u64>| usage.and_then(field).map(u64::cast_signed);
+        *sql_params![
+            self.session,
+            row_index,
+            case,
+            &run.variant,
+            run.slot,
+            run.block,
+            run.started_unix_ms,
+            run.wall_ns.cast_signed(),
+            count(|usage| Some(usage.user_ns)),
+            count(|usage| Some(usage.system_ns)),
+            count(|usage| Some(usage.max_rss_bytes)),
+            count(|usage| Some(usage.involuntary_switches)),
+            &json.notes,
+            is_done,
+            run.build,
+            count(|usage| usage.voluntary_switches),
+            count(|usage| usage.minor_faults),
+            count(|usage| usage.major_faults),
+            count(|usage| usage.migrations),
+            &json.kernel_stats,
+            &run.rejected_by,
+            run.machine,
+        ]
+    }
+
+    fn insert_samples(&mut self, file: &Database, runs: &[&Run]) -> anyhow::Result<()> {
+        let mut packed = Vec::new();
+        for (row_index, run) in (self.runs..).zip(runs) {
+            for (metric, samples) in samples::pack_samples(run) {
+                packed.push((row_index, self.metric_index(file, &metric)?, samples));
+            }
+        }
+        let rows: Vec<[SqlParam<'_>; 7]> = packed
+            .iter()
+            .map(|(row_index, metric, packed)| {
+                *sql_params![
+                    self.session,
+                    *row_index,
+                    *metric,
+                    &packed.readings,
+                    &packed.elapsed_ns,
+                    &packed.iterations,
+                    &packed.positions,
+                ]
+            })
+            .collect();
+        file.insert(
+            sql!(
+                "INSERT INTO sample (session, seq, metric, readings, elapsed_ns, iterations,
+                     positions) {{rows:7}}"
+            ),
+            &rows,
+        )?;
+        Ok(())
+    }
+
+    /// Inserts a failure; `is_done` has the same meaning as in [`SessionWriter::insert_runs`].
+    pub fn insert_failure(
+        &mut self,
+        file: &Database,
+        failure: &StepFailure,
+        is_done: bool,
+    ) -> anyhow::Result<()> {
+        let inserted = file.execute(
+            sql!(
+                "INSERT INTO failure (session, seq, slot, slot_done, skipped, detail)
+                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
+            ),
+            sql_params![
+                self.session,
+                self.failures,
+                failure.slot,
+                is_done,
+                failure.cause.is_skip(),
+                &to_json("failure", failure)?,
+            ],
+        )?;
+        self.ensure_sole_recorder(inserted == 1)?;
+        self.failures += 1;
+        Ok(())
+    }
+
+    /// Inserts a failure that belongs to no slot, unless the session already contains it. For
+    /// example, a benchmark that cannot list its cases fails again whenever the session is resumed.
+    pub fn insert_failure_once(
+        &mut self,
+        file: &Database,
+        failure: &StepFailure,
+    ) -> anyhow::Result<()> {
+        let exists: bool = file.query_value(
+            sql!(
+                "SELECT EXISTS (SELECT 1 FROM failure
+                 WHERE session = $1 AND slot IS NULL AND detail = $2)"
+            ),
+            sql_params![self.session, &to_json("failure", failure)?],
+        )?;
+        if exists {
+            Ok(())
+        } else {
+            self.insert_failure(file, failure, true)
+        }
+    }
+
+    /// Inserts a profile, replacing an earlier one of the same case and variant.
+    pub fn upsert_profile(
+        &mut self,
+        file: &Database,
+        recording: &ProfileRecording,
+    ) -> anyhow::Result<()> {
+        let case = self.case_number(file, &recording.case)?;
+        file.execute(
+            sql!(
+                "INSERT INTO profile (session, seq, benchmark_case, variant, detail)
+                 SELECT CAST($1 AS BIGINT), coalesce(max(seq) + 1, 0), CAST($2 AS BIGINT),
+                        CAST($3 AS TEXT), CAST($4 AS TEXT)
+                 FROM profile WHERE session = $1
+                 ON CONFLICT (session, benchmark_case, variant)
+                 DO UPDATE SET detail = excluded.detail"
+            ),
+            sql_params![
+                self.session,
+                case,
+                &recording.variant,
+                &to_json("profile", &recording.profile)?,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Records that a slot is complete, but yielded no result.
+    pub fn mark_empty_slot(&self, file: &Database, slot: u32) -> anyhow::Result<()> {
+        file.execute(
+            sql!("INSERT INTO empty_slot (session, slot) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
+            sql_params![self.session, slot],
+        )?;
+        Ok(())
+    }
+
+    /// Fails if another recorder has taken the next row index of the session.
+    fn ensure_sole_recorder(&self, is_alone: bool) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            is_alone,
+            "another speedwell process is recording session @{}\nhint: wait until it has ended",
+            self.session
+        );
+        Ok(())
+    }
+}
+
+/// Columns of a run that are stored as JSON.
+struct RunJson {
+    notes: Option<String>,
+    kernel_stats: Option<String>,
+}
+
+impl RunJson {
+    fn from_run(run: &Run) -> anyhow::Result<RunJson> {
+        let kernel_stats = run.kernel_stats.as_ref();
+        Ok(RunJson {
+            notes: (!run.notes.is_empty())
+                .then(|| to_json("notes", &run.notes))
+                .transpose()?,
+            kernel_stats: kernel_stats
+                .map(|stats| to_json("kernel counters", stats))
+                .transpose()?,
+        })
+    }
+}
+
+/// Serializes `value` as JSON, ensuring that it can be read back.
+fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> anyhow::Result<String> {
+    let text = serde_json::to_string(value)?;
+    serde_json::from_str::<T>(&text)
+        .with_context(|| format!("cannot store the session's {what}: {text}"))?;
+    Ok(text)
+}
+
+/// Returns the stored name of a state.
+pub(super) fn state_name(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Running => "running",
+        SessionState::Complete => "complete",
+        SessionState::Interrupted => "interrupted",
+        SessionState::Imported => "imported",
+    }
+}
+
+pub(super) fn direction_name(better: MetricDirection) -> &'static str {
+    match better {
+        MetricDirection::Higher => "higher",
+        MetricDirection::Lower => "lower",
+        MetricDirection::Unknown => "unknown",
+    }
+}
