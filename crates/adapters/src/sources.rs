@@ -39,8 +39,7 @@ pub struct HarnessSources {
     unpacked: Mutex<Option<PathBuf>>,
 }
 
-/// Embeds a file of a harness, under its name. The file is outside of this crate, and is reached
-/// through the link `languages`.
+/// Embeds a file of a harness in `languages`, under its name.
 macro_rules! file {
     ($folder:literal, $name:literal) => {
         (

@@ -31,7 +31,7 @@ pub struct DropInConsole<'a> {
     pub directory: PathBuf,
     /// Looks up an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Function that measures scripts, normally `measure::execute_scripts`.
+    /// Function that measures scripts, normally `engine::execute_scripts`.
     pub measure: &'a MeasureFn<'a>,
 }
 

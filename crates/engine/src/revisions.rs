@@ -2,7 +2,7 @@
 //! typed into folders with built programs.
 //!
 //! This module decides how a revision is named, which files come from it and which from the user's
-//! checkout, and when two sides are identical. `runner::worktree` decides how a revision gets into
+//! checkout, and when two sides are identical. `execution::worktree` decides how a revision gets into
 //! its folder. Start at [`check_out_revisions`].
 
 use super::{EventListener, RevisionRequest, VariantRequest, emit_warning};

@@ -52,7 +52,7 @@ pub fn try_cases(
 
 impl TrialResult {
     fn new(plans: &PreparedPlan) -> TrialResult {
-        // An experiment is tried under all its variants (`runner::try_all`).
+        // An experiment is tried under all its variants (`execution::try_all`).
         let times = match plans.plan.design.experiment {
             Some(_) => plans.plan.variants.len(),
             None => 1,

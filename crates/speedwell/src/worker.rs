@@ -1,7 +1,7 @@
 //! Implements the hidden command `worker`, which does a part of Speedwell's work in a process of
 //! its own, on this machine or on a machine of a fleet.
 //!
-//! The crates `runner` and `measure` do the actual work. Workers for runs, services and load
+//! The crates `engine` and `remote` do the actual work. Workers for runs, services and load
 //! generators receive their request over the private channel (docs/reference/protocol.md,
 //! "Transport"); the other workers read their requests from standard input. Start at [`run`].
 

@@ -3,7 +3,7 @@
 //!
 //! This file decides how one case is started and how its output is handled. The adapters in
 //! `crates/adapters/suites/*.toml` declare the options of each framework, and
-//! `results::foreign::suites` parses the output. [`KnownAdapters`] recognizes files, and `build.rs`
+//! `formats::foreign::suites` parses the output. [`KnownAdapters`] recognizes files, and `build.rs`
 //! builds packages first. Start at [`FrameworkHarness`].
 
 mod build;

@@ -71,7 +71,7 @@ pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEst
 
 /// Estimates the time and requests of all runs from a trial; `None` if the estimate is empty or the
 /// plan is not an experiment. `lived_ns` are the lifetimes of the trial runs in the order of
-/// `runner::try_all`: all variants of a job, then the next job.
+/// `execution::try_all`: all variants of a job, then the next job.
 ///
 /// # Errors
 /// Fails if the definition was stored by a version of this program with a different grammar.

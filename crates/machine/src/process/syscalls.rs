@@ -1,7 +1,7 @@
 //! Makes system calls that rustix lacks: reaping a child with its resource usage, disabling address
 //! randomization, the processor time of another process, and real-time priority.
 //!
-//! The unsafe calls of this crate are here, except those that set time slices (`scheduling.rs`),
+//! The unsafe calls of this module are here, except those that set time slices (`scheduling.rs`),
 //! those between fork and exec (`supervise.rs`, `unsupervised.rs`), and those in a signal handler
 //! (`interrupt.rs`).
 

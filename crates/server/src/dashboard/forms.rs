@@ -1,7 +1,7 @@
 //! Handles forms: login, logout, and triaging changes. Triage needs a permission. All these actions
 //! are recorded in the audit log.
 //!
-//! `serve` has already checked that the form comes from a page of this server. Start at
+//! `server::http` has already checked that the form comes from a page of this server. Start at
 //! [`apply_form`].
 
 use crate::dashboard::access::{self, CallerIdentity, RequiredPermission};

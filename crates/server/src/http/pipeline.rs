@@ -57,7 +57,7 @@ impl RequestPipeline {
             proxy: options.proxy,
             log: options.log,
             render: options.render,
-            // The body limits of this crate replace the default limit of axum.
+            // The body limits of this module replace the default limit of axum.
             router: TowerToHyperService::new(router.layer(DefaultBodyLimit::disable())),
         }
     }

@@ -64,7 +64,7 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// SHA-256 of a secret. The secrets of this crate are 32 random bytes, which cannot be
+/// SHA-256 of a secret. The secrets of this module are 32 random bytes, which cannot be
 /// brute-forced, so a slow hash is not needed.
 #[derive(Debug, Clone, Copy, Eq)]
 pub struct SecretDigest([u8; 32]);

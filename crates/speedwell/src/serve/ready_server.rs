@@ -1,6 +1,6 @@
 //! Starts the dashboard: decides where it listens and who may access it.
 //!
-//! The crate `web` builds the pages, and the crate `serve` enforces limits on requests. Start at
+//! `server::dashboard` builds the pages, and `server::http` enforces limits on requests. Start at
 //! [`run`].
 
 use super::lookups::LOOKUPS;

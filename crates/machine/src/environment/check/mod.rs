@@ -1,7 +1,7 @@
 //! Checks the machine for sources of noise, and suggests remedies.
 //!
 //! A check is a function that returns a [`CheckResult`]. It reads a tree of files, or assesses
-//! values that this crate measures. Each check is in the file of its subject under `check/`, and
+//! values that this module measures. Each check is in the file of its subject under `check/`, and
 //! [`run_all_checks`] runs all of them. Reports decide how results are shown.
 
 mod hardware;
