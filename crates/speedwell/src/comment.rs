@@ -15,9 +15,10 @@ use speedwell_machine::environment::{self, GitRepository};
 use speedwell_machine::process::unix_time_ms;
 use speedwell_model::{OriginRequest, OriginSource, short_revision};
 use speedwell_report::sources::LabelledSession;
+use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::forge::{
-    self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, ForgeToken,
-    PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,
+    self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, PullRequestRef,
+    PullUpdate, ResultStamp, StatusOutcome,
 };
 use speedwell_store::{PostedComment, Store};
 use std::cmp::Ordering;
@@ -133,11 +134,11 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     }
 }
 
-fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Result<ForgeToken> {
+fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Result<SecretToken> {
     if let Some(path) = &args.token_file {
         let text = fs::read_to_string(path)
             .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
-        return Ok(ForgeToken::new(text));
+        return Ok(SecretToken::new(text));
     }
     let names = pull_request.forge.token_variables();
     let token = names
@@ -149,7 +150,7 @@ fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Resu
                 names.join(" or ")
             )
         })?;
-    Ok(ForgeToken::new(token))
+    Ok(SecretToken::new(token))
 }
 
 /// Builds the comment to post from a Markdown file that the user has written.

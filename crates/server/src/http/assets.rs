@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// Table of static files.
 ///
 /// ```
-/// use crate::http::assets::AssetTable;
+/// use speedwell_server::http::assets::AssetTable;
 ///
 /// let assets = AssetTable::new("/static/", [("style.css", &b"body { margin: 0 }"[..])]);
 /// assert!(assets.asset_path("style.css").unwrap().starts_with("/static/style."));

@@ -37,8 +37,8 @@ type PoolJob = Box<dyn FnOnce() + Send>;
 /// Threads for blocking work. All clones use the same threads, which end with the last clone.
 ///
 /// ```
-/// use crate::http::blocking::{BlockingPool, QUEUE_LENGTH};
-/// use crate::http::HttpError;
+/// use speedwell_server::http::blocking::{BlockingPool, QUEUE_LENGTH};
+/// use speedwell_server::http::HttpError;
 ///
 /// async fn handler(readers: BlockingPool) -> Result<String, HttpError> {
 ///     readers.run(|| "what the database says".to_owned()).await
@@ -46,7 +46,7 @@ type PoolJob = Box<dyn FnOnce() + Send>;
 /// # let pool = BlockingPool::new("readers", 4, QUEUE_LENGTH)?;
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # assert_eq!(runtime.block_on(handler(pool)), Ok("what the database says".to_owned()));
-/// # Ok::<(), crate::http::Error>(())
+/// # Ok::<(), speedwell_server::http::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct BlockingPool {

@@ -19,7 +19,7 @@ const MAX_LOGINS: usize = 10_000;
 ///
 /// ```
 /// use axum::http::{HeaderMap, header::COOKIE};
-/// use crate::http::cookie::LoginStore;
+/// use speedwell_server::http::cookie::LoginStore;
 /// use std::time::Instant;
 ///
 /// let logins = LoginStore::new("speedwell");
@@ -30,7 +30,7 @@ const MAX_LOGINS: usize = 10_000;
 ///
 /// let sent = text.split(';').next().unwrap().parse().unwrap();
 /// assert_eq!(logins.find_login(&HeaderMap::from_iter([(COOKIE, sent)]), true, now), Some("ada"));
-/// # Ok::<(), crate::http::Error>(())
+/// # Ok::<(), speedwell_server::http::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct LoginStore<T> {

@@ -26,7 +26,7 @@ struct EntityTag(String);
 /// use axum::http::HeaderMap;
 /// use axum::http::header::{ETAG, IF_NONE_MATCH};
 /// use axum::response::IntoResponse;
-/// use crate::http::etag::with_etag;
+/// use speedwell_server::http::etag::with_etag;
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {

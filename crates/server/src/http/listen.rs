@@ -49,7 +49,7 @@ pub struct ServerProtection {
 /// is allowed. All addresses except loopback and Unix sockets require a token and TLS.
 ///
 /// ```
-/// use crate::http::listen::{ListenAddress, ServerProtection, exposure_error};
+/// use speedwell_server::http::listen::{ListenAddress, ServerProtection, exposure_error};
 ///
 /// let everywhere = ListenAddress::Address("0.0.0.0:7600".parse().unwrap());
 /// let why = exposure_error(&everywhere, ServerProtection { token: true, tls: false }).unwrap();

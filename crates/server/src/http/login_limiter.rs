@@ -20,7 +20,7 @@ const MAX_ADDRESSES: usize = 4096;
 /// Counts failures per address.
 ///
 /// ```
-/// use crate::http::login_limiter::FailureLimiter;
+/// use speedwell_server::http::login_limiter::FailureLimiter;
 /// use std::time::Instant;
 ///
 /// let (failures, address, now) = (FailureLimiter::default(), "203.0.113.7".parse().ok(), Instant::now());

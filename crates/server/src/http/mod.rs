@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use axum::{Router, routing::get};
-//! use crate::http::{BoundAddress, ListenAddress, RequestLog, ServerOptions, HttpServer};
+//! use speedwell_server::http::{BoundAddress, ListenAddress, RequestLog, ServerOptions, HttpServer};
 //! use std::io::{Read, Write};
 //!
 //! let router = Router::new().route("/", get(|| async { "hello" }));

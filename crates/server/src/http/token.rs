@@ -98,7 +98,7 @@ impl PartialEq for SecretDigest {
 /// Token with the right prefix, length and checksum; the store decides whether it is valid.
 ///
 /// ```
-/// use crate::http::token::AccessToken;
+/// use speedwell_server::http::token::AccessToken;
 ///
 /// let token = AccessToken::new()?;
 /// let (id, digest) = (token.id().to_owned(), token.digest());  // stored; the token itself is shown once
@@ -107,7 +107,7 @@ impl PartialEq for SecretDigest {
 /// let presented = AccessToken::parse(&shown).unwrap();
 /// assert_eq!(presented.id(), id);
 /// assert!(presented.matches_digest(Some(&digest)));
-/// # Ok::<(), crate::http::Error>(())
+/// # Ok::<(), speedwell_server::http::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct AccessToken(SecretText);

@@ -4,14 +4,12 @@
 //! Rejects redirects, since following one would pass the token on to another server. Start at
 //! [`ForgeClient`].
 
+use crate::clients::agent::{SecretToken, agent_config};
 use crate::clients::forge::pull_request::{ForgeKind, PullRequestRef};
 use serde_json::Value;
 use speedwell_model::clock::WaitClock;
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{Method, Request, Response, StatusCode};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
 /// Attempts per request.
@@ -29,23 +27,6 @@ const MAX_PAGES: u32 = 100;
 
 /// Maximum size of a response.
 const MAX_RESPONSE_BYTES: u64 = 16 << 20;
-
-/// A secret that is never printed.
-#[derive(Clone)]
-pub struct ForgeToken(String);
-
-impl ForgeToken {
-    /// Creates a token, trimming whitespace.
-    pub fn new(text: impl AsRef<str>) -> ForgeToken {
-        ForgeToken(text.as_ref().trim().to_owned())
-    }
-}
-
-impl fmt::Debug for ForgeToken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Token(secret)")
-    }
-}
 
 /// Why a request to the forge failed.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +81,7 @@ pub enum Error {
 /// A client for the forge of one pull request.
 pub struct ForgeClient {
     pub(crate) pull_request: PullRequestRef,
-    token: ForgeToken,
+    token: SecretToken,
     agent: Agent,
     clock: WaitClock,
 }
@@ -108,28 +89,12 @@ pub struct ForgeClient {
 impl ForgeClient {
     /// Creates a client that trusts the system's certificates and uses the proxy that the
     /// environment names.
-    pub fn new(pull_request: PullRequestRef, token: ForgeToken) -> ForgeClient {
-        let certificates = rustls_native_certs::load_native_certs().certs;
-        let roots = certificates
-            .iter()
-            .map(|certificate| Certificate::from_der(certificate).to_owned());
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::from(roots))
-            .unversioned_rustls_crypto_provider(provider)
-            .build();
-        let config = Agent::config_builder()
-            .tls_config(tls)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_global(Some(ATTEMPT_TIMEOUT))
-            .user_agent("speedwell")
-            .build();
+    pub fn new(pull_request: PullRequestRef, token: SecretToken) -> ForgeClient {
+        let config = agent_config(Vec::new()).timeout_global(Some(ATTEMPT_TIMEOUT));
         ForgeClient {
             pull_request,
             token,
-            agent: config.into(),
+            agent: config.build().into(),
             clock: WaitClock::REAL,
         }
     }
@@ -206,9 +171,9 @@ impl ForgeClient {
         body: Option<&Value>,
     ) -> Result<Response<Body>, ureq::Error> {
         let (name, value) = match self.pull_request.forge {
-            ForgeKind::GitHub => ("authorization", format!("Bearer {}", self.token.0)),
-            ForgeKind::GitLab => ("private-token", self.token.0.clone()),
-            ForgeKind::Gitea => ("authorization", format!("token {}", self.token.0)),
+            ForgeKind::GitHub => ("authorization", format!("Bearer {}", self.token.secret())),
+            ForgeKind::GitLab => ("private-token", self.token.secret().to_owned()),
+            ForgeKind::Gitea => ("authorization", format!("token {}", self.token.secret())),
         };
         let request = Request::builder()
             .method(method.clone())

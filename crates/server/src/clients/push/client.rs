@@ -3,15 +3,14 @@
 //! A redirect counts as a rejection, since following one would pass the token on. Start at
 //! [`UploadClient::upload_session`].
 
+use crate::clients::agent::{SecretToken, agent_config};
 use crate::clients::push::lines::SessionLines;
 use crate::clients::push::target::UploadTarget;
 use serde_json::{Value, json};
-use std::fmt;
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{Method, Request, Response, StatusCode};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+use ureq::tls::{Certificate, PemItem};
 use ureq::{Agent, Body};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,23 +23,6 @@ const MAX_SINGLE_REQUEST_BYTES: usize = 8 << 20;
 const MAX_POSITION_CHANGES: u32 = 100;
 /// Maximum size of a response.
 const MAX_RESPONSE_BYTES: u64 = 1 << 20;
-
-/// A secret that is never printed.
-#[derive(Clone)]
-pub struct UploadToken(String);
-
-impl UploadToken {
-    /// Creates a token, trimming whitespace.
-    pub fn new(text: impl AsRef<str>) -> UploadToken {
-        UploadToken(text.as_ref().trim().to_owned())
-    }
-}
-
-impl fmt::Debug for UploadToken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Token(secret)")
-    }
-}
 
 /// Outcome of sending a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +65,7 @@ impl UploadError {
 #[derive(Debug)]
 pub struct UploadClient {
     agent: Agent,
-    token: Option<UploadToken>,
+    token: Option<SecretToken>,
 }
 
 /// Meaning of a response that reports no failure: the server has accepted the request, it asks to
@@ -97,36 +79,20 @@ enum ServerReply {
 impl UploadClient {
     /// Creates a client that trusts the system's certificates and uses the proxy that the
     /// environment names.
-    pub fn new(token: Option<UploadToken>) -> UploadClient {
+    pub fn new(token: Option<SecretToken>) -> UploadClient {
         UploadClient::with_authorities(token, Vec::new())
     }
 
     /// Like [`UploadClient::new`], with additional certificate authorities.
     pub fn with_authorities(
-        token: Option<UploadToken>,
+        token: Option<SecretToken>,
         authorities: Vec<Certificate<'static>>,
     ) -> UploadClient {
-        let certificates = rustls_native_certs::load_native_certs().certs;
-        let roots = certificates
-            .iter()
-            .map(|certificate| Certificate::from_der(certificate).to_owned());
-        let roots: Vec<_> = roots.chain(authorities).collect();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::from(roots))
-            .unversioned_rustls_crypto_provider(provider)
-            .build();
-        let config = Agent::config_builder()
-            .tls_config(tls)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
+        let config = agent_config(authorities)
             .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(REQUEST_TIMEOUT))
-            .user_agent("speedwell")
-            .build();
+            .timeout_global(Some(REQUEST_TIMEOUT));
         UploadClient {
-            agent: config.into(),
+            agent: config.build().into(),
             token,
         }
     }
@@ -231,7 +197,7 @@ impl UploadClient {
             request = request.header("content-encoding", "gzip");
         }
         if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {}", token.0));
+            request = request.header("authorization", format!("Bearer {}", token.secret()));
         }
         let request = request.body(body).map_err(|error| UploadError::Rejected {
             reason: format!("cannot build the request: {error}"),

@@ -7,7 +7,7 @@
 //! session and their digest.
 //!
 //! ```no_run
-//! use crate::clients::push::{UploadClient, UploadError, SessionLines, UploadTarget, UploadOutcome, LineSource};
+//! use speedwell_server::clients::push::{UploadClient, UploadError, SessionLines, UploadTarget, UploadOutcome, LineSource};
 //!
 //! let target: UploadTarget = "https://perf.example/core".parse()?;
 //! let client = UploadClient::new(None);
@@ -18,13 +18,13 @@
 //!     Err(UploadError::Retryable { reason, .. }) => println!("later: {reason}"),
 //!     Err(UploadError::Rejected { reason }) => println!("never: {reason}"),
 //! }
-//! # Ok::<(), crate::clients::push::ParseTargetError>(())
+//! # Ok::<(), speedwell_server::clients::push::ParseTargetError>(())
 //! ```
 
 mod client;
 mod lines;
 mod target;
 
-pub use client::{UploadClient, UploadError, UploadOutcome, UploadToken, parse_authorities};
+pub use client::{UploadClient, UploadError, UploadOutcome, parse_authorities};
 pub use lines::{LineFile, LineSource, SessionLines};
 pub use target::{ParseTargetError, UploadTarget};

@@ -32,7 +32,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 ///
 /// ```
 /// use axum::http::HeaderMap;
-/// use crate::http::events::{ServerEvent, EventHub};
+/// use speedwell_server::http::events::{ServerEvent, EventHub};
 ///
 /// let hub = EventHub::new();
 /// let seen = hub.clone();

@@ -42,7 +42,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// ```
 /// # use axum::{http::HeaderMap, response::Response};
-/// # use crate::http::{HttpError, blocking::BlockingPool, events::{ServerEvent, EventHub}};
+/// # use speedwell_server::http::{HttpError, blocking::BlockingPool, events::{ServerEvent, EventHub}};
 /// async fn handler(hub: EventHub, readers: BlockingPool, headers: HeaderMap) -> Result<Response, HttpError> {
 ///     let viewer = hub.add_viewer(&headers);
 ///     let mut first = Vec::new();

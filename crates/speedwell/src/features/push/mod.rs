@@ -17,9 +17,10 @@ use speedwell_machine::process::{self, ScratchFolder};
 use speedwell_model::stored::{OutboxEntry, UploadState};
 use speedwell_model::{Session, SessionState};
 use speedwell_report as report;
+use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::push::{
     LineFile, LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
-    UploadTarget, UploadToken, parse_authorities,
+    UploadTarget, parse_authorities,
 };
 use speedwell_store::{MAX_DELAY_MS, SessionDigest, SessionFilter, Store, UploadSelection};
 use std::collections::HashMap;
@@ -348,14 +349,14 @@ fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<
 ///
 /// # Errors
 /// Fails if the file cannot be read.
-pub fn read_token(file: Option<&Path>) -> anyhow::Result<Option<UploadToken>> {
+pub fn read_token(file: Option<&Path>) -> anyhow::Result<Option<SecretToken>> {
     let Some(path) = file else {
         let value = env_variable("SPEEDWELL_TOKEN");
-        return Ok(value.map(UploadToken::new));
+        return Ok(value.map(SecretToken::new));
     };
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
-    Ok(Some(UploadToken::new(text)))
+    Ok(Some(SecretToken::new(text)))
 }
 
 /// A set of sessions to upload.
