@@ -98,7 +98,7 @@ fn is_default_strata(number: &u32) -> bool {
 pub struct PlanSlot {
     /// Position in the execution order, from 0.
     pub index: u32,
-    /// Block of its case, from 0.
+    /// Index of the slot's block among the blocks of its case, from 0.
     pub block: u32,
     /// Index into [`SessionPlan::jobs`].
     pub job: usize,
@@ -149,8 +149,8 @@ impl SessionPlan {
         self.design.max_runs()
     }
 
-    /// Whether there may be fewer runs, because cases may have enough runs early or time may run
-    /// out.
+    /// Whether there may be fewer runs than the maximum, because a case may need no more of them or
+    /// time may run out.
     pub fn may_need_fewer_runs(&self) -> bool {
         let is_sequential = matches!(self.design.stopping, StoppingDesign::Sequential { .. });
         is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()
@@ -163,10 +163,10 @@ impl SessionPlan {
         RunLayout::new(layout, seed, slot.index, slot.build, variant)
     }
 
-    /// Returns all slots in execution order: block by block, and within a block case by case, so
-    /// that every case is spread over the whole session and its variants stay close in time. If
-    /// this plan is a part of a larger plan, its slots keep the numbers and order that they have
-    /// there.
+    /// Returns all slots in execution order: round by round, with one block of every case in each
+    /// round, so that every case is spread over the whole session and its variants stay close in
+    /// time. If this plan is a part of a larger plan, its slots keep the numbers and order that
+    /// they have there.
     pub fn slots(&self) -> Vec<PlanSlot> {
         let mut slots = Vec::new();
         let strata = match &self.part {

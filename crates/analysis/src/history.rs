@@ -345,8 +345,8 @@ impl SearchedTrend {
         ])
     }
 
-    /// Number of revisions that may have introduced a change: all after the point before the
-    /// change, up to and including the point after it.
+    /// Number of revisions that may have introduced a change: those after the last revision
+    /// measured before the change, up to and including the first one measured after it.
     pub fn revisions_between(&self, change: &RecordedChange) -> Option<u32> {
         Some(
             self.revision_position(&change.after)?

@@ -15,7 +15,7 @@ use crate::{AnalysisSettings, summary};
 use speedwell_model::{Metric, Run, SessionDesign};
 use std::collections::HashMap;
 
-/// Minimum number of runs to trust a precision.
+/// Minimum number of runs before a precision estimate is trusted.
 const MIN_PRECISION_RUNS: usize = 4;
 
 /// Decides after each block which cases are settled.
@@ -23,8 +23,8 @@ const MIN_PRECISION_RUNS: usize = 4;
 pub struct StopRule {
     question: StopQuestion,
     metrics: Vec<String>,
-    /// Whether reports show all metrics. Then metrics that do not decide when to stop still take
-    /// part in the correction.
+    /// Whether reports show all metrics. If so, metrics that do not decide when to stop still take
+    /// part in the correction for multiple testing.
     all_metrics: bool,
 }
 
@@ -38,7 +38,7 @@ enum StopQuestion {
     Count,
 }
 
-/// Stopping state of a session with one variant.
+/// Precision goal of a session with one variant.
 #[derive(Debug, Clone)]
 struct PrecisionGoal {
     share: f64,
@@ -57,8 +57,8 @@ struct ChangeQuestion {
     comparison_indices: HashMap<[String; 3], usize>,
 }
 
-/// A comparison that takes a look in the next step, or that is new and will be corrected together
-/// with the others from then on.
+/// A comparison that is due for an interim analysis in the next step, or that is new and from then
+/// on part of the correction for multiple testing.
 struct PendingComparison {
     index: usize,
     pair: PairedRuns,
@@ -187,7 +187,7 @@ impl ChangeQuestion {
             .collect()
     }
 
-    /// Prepares the comparisons of one case that are new or have reached a look.
+    /// Prepares the comparisons of one case that are new or due for an interim analysis.
     fn prepare_case(
         &mut self,
         runs: &[Run],
@@ -239,7 +239,7 @@ impl ChangeQuestion {
         !self.decision.has_ended(index) && next.is_some_and(|look| look.n <= runs)
     }
 
-    /// Whether the comparison of every candidate that has runs has ended for every metric.
+    /// Whether, for every metric, the comparisons of all candidates with runs have ended.
     fn has_ended(&self, runs: &[Run], metrics: &[String]) -> bool {
         let Some(id) = runs.first().map(|run| run.case.id()) else {
             return false;
@@ -312,7 +312,7 @@ fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool 
         && summary::relative_half_width(&values, confidence).is_some_and(|half| half <= share)
 }
 
-/// Runs that count, by variant, in execution order.
+/// Runs that the analysis uses ([`select_counted_runs`]), by variant, in execution order.
 fn by_variant<'r>(runs: &'r [Run], design: &SessionDesign) -> Vec<(&'r str, Vec<&'r Run>)> {
     let mut sides: Vec<(&str, Vec<&Run>)> = Vec::new();
     for run in runs {

@@ -16,7 +16,7 @@ impl PreparedPlan {
     /// Reads the targets and plans their execution.
     ///
     /// # Errors
-    /// Fails if a target, value or variant is unknown.
+    /// Fails if a target, a parameter value or a variant is unknown.
     pub fn read(
         request: &MeasureRequest,
         listener: &mut EventListener<'_>,

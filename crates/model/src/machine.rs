@@ -36,7 +36,7 @@ pub struct SessionMachine {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
     /// Processor model, number of processors, memory and architecture. The analysis treats machines of the same class
-    /// as a sample of one population.
+    /// as a sample of all such machines.
     pub class: String,
     /// Its environment.
     pub environment: Environment,

@@ -360,7 +360,7 @@ pub(crate) struct GridLayout {
 }
 
 impl GridLayout {
-    /// Lays out as many of `panels` in `sheet` as are readable.
+    /// Lays out as many of the panels as fit on `sheet` at a readable size.
     pub fn for_panels(panels: usize, sheet: PixelRect) -> Self {
         let columns = column_count(panels, sheet.width());
         let fitting = (sheet.height() / MIN_HEIGHT_PX).max(1.0) as usize;

@@ -12,8 +12,9 @@ use speedwell_store::Store;
 use std::time::Duration;
 
 /// Runs per side in one comparison. Five blocks of four runs can be arranged in 7776 ways. The
-/// analysis enumerates all of them, so its p-values are fine enough for a true error rate of 4.5 %.
-/// With four blocks, the rate would be 4.2 % (crates/stats/DERIVATIONS.md, "Calibration").
+/// analysis enumerates all of them, so its p-values are fine-grained enough for the actual error
+/// rate to reach 4.5 % at a nominal level of 5 %. With four blocks, the rate would be 4.2 %
+/// (crates/stats/DERIVATIONS.md, "Calibration").
 const DEFAULT_RUNS: u32 = 10;
 
 /// Minimum number of runs per side for a meaningful p-value.
@@ -39,7 +40,7 @@ pub fn runs_per_side(requested: Option<u32>) -> anyhow::Result<u32> {
 /// comparisons, spread evenly over the cases.
 ///
 /// # Errors
-/// Fails if a target or value is unknown.
+/// Fails if a target or a parameter value is unknown.
 pub fn plan_calibration(
     mut request: MeasureRequest,
     runs: u32,

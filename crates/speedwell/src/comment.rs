@@ -32,8 +32,8 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Post a comparison as a comment on a pull request, and keep it up to date
 ///
-/// The comment has a hidden marker and is edited in place. An older result never replaces a newer one, neither in the
-/// comment nor in the status. In CI jobs of GitHub, GitLab, Gitea and Forgejo, the comment goes to the pull request
+/// The comment has a hidden marker and is edited in place. An older result never replaces a newer one, either in the
+/// comment or in the status. In CI jobs of GitHub, GitLab, Gitea and Forgejo, the comment goes to the pull request
 /// of the job by default. The token is read from GITHUB_TOKEN or GH_TOKEN (GitHub), GITLAB_TOKEN (GitLab), or
 /// GITEA_TOKEN or FORGEJO_TOKEN (Gitea, Forgejo).
 ///
@@ -63,7 +63,7 @@ pub struct CommentArgs {
     /// Name of the comment, if a pull request has several
     #[arg(long, value_name = "NAME", default_value = "compare")]
     check: String,
-    /// Also set the commit status: failure if --fail-on fails
+    /// Also set the commit status: failure if the --fail-on gate fails
     #[arg(long)]
     status: bool,
     /// Commit that gets the status [default: the job's or result's]

@@ -128,7 +128,7 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
         return Ok(());
     }
     reject_single_variant(plan.variants.len(), task.fail_on)?;
-    // This check assumes the best case, in which all cases have changed. Benjamini-Hochberg then
+    // This check is optimistic: it assumes that every case has changed. Benjamini-Hochberg then
     // tests each case at the full level, as if there were no correction.
     let correction = match task.settings.correction {
         TestingCorrection::Holm => TestingCorrection::Holm,

@@ -102,7 +102,7 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
                     return Ok(store(file, None));
                 }
                 DatabaseOwner::Ours(_) => break,
-                // Fail with the same error as for any other file.
+                // Fail with the same error as `Store::open` does for a writable file.
                 DatabaseOwner::Newer(_) | DatabaseOwner::Foreign => {
                     return Ok(store(SqliteConnection::open(path, LOCK_TIMEOUT)?, None));
                 }

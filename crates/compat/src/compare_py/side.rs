@@ -111,8 +111,8 @@ impl NameFilter {
     }
 
     /// Creates a filter from a value of `--benchmark_filter`, interpreted as the measured programs
-    /// do: a leading `-` inverts the filter, and `all` matches everything (google/benchmark, user
-    /// guide, "Running a subset").
+    /// interpret it: a leading `-` inverts the filter, and `all` matches everything
+    /// (google/benchmark, user guide, "Running a subset").
     ///
     /// # Errors
     /// Fails like [`NameFilter::new`].
@@ -128,7 +128,8 @@ impl NameFilter {
         })
     }
 
-    /// Returns the pattern. The `-` of an inverted filter is not a part of it, and `all` is empty.
+    /// Returns the pattern. The `-` of an inverted filter is not a part of it, and the pattern of a
+    /// filter that [`NameFilter::from_program_option`] creates from `all` is empty.
     pub fn pattern(&self) -> &str {
         &self.text
     }

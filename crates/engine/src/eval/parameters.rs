@@ -34,8 +34,8 @@ impl DecimalNumber {
             .parse()
             .ok()
             .filter(|_| is_number)?;
-        // Below this limit, only a conversion to the maximum number of decimal places can overflow,
-        // which `with_places` detects.
+        // Below this limit, scaling to more decimal places and the subtraction in `parse_range` can
+        // still overflow; both are checked.
         (units < 1_000_000_000_000_000_000_000).then_some(DecimalNumber {
             units: sign * units,
             places,

@@ -205,9 +205,9 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     {
         found.has_fixed_rate = true;
         found.remarks.push(format!(
-            "it has {recorded} latencies for {requests} responses: autocannon added the \
-             surplus to correct for a constant rate; because it did so in steps of 1 ms, it added \
-             too many"
+            "the output has {recorded} latencies for {requests} responses: autocannon added the \
+             surplus to account for requests that could not start on time at the constant rate; \
+             because it did so in steps of 1 ms, it added too many"
         ));
     }
     let in_flight = count("connections").unwrap_or(1.0) * count("pipelining").unwrap_or(1.0);

@@ -2,9 +2,10 @@
 //!
 //! The deadline is either a timeout of the wait, or a timer that is watched like a socket. Every
 //! wait sets up and tears down its timeout, whereas a timer is set only once if many waits share a
-//! deadline. Open loads therefore use a timer: their waits end when the next request is due,
-//! however many responses arrive before that. Closed loads use timeouts: on a virtual machine, a
-//! client that waits for each response was slower by a fifth if a timer was set to a distant time.
+//! deadline. Open loads therefore use a timer: their deadline, the time at which the next request
+//! is due, stays the same however many responses arrive before it. Closed loads use timeouts: on a
+//! virtual machine, a client that waits for each response was slower by a fifth if a timer was set
+//! to a distant time.
 
 use super::clock::{LoadClock, LoadTimer, NEVER};
 use rustix::buffer::spare_capacity;
@@ -45,9 +46,9 @@ struct PollTimer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SocketEvent {
     pub token: u64,
-    /// Data, or an end of stream, can be read.
+    /// Data, the end of the stream or an error can be read.
     pub readable: bool,
-    /// The socket is writable, or has an error that writing will report.
+    /// The socket is writable, or the peer has closed, or there is an error.
     pub writable: bool,
     /// The peer has closed or there is an error: read until the end.
     pub ended: bool,
@@ -94,7 +95,7 @@ impl SocketPoll {
 
     /// Waits for socket events until a deadline. With [`NEVER`], waits without limit; with a
     /// deadline at or before `now_ns`, does not wait. Returns the numbers of events and of system
-    /// calls; without `epoll_pwait2`, a wait also counts as one call.
+    /// calls; without `epoll_pwait2`, a wait counts as one call although it may make two.
     pub fn wait(&mut self, now_ns: u64, until_ns: u64) -> io::Result<(usize, u64)> {
         let Some(alarm) = &mut self.alarm else {
             let timeout_ns = if until_ns == NEVER {

@@ -179,7 +179,7 @@ impl ResponseWatch {
         }
     }
 
-    /// Takes over the beginning of a body that was kept elsewhere.
+    /// Uses the beginning of a body that the caller has already collected, up to the watch's limit.
     #[cfg(feature = "http3")]
     pub(crate) fn set_body(&mut self, mut body: Vec<u8>) {
         body.truncate(self.max_body_bytes);

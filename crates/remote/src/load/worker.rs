@@ -1,5 +1,5 @@
-//! Runs the generators on a machine that sends part of a load for another machine. The generators
-//! of all machines start at an agreed time.
+//! Runs the generators on a machine that sends part of a load on behalf of another machine. The
+//! generators of all machines start at an agreed time.
 //!
 //! Protocol: the coordinator, which runs on the other machine, sends a request as JSON. The worker
 //! replies `ready FACTS`, and answers each `time` with the time of its clock. The coordinator then

@@ -20,8 +20,8 @@ pub struct MachineIdentity {
     pub id: String,
     /// Host name.
     pub host: String,
-    /// Processor model and count, memory in GiB and architecture. Machines of the same class form
-    /// one population.
+    /// Processor model and count, memory in GiB and architecture. The analysis treats machines of
+    /// the same class as a sample of all such machines.
     pub class: String,
     /// Warning if the identity may change or be shared with another machine.
     pub warning: Option<String>,

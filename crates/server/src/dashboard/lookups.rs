@@ -1,5 +1,5 @@
-//! Defines the functions that pages call in the surrounding program, because these functions need a
-//! repository, need command-line options, or write a file.
+//! Declares callbacks into the command-line program. Pages call them for work that needs a
+//! repository or command-line options, or that writes a file.
 
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};

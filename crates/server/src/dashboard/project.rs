@@ -29,7 +29,7 @@ const MAX_CACHED_HISTORIES: usize = 4;
 pub struct HostedProject {
     /// Name in addresses.
     pub name: String,
-    /// Functions of the surrounding program.
+    /// Callbacks into the program that embeds this site.
     pub lookups: CommandLookups,
     path: PathBuf,
     readers: Mutex<Vec<(StoreId, Store)>>,

@@ -39,7 +39,7 @@ pub struct SiteState {
     /// The project of the store given at startup.
     pub first: Arc<HostedProject>,
     other_projects: Mutex<HashMap<String, Arc<HostedProject>>>,
-    /// Functions of the surrounding program.
+    /// Callbacks into the program that embeds this site.
     pub lookups: CommandLookups,
     /// Addresses of styles and scripts.
     pub assets: AssetPaths,
@@ -63,8 +63,8 @@ pub struct SiteState {
 }
 
 impl SiteState {
-    /// Creates the site of the store at a path. The store need not exist yet. The event streams of
-    /// the site end with the server.
+    /// Creates the site of the store at a path. The store need not exist yet. When the server stops
+    /// (`stopper`), the site's event streams end.
     ///
     /// # Errors
     /// Fails if the system cannot start threads, or has no random bytes.
@@ -147,7 +147,8 @@ impl SiteState {
         if let Some(project) = lock(&self.other_projects).get(name) {
             return Ok(project.clone());
         }
-        // The first project is stored without a name.
+        // Check the name first: the first project is stored with an empty name, so an empty `name`
+        // would match it.
         let found = match project_name_problem(name) {
             None => self
                 .first
@@ -244,7 +245,7 @@ impl SiteState {
         result
     }
 
-    /// Adds an entry to the audit log, unless the store does not exist, because then there is
+    /// Adds an entry to the audit log. Does nothing if there is no store, because then there is
     /// nothing to protect.
     pub fn record_action(
         &self,
@@ -294,8 +295,8 @@ pub(crate) fn unix_ms() -> i64 {
     now.map_or(0, |since| since.as_millis() as i64)
 }
 
-/// Derives the name of the first project in addresses from the name of its folder or database:
-/// lowercase letters, digits and hyphens.
+/// Derives the name that the first project has in URLs from the name of its folder, file or
+/// database: lowercase letters, digits and hyphens.
 pub fn project_name(store: &Path) -> String {
     let name = match Store::server_address(store) {
         Some(address) => {

@@ -115,7 +115,8 @@ impl RequestPipeline {
         )
     }
 
-    /// Rejects a request without credentials on a connection beyond the limit of its address.
+    /// Rejects a request that has no credentials and came on a connection exceeding the limit for
+    /// its client address.
     pub(crate) fn reject_request(
         &self,
         info: &ConnectionInfo,

@@ -1,7 +1,7 @@
 //! `speedwell eval`: measures snippets.
 //!
-//! The command has three modes: it measures snippets like benchmark files, in planned runs; it
-//! searches for the best concurrency (`search.rs`); or it watches a snippet
+//! The command has three modes: it measures snippets in planned runs, the way benchmark files are
+//! measured; it searches for the best concurrency (`search.rs`); or it watches a snippet
 //! (`watch.rs`). Start at [`run`].
 
 mod search;

@@ -85,7 +85,7 @@ fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, ParameterVa
     }
 }
 
-/// Joins the lines of a snippet into a name of one line, for sentences and tables.
+/// Joins the lines of a snippet into a one-line name, for use in sentences and tables.
 pub fn join_lines(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")

@@ -37,9 +37,9 @@ impl SearchArgs {
         }
     }
 
-    /// Default maximum of workers that execute code concurrently. Each worker may be an operating
-    /// system process, or a thread with its own virtual machine, so the default is lower than for
-    /// connections.
+    /// Default maximum number of workers that execute code concurrently. Each worker may be an
+    /// operating system process, or a thread with its own virtual machine, so the default is lower
+    /// than for connections.
     pub const MAX_WORKERS: u32 = 256;
 }
 

@@ -176,7 +176,7 @@ pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     {
         let (differing, complete) = (lengths.others, figures.complete);
         let text = format!("{differing} of {complete} (length differs from the first)");
-        lines.push(("Failed as ab counts", text));
+        lines.push(("Failed by ab's rule", text));
     }
     let warnings = report_warnings(report).into_iter();
     lines.extend(warnings.map(|text| ("WARNING", text)));

@@ -335,9 +335,9 @@ fn combine_results(
 }
 
 fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome>) -> String {
-    let process = format!("generator process {} of {count}", index + 1);
+    let process = format!("Generator process {} of {count}", index + 1);
     match outcome {
-        Err(error) => format!("The {process} could not be started or read: {error}."),
+        Err(error) => format!("{process} could not be started or read: {error}."),
         Ok(outcome) => {
             let end = outcome
                 .failure_cause(UNLIMITED)
@@ -345,7 +345,7 @@ fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome
             let tail = outcome.stderr.last_lines(5);
             let separator = if tail.is_empty() { "" } else { "; it wrote: " };
             format!(
-                "The {process} {end} without a result, so its part of the load is missing \
+                "{process} {end} without a result, so its part of the load is missing \
                  from the results{separator}{tail}."
             )
         }
@@ -476,7 +476,7 @@ pub fn send_load(
     let measured = generator::run(&job.load, stop, &mut |progress| {
         watch(&LoadSnapshot::from_progress(progress));
     });
-    measured.with_context(|| format!("cannot load '{}'", job.url))
+    measured.with_context(|| format!("cannot send the load to '{}'", job.url))
 }
 
 pub(super) fn enter_real_time() -> anyhow::Result<RealTimeGuard> {

@@ -55,8 +55,8 @@ pub(super) struct LoadConnection {
     failures: u32,
     /// Whether no further request may be sent on the connection.
     is_last: bool,
-    /// Since when the connection has had room, and by how much the generator itself delayed the
-    /// last request on the connection.
+    /// When the connection last gained room, and how long the generator itself delayed the
+    /// connection's last request.
     pub freed: ConnectionLag,
     /// Whether the connection is in the event loop's list of connections that may have room.
     pub is_listed: bool,
@@ -231,8 +231,8 @@ impl LoadConnection {
         }
     }
 
-    /// Records the unfinished requests at the end of the load. They count as in flight, or as
-    /// cancelled after an interrupt. Returns how many requests count as in flight: first the
+    /// Records the unfinished requests at the end of the load. They count as in flight or, if the
+    /// load was interrupted, as cancelled. Returns how many requests count as in flight: first the
     /// measured requests, then the requests of the warm-up.
     pub fn finish(
         &mut self,
@@ -305,9 +305,9 @@ impl LoadConnection {
                 return self.apply_outcome(outcome, core);
             }
             match read {
-                // If the event reports that the peer has closed, read on until the end of the
-                // stream or a reset is found.
                 ReadResult::More => {}
+                // If the event reports that the peer has closed, a drained socket is read up to two
+                // more times to find the end of the stream or a reset.
                 ReadResult::Drained if has_ended && ended_reads < 2 => ended_reads += 1,
                 ReadResult::Drained => break,
                 ReadResult::End => return self.end_connection(ConnectionLoss::End, core),

@@ -50,8 +50,8 @@ enum SimulatedResponse {
 
 impl TunableMachine {
     /// Opens this machine (`/`) or a folder that simulates a machine. On a simulated machine, the
-    /// call of `test_step` with the number `dies_at`, counted from 1, kills this process; `None`
-    /// means that no call does so.
+    /// `dies_at`-th call of `test_step` (counting from 1) kills this process; `None` means that no
+    /// call does so.
     ///
     /// # Errors
     /// Fails if the folder's `answers` cannot be parsed.

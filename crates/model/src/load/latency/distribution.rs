@@ -381,8 +381,9 @@ impl TimeValues {
         self.recorded_in_histogram() + self.early.len() as u64 + self.beyond
     }
 
-    /// Number of values above [`MAX_RECORDABLE_NS`]. They count in all statistics, but not at their
-    /// exact position.
+    /// Number of values above [`MAX_RECORDABLE_NS`]. They are included in all statistics, but a
+    /// quantile among them, except the maximum, is reported only as at least
+    /// [`MAX_RECORDABLE_NS`].
     pub fn count_beyond_range(&self) -> u64 {
         self.beyond
     }
@@ -423,8 +424,8 @@ impl TimeValues {
             sum_of_squares: squares,
             ..
         } = self.moments;
-        // In floating point, n * squares - sum^2 loses precision by cancellation. Use integers as
-        // long as they do not overflow, for instance for a billion values of ten seconds.
+        // In floating point, n * squares - sum^2 loses precision by cancellation. Use integers
+        // unless they overflow; a billion values of ten seconds still fit.
         let exact = squares
             .checked_mul(u128::from(self.count()))
             .zip(sum.checked_mul(sum));
