@@ -1,7 +1,7 @@
 //! Decides when a case needs no more runs.
 //!
-//! Uses the same interim analyses ("looks") as the analysis of the finished session, so that
-//! reports show the result that ended the measurement. Does not know what a run costs. Start at
+//! Takes the same interim analyses ("looks") as the analysis of the finished session. Reports
+//! therefore show the result that ended the measurement. Does not know what a run costs. Start at
 //! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;
@@ -79,8 +79,7 @@ fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
 impl StopRule {
     /// Creates a rule for comparisons under `design`.
     ///
-    /// A design with a fixed number of runs is never decided early, unless it only counts
-    /// instructions.
+    /// A design with a fixed number of runs ends early only if it counts nothing but instructions.
     pub fn new(design: &SessionDesign, settings: &AnalysisSettings) -> StopRule {
         let baseline = settings
             .baseline
@@ -129,8 +128,8 @@ impl StopRule {
         }
     }
 
-    /// Returns, for each case, whether it needs no more runs. `cases` holds all finished runs of
-    /// all variants of each case.
+    /// Returns whether each case is settled (needs no more runs). `cases` holds all finished runs
+    /// of all variants of each case.
     ///
     /// Call this after each block with the cases that are not settled yet; it is cheap unless an
     /// interim analysis is due. Results of other cases are remembered, because all cases of a

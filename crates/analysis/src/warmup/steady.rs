@@ -276,8 +276,8 @@ impl SmoothedSeries {
         (points, log)
     }
 
-    /// Splits the series into levels. Neighboring levels are joined unless their ratio differs from
-    /// 1 by more than `delta`.
+    /// Splits the series into levels. Neighboring levels are joined if their ratio differs from 1
+    /// by at most `delta`.
     fn log_levels(&self, delta: f64) -> Vec<LogLevel> {
         // Subtracting the middle avoids loss of digits in large sums of squares.
         let middle = median(&self.logs);

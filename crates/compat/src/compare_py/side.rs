@@ -13,9 +13,8 @@ use std::collections::{HashMap, HashSet};
 /// How the entries of a side are chosen.
 #[derive(Debug, Default)]
 pub struct EntryChoice<'f> {
-    /// Filter for the entries of a result file that was given as input. The filter is matched
-    /// against names without the suffix of an aggregate. `None` for programs, because they apply
-    /// the filter themselves.
+    /// Filter for the entries of a result file. The filter is matched against names without the
+    /// suffix of an aggregate. `None` for programs, because they apply the filter themselves.
     pub file_filter: Option<&'f NameFilter>,
     /// Filter for entries to keep, and the string that replaces its matches.
     pub renamed: Option<(&'f NameFilter, &'f str)>,
@@ -128,8 +127,8 @@ impl NameFilter {
         })
     }
 
-    /// Returns the pattern. The `-` of an inverted filter is not a part of it, and the pattern of a
-    /// filter that [`NameFilter::from_program_option`] creates from `all` is empty.
+    /// Returns the pattern, without the `-` of an inverted filter. The option value `all` gives an
+    /// empty pattern.
     pub fn pattern(&self) -> &str {
         &self.text
     }

@@ -248,8 +248,8 @@ pub fn select_scripts(
     Ok(scripts)
 }
 
-/// Whether a file is selected: a filter must match its name, if there are filters, and no exclusion
-/// may match.
+/// Whether a file is selected: no exclusion matches its name and, if there are filters, a filter
+/// does.
 fn passes_filters(arguments: &ParsedArguments<'_>, file: &str) -> bool {
     let mut filters = arguments.values("filter").peekable();
     let is_admitted = filters.peek().is_none() || filters.any(|filter| file.contains(filter));
