@@ -30,8 +30,8 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A definition file that is parsed once, on first use. A session resolves its file for every run;
-/// without this, it would be parsed and checked each time.
+/// A definition file that is parsed once, on first use. A session needs the parsed file for every
+/// run.
 #[derive(Debug)]
 pub struct LazyDefinition {
     source: DefinitionFile,

@@ -54,8 +54,8 @@ struct ProjectKeys {
 }
 
 impl ProjectFile {
-    /// Reads the file in the root of the project that contains `cwd`. A file further up belongs to
-    /// another project.
+    /// Reads the file of the project that contains `cwd`. A file above the root of the project
+    /// belongs to another project.
     ///
     /// # Errors
     /// Fails if the file cannot be read, or is invalid.

@@ -31,8 +31,8 @@ impl WrongName {
     }
 }
 
-/// Returns all cases that have the metric, if one is given, and match the filter. Fails if there
-/// are none.
+/// Returns the cases that match the filter and, if a metric is given, have the metric. Fails if
+/// there are none.
 pub fn selected_cases(
     groups: &[&BenchmarkGroup],
     metric: Option<&str>,
