@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Minimum fraction of its lifetime in which a process must use the processor or be runnable.
+/// A process must use the processor or wait for one during at least this fraction of its lifetime.
 const MIN_BUSY_SHARE: f64 = 0.5;
 
 /// Maximum number of trials. Work that waits does so in every trial.

@@ -140,8 +140,8 @@ fn starts_program(job: &BenchmarkJob) -> bool {
     starts && job.unavailable.is_none() && job.names.is_empty()
 }
 
-/// Runs every snippet once under every variant. Unless one of the snippets is a command, these runs
-/// are parallel, because there is no measurement that they could disturb.
+/// Runs every snippet once under every variant. Nothing is measured, so the runs are parallel,
+/// unless a snippet is a command.
 fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
     let mut jobs: Vec<usize> = Vec::new();
     for (index, job) in plan.jobs.iter().enumerate() {

@@ -39,8 +39,8 @@ pub struct MeasuredSession {
 }
 
 impl MeasuredSession {
-    /// Combines a session as loaded from the store, and whether its runs were left out, with how
-    /// measuring its `planned` runs ended.
+    /// Combines a stored session with the way its measurement ended. `in_parts` says whether the
+    /// session was loaded without its runs.
     pub fn new(
         (session, in_parts): (Session, bool),
         ended: anyhow::Result<SessionEnd>,

@@ -1,5 +1,5 @@
-//! Starts a local server, and determines when it is ready and whether it is really the process that
-//! listens at its address.
+//! Starts a local server, waits until it is ready, and checks that no other process listens at its
+//! address.
 //!
 //! This module decides whose responses are measured. It knows nothing about the requests. Start at
 //! [`wait_until_ready`], which every server goes through, or at [`LoadServer::start`] for the
@@ -202,8 +202,8 @@ impl LoadServer {
         self.service.has_ended()
     }
 
-    /// Whether a server that vanished under load is ending. Waits briefly for its end; see
-    /// [`ServiceProcess::is_dying`].
+    /// Whether a server that stopped responding under load is ending. Waits briefly for its end;
+    /// see [`ServiceProcess::is_dying`].
     pub fn is_dying(&self) -> bool {
         self.service.is_dying()
     }

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Time to wait for all proofs together once the target is ready, because a target may write its
-/// proofs shortly after it begins to listen.
+/// Total time to wait for proofs once the target is ready. A target may write its proofs shortly
+/// after it begins to listen.
 const PROOF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Interval between two searches for a proof.

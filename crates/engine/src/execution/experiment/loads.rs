@@ -160,8 +160,8 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
     Ok(())
 }
 
-/// Adds metrics of the server that the load started itself: its startup time, and its processor
-/// time per request, which varies less than any wall time on a busy machine.
+/// Adds the startup time of the load's own server, and its processor time per request, which varies
+/// less than any wall time on a busy machine.
 fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
     let Some(server) = &load.server else {
         return;
@@ -180,8 +180,7 @@ fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
     }
 }
 
-/// Maximum difference in percent between the results of two consecutive seconds. If the difference
-/// is larger, the server is not steady.
+/// Maximum difference in percent between the results of two consecutive seconds of a steady server.
 const STEADY_PERCENT: f64 = 5.0;
 
 /// Statuses that a load expects by default.
@@ -321,7 +320,7 @@ impl ServerLifecycle<'_> {
     }
 }
 
-/// Fails if any request of the load failed, because that means the server is not working correctly.
+/// Fails if any request of the load failed: the server is then not working correctly.
 pub(super) fn check_no_failures(load: &LoadRun) -> StageResult<()> {
     let counts = &load.measured.totals.outcomes;
     if counts.all_errors() == 0 {
@@ -356,8 +355,7 @@ pub(super) fn check_tool_errors(session: &Session) -> StageResult<()> {
 }
 
 /// Converts a load into a session that holds its metrics. In the session, `http_non2xx` counts the
-/// responses whose status the load did not expect. If the load expects status 404, a 404 is not an
-/// error.
+/// responses whose status the load did not expect: if it expects 404, a 404 is not counted.
 pub(super) fn load_session(load: &LoadRun) -> anyhow::Result<Session> {
     let mut session =
         load_session::load_session("load", std::slice::from_ref(load), &mut Vec::new())?;

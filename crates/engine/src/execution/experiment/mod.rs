@@ -72,8 +72,8 @@ fn run_with_services(
     let result = run_target(&filled_assignment, site, seed, report);
     let lost_service = services::find_lost_service(&services);
     let stop_result = services::stop_all(services, report);
-    // The loss of a service takes precedence over a failure of the target: a target whose database
-    // is gone fails because of that loss.
+    // The loss of a service takes precedence over a failure of the target, because the loss may be
+    // the cause.
     match lost_service {
         Some(failure) => Err(failure),
         None => result.and(stop_result),

@@ -147,8 +147,8 @@ impl FinishedRecording {
     }
 }
 
-/// Creates a named pipe and opens it in both directions. Unlike opening it in one direction, this
-/// does not wait until another process opens the pipe.
+/// Creates a named pipe and opens it in both directions. Opening it in one direction would wait
+/// until another process opens the pipe.
 fn create_pipe(path: &Path) -> Result<File> {
     mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).context("cannot create a named pipe")?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;

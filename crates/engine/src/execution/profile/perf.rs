@@ -31,8 +31,8 @@ const DATA_FILE: &str = "perf.data";
 /// Builds a perf command that records into the scratch folder; the caller adds the program or
 /// process.
 pub fn perf_record_command(perf: &Path, scratch: &ScratchFolder) -> ProcessSpec {
-    // -B and -N turn off build ids: to collect them, perf would read every file at the end, and
-    // their cache would grow in the user's home folder.
+    // -B and -N turn off build ids. To collect build ids, perf would read every file at the end and
+    // fill a cache in the user's home folder.
     ProcessSpec::new(perf)
         .args([
             "record",
