@@ -242,9 +242,9 @@ impl EntryInterpretation {
         })
     }
 
-    /// Returns the direction of a metric. The user's choice has precedence. Without it, if the tool
-    /// prints both times and rates or is unknown, the unit decides; in all other cases, or if the
-    /// unit implies no direction, the key `bigger_is_better` or the tool decides.
+    /// Returns the direction of a metric. The user's choice decides first, then the key
+    /// `bigger_is_better`, then the tool, then the unit. If the tool prints both times and rates,
+    /// the unit comes before the key and the tool.
     ///
     /// # Errors
     /// Fails if none of these states a direction.

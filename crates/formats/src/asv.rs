@@ -85,7 +85,6 @@ impl AsvMetadata {
         Ok(self)
     }
 
-    /// Returns the name of the machine.
     fn machine_name(&self) -> Option<&str> {
         self.machine.get("machine").map(String::as_str)
     }
@@ -100,7 +99,7 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// a benchmark is therefore inferred from its name.
 ///
 /// # Errors
-/// Fails like [`read_file`].
+/// See [`read_file`].
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     Ok(vec![read_file(file, &AsvMetadata::default(), warnings)?])
 }
@@ -387,7 +386,6 @@ impl<'a> AsvRow<'a> {
         Ok(combinations)
     }
 
-    /// Returns a statistic of a combination.
     fn statistic(&self, key: &str, index: usize) -> Option<f64> {
         let (_, values) = self.statistics.iter().find(|(name, _)| name == key)?;
         values.get(index)?.number().ok()

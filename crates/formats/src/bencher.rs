@@ -234,7 +234,6 @@ fn read_origin(point: &JsonNode<'_>, branch: Option<&str>) -> Result<(CodeOrigin
     Ok((origin, hash.is_some()))
 }
 
-/// Returns the start time of a point.
 fn read_start_time(point: &JsonNode<'_>) -> Result<Option<i64>> {
     let Some(text) = point.text_of("start_time")? else {
         return Ok(None);

@@ -41,7 +41,7 @@ pub fn is_utf16(bytes: &[u8]) -> bool {
 /// Returns a reader of the same source without its byte order mark.
 ///
 /// # Errors
-/// Fails like [`strip_bom`], or if reading fails.
+/// Fails if the source is UTF-16 or reading fails.
 pub fn plain_source(mut source: impl Read) -> Result<impl Read> {
     let mut first = Vec::with_capacity(MAX_INSPECTED_BYTES);
     source

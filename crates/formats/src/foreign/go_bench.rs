@@ -332,9 +332,9 @@ impl ProcessorSuffixes {
             .unwrap_or((name, 1))
     }
 
-    /// Splits the name of a benchmark that stopped. If it stopped in its first iteration, its name
-    /// has no number appended; GOMAXPROCS is then the number that was appended to results, if only
-    /// a single number was appended.
+    /// Splits the name of a benchmark that stopped. The name has no number if the benchmark stopped
+    /// in its first iteration; GOMAXPROCS is then the number in the names of results, if there is
+    /// only one.
     pub fn split_stopped_name<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
         let split = announced.and_then(|announced| split_announced_name(announced, name));
         match split.unwrap_or_else(|| self.split_name(name)) {
@@ -343,8 +343,7 @@ impl ProcessorSuffixes {
         }
     }
 
-    /// Returns the GOMAXPROCS that was appended to the names of results, if only a single number
-    /// was appended.
+    /// Returns the GOMAXPROCS in the names of results, if there is only one.
     fn single_count(&self) -> Option<u32> {
         self.0.first().copied().filter(|_| self.0.len() == 1)
     }

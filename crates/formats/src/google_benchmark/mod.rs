@@ -1,9 +1,8 @@
 //! Reads results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
 //!
-//! Decides how rows are stored: each repetition becomes a run, because compare.py also treats
-//! repetitions as replicates; a note says that they share a process. Knows nothing about where the
-//! file comes from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON
-//! reporter.
+//! Decides how rows are stored. Each repetition becomes a run, because compare.py also treats
+//! repetitions as replicates. A note says that these runs share a process. Start at [`read`]. The
+//! format is json_schema_version 1 of the library's JSON reporter.
 
 use crate::duplicate_names::{ListedResult, distinguish_results};
 use crate::foreign::google_benchmark::{

@@ -99,7 +99,7 @@ fn all_iterations<'a>(raw: &JsonNode<'a>) -> Result<Vec<JsonNode<'a>>> {
     Ok(iterations)
 }
 
-/// Returns the metric and the conversion factor of a mode. Rates per minute or per longer time are
+/// Returns the metric and the conversion factor of a mode. Rates per minute or a longer unit are
 /// not converted.
 fn mode_measure(mode: &str, unit: &str) -> MetricConversion {
     let mut measure = MetricConversion::from_unit(unit);
