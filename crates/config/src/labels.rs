@@ -113,7 +113,6 @@ impl fmt::Display for MachineSelector {
     }
 }
 
-/// Splits a selector into names and operators.
 fn split_words(text: &str) -> Result<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut is_inside = false;

@@ -8,7 +8,6 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// Name of the file.
 const PROJECT_FILE_NAME: &str = "speedwell.toml";
 
 /// Any of these makes a folder the root of a project.

@@ -9,7 +9,7 @@ use super::{
     QuantityUnit,
 };
 
-/// Maximum nesting of brackets, because each level uses stack space.
+/// Maximum nesting of brackets. Each level uses stack space.
 const MAX_DEPTH: usize = 100;
 
 impl ClaimExpression {
@@ -49,7 +49,6 @@ pub fn parse_filter(text: &str) -> Result<CaseFilter, ExpressionError> {
     ExpressionParser::new(text).whole_filter()
 }
 
-/// State of parsing a text.
 struct ExpressionParser<'a> {
     text: &'a str,
     position: usize,
