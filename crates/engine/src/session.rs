@@ -292,9 +292,9 @@ fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
     digests.collect()
 }
 
-/// Captures machine and programs once, before measuring. If the baseline's program is Node.js, its
-/// versions may be known, because it has already listed the cases of the benchmark files. Other
-/// programs are asked for their versions.
+/// Captures machine and programs once, before measuring. If the baseline's program is Node.js, it
+/// may have reported its versions when it listed the cases. Other programs are asked for their
+/// versions.
 fn capture_environment(
     plan: &SessionPlan,
     suite: &DiscoveredBenchmarks,

@@ -14,10 +14,8 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Interval for polling a starting server.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Timeout of one connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Number of lines that are kept from the stderr of a server that died.

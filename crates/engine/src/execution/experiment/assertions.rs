@@ -15,7 +15,6 @@ use std::time::{Duration, Instant, SystemTime};
 /// after it begins to listen.
 const PROOF_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Interval between two searches for a proof.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Where to search for proofs.

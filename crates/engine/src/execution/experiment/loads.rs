@@ -91,8 +91,8 @@ fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet
     }
 }
 
-/// Builds the failure of a load. The first lines of the error messages become its reason, on one
-/// line; all other lines, such as hints and the server's last output, become its stderr.
+/// Builds the failure of a load. The first lines of the error messages become the reason, joined
+/// into one line. All other lines, such as hints and the server's last output, become the stderr.
 fn load_failure(stage: RunStage, error: &anyhow::Error) -> StageFailure {
     let messages: Vec<String> = error.chain().map(ToString::to_string).collect();
     let first = |message: &String| message.lines().next().unwrap_or_default().to_owned();
@@ -186,7 +186,6 @@ const STEADY_PERCENT: f64 = 5.0;
 /// Statuses that a load expects by default.
 const SUCCESS_STATUSES: (u16, u16) = (200, 299);
 
-/// Interval for polling a server under load.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 impl ServerLifecycle<'_> {

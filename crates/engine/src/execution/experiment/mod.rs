@@ -1,5 +1,5 @@
-//! Performs one run of an experiment: starts a fresh process tree, proves that it is the intended
-//! variant, measures it, and stops all of it.
+//! Performs one run of an experiment: starts a fresh process tree, checks that the intended variant
+//! is running, measures it, and stops all processes.
 //!
 //! Decides the order of stages and which failure belongs to which stage. Knows nothing about
 //! definition files and plans: a [`RunAssignment`] is the whole input, and a [`RunReport`] is the
