@@ -70,7 +70,6 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     reading.into_sessions(file.label, warnings)
 }
 
-/// State of reading a file.
 struct EntriesReader<'a> {
     directions: &'a MetricDirections,
     /// For each entry, in file order, the key of the point to which it belongs.

@@ -459,7 +459,6 @@ fn parse_value(text: &str) -> ParameterValue {
     }
 }
 
-/// State of reading a file.
 struct AsvReader<'a> {
     metadata: &'a AsvMetadata,
     better: &'a MetricDirections,
@@ -566,8 +565,8 @@ impl AsvReader<'_> {
     }
 }
 
-/// Returns names for `count` parameters: the names in `benchmarks.json` if there are `count`
-/// usable, distinct ones, otherwise asv's default names.
+/// Returns names for `count` parameters: the names in `benchmarks.json` if there are `count` of
+/// them and they are usable and distinct, otherwise asv's default names.
 fn parameter_names(benchmark: Option<&AsvBenchmark>, count: usize) -> Vec<String> {
     let names = benchmark.map_or(&[][..], |benchmark| &benchmark.parameters);
     let usable = names

@@ -61,7 +61,6 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, reading.environment, None)
 }
 
-/// State of the parser.
 #[derive(Default)]
 struct GoOutputParser<'a> {
     entries: Vec<GoBenchEntry<'a>>,

@@ -61,8 +61,8 @@ pub struct UnreadableFile {
     pub hint: &'static str,
 }
 
-/// Describes output that a program formats for people: a function that recognizes one of its lines,
-/// the name of the program, and a hint on how to get results that can be read.
+/// Output that a program formats for people: a function that recognizes one of its lines, the name
+/// of the program, and a hint on how to get readable results.
 type PrintedOutput = (fn(&str) -> bool, &'static str, &'static str);
 
 const PRINTED_OUTPUTS: [PrintedOutput; 7] = [

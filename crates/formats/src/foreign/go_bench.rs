@@ -166,8 +166,8 @@ fn parse_figures(text: &str) -> Option<GoFigures<'_>> {
     })
 }
 
-/// The units that package testing reports. Each has the name of its metric, the unit in which its
-/// values are stored, its direction, and the factor from the reported to the stored unit.
+/// The units that package testing reports, each with the name of its metric, the stored unit, the
+/// direction, and the factor from the reported to the stored unit.
 const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
     ("ns/op", "time", "ns", MetricDirection::Lower, 1.0),
     (

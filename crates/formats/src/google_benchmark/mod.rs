@@ -116,7 +116,6 @@ fn shared_label(rows: &[&GoogleBenchmarkRow]) -> Option<(String, String)> {
     is_shared.then(|| ("label".to_owned(), label.to_owned()))
 }
 
-/// State of reading a file.
 #[derive(Default)]
 struct RowsReader<'a> {
     imported: SessionBuilder,
