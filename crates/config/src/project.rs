@@ -1,5 +1,5 @@
-//! Reads the file of a project, `speedwell.toml`, which has settings for everything that is
-//! measured in its folder. Start at [`ProjectFile::find_file`].
+//! Reads `speedwell.toml`, the file of a project. It has settings for all measurements in its
+//! folder. Start at [`ProjectFile::find_file`].
 
 use super::adapter::{SuiteAdapter, read_tables};
 use super::file_part::FilePart;

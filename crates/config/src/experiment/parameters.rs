@@ -40,7 +40,7 @@ impl SetValues {
         set.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Returns the values set for a parameter, else the values declared in the file.
+    /// Returns the values set for a parameter or, if none are set, the declared values.
     pub fn replace_values(&self, name: &str, declared: Vec<ParameterValue>) -> Vec<ParameterValue> {
         let kind = declared.first().map(ParameterValue::kind);
         let set = self.values_of(name).into_iter().map(|text| match kind {

@@ -1,5 +1,4 @@
-//! Reads `[plan]`, which defines the number of runs, their order, their processors, and when to
-//! stop.
+//! Reads `[plan]`, which defines the number of runs, their order, the processors, and when to stop.
 
 use super::variant::ExperimentVariant;
 use crate::file_part::FilePart;
