@@ -208,9 +208,9 @@ fn run_once(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
     Ok(collector.trials)
 }
 
-/// How often the process was sampled, and how often it was running or waiting for a processor.
-/// Processor usage alone does not distinguish work that waits from work that other programs
-/// preempt.
+/// Samples of a process: how many there are, and in how many it was running or waiting for a
+/// processor. Processor usage alone does not distinguish work that waits from work that other
+/// programs preempt.
 #[derive(Default)]
 struct BusySamples {
     total: AtomicU32,

@@ -185,7 +185,7 @@ pub struct SessionRequest {
     pub machine: Option<String>,
     /// The server project to push the session to when it ends.
     pub push: Option<String>,
-    /// Whether the order of runs is given, as in a calibration. If so, no advice about the order is
+    /// Whether the order of runs is given, as in a calibration. Then no advice about the order is
     /// shown.
     pub has_given_order: bool,
     /// Whether to stop at the first failure.

@@ -235,7 +235,7 @@ fn missing_program_message(typed: &Path, worktree: &VariantWorktree) -> String {
     )
 }
 
-/// Names variants without a name of their own after the typed revision and its commit.
+/// Names variants after the typed revision and its commit, unless they have names of their own.
 fn name_variants(variants: &mut [Variant], revisions: &[RevisionRequest]) {
     for wanted in revisions.iter().filter(|wanted| wanted.names_variant) {
         let Some(worktree) = &variants[wanted.variant].worktree else {

@@ -146,9 +146,9 @@ pub fn execute(
     Ok(session_end)
 }
 
-/// Number of consecutive failures after which a variant of a case is abandoned. Further attempts at
-/// a benchmark that always fails reveal nothing new, and a benchmark that hangs takes its full
-/// timeout on every attempt.
+/// Number of consecutive failures after which a variant of a case is abandoned. A benchmark that
+/// always fails reveals nothing new, and a benchmark that hangs takes its full timeout on every
+/// attempt.
 const MAX_CONSECUTIVE_FAILURES: u32 = 2;
 
 /// If one variant of a snippet is abandoned, the other variants run until each of them has this
@@ -340,8 +340,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(outcome)
     }
 
-    /// Executes slots unless their case is settled. If they are the last slots of their block,
-    /// closes the block. If the session ends because of these slots, the block stays open.
+    /// Executes slots unless their case is settled. Closes the block after its last slots, unless
+    /// the session ends because of these slots.
     ///
     /// Returns `None` if the slots were skipped.
     fn run_unsettled_slots(

@@ -149,8 +149,8 @@ impl LoadServer {
     /// `command` as the name of the server.
     ///
     /// # Errors
-    /// Fails if the addresses are in use already, the command ends or does not accept connections
-    /// in time, or another process accepts them.
+    /// Fails if the addresses are in use already, if the command ends or accepts no connection in
+    /// time, or if another process accepts connections.
     pub fn start(
         spec: ProcessSpec,
         command: &str,

@@ -1,11 +1,11 @@
 //! Checks out and builds each revision once, in a linked worktree in the cache folder, so that the
 //! user's checkout stays as it is.
 //!
-//! Git's metadata of a worktree (gitrepository-layout(5)) is in the cache folder as well, so the
-//! user's repository never shows a trace of Speedwell, even if Speedwell was killed.
+//! Git's metadata of a worktree (gitrepository-layout(5)) is in the cache folder as well. The
+//! user's repository therefore never shows a trace of Speedwell, even if Speedwell was killed.
 //!
-//! This module decides which folder belongs to a revision and its build command, when a worktree is
-//! used again, and when it is evicted. It knows nothing about measurements.
+//! This module decides which folder belongs to a revision and its build command, and when a
+//! worktree is used again or evicted. It knows nothing about measurements.
 //!
 //! The folder around a worktree is locked while the worktree is built (exclusive lock) or measured
 //! (shared lock). The kernel releases the lock when the process ends, so a worktree that a killed

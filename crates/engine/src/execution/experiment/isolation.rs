@@ -1,5 +1,5 @@
-//! Isolates a run: gives its target and its load separate processors, and a network namespace that
-//! has only a loopback device.
+//! Isolates a run. Gives its target and its load separate processors, and a network namespace with
+//! only a loopback device.
 //!
 //! In such a namespace, a fixed port is free, and no other process can answer for the server
 //! (network_namespaces(7)). Entering the namespace affects the whole process, which must still have

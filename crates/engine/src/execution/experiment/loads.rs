@@ -295,7 +295,7 @@ impl ServerLifecycle<'_> {
         }
     }
 
-    /// Checks that every request succeeded, and that as many were sent as the load asks for.
+    /// Checks that every request succeeded, and that no request of the load is missing.
     pub(super) fn check_all_served(
         &self,
         session: &Session,

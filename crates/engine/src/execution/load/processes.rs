@@ -39,8 +39,7 @@ const EXIT_GRACE: Duration = Duration::from_secs(5);
 /// Subcommand of [`WORKER_COMMAND`] that calls [`super::run_worker`].
 pub const GENERATOR_SUBCOMMAND: &str = "generator";
 
-/// Assignment of a worker: the description of the whole load, and which part of it the worker
-/// sends.
+/// Assignment of a worker: the whole load, and the part of it that the worker sends.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorkerAssignment {
     /// The load, with the URL to which redirects led.

@@ -186,7 +186,7 @@ fn run_prepared_load(
     run.warnings = std::mem::take(&mut prepared.warnings);
     run.warnings.extend(result.losses);
     if run.measured.has_lost_server() {
-        // Wait for a server that is dying, so that its end is not attributed to the signal that
+        // Wait for a dying server, so that its end is not attributed to the signal that
         // `stop_server` sends.
         let _ = prepared.server.as_ref().map(LoadServer::is_dying);
     }

@@ -132,8 +132,8 @@ pub struct FinishedRecording {
 }
 
 impl FinishedRecording {
-    /// Reads the recording. Call this after the program has ended: then reading disturbs no
-    /// measurement, and the files that the program's runtime wrote for perf can be removed.
+    /// Reads the recording. Call this after the program has ended, so that reading disturbs no
+    /// measurement. The files that the program's runtime wrote for perf can then be removed.
     ///
     /// # Errors
     /// Fails if nothing was recorded, or if the recording cannot be read.
