@@ -49,8 +49,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// `warnings`.
 ///
 /// # Errors
-/// Fails if the content is not JSON, no result can be read (the message names the location of the
-/// first error), or the direction of a metric is unknown.
+/// Fails if the content is not JSON, no result can be read, or the direction of a metric is
+/// unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(&blank_assignment(file.bytes))?;
     let mut reading = EntriesReader {
@@ -282,7 +282,7 @@ impl BenchFigure {
     fn read(bench: &JsonNode<'_>) -> Result<BenchFigure> {
         let unit = bench.text_of("unit")?.unwrap_or_default();
         // If a line of Go's output has several figures, older versions of the action stored the
-        // rest of the line as the unit of the first figure.
+        // rest of the line in the unit of the first figure.
         let unit = unit.split('\t').next().unwrap_or_default();
         let measure = MetricConversion::from_unit(unit);
         let node = bench.require("value")?;

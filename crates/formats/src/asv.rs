@@ -107,8 +107,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// Reads a result file.
 ///
 /// # Errors
-/// Fails if the file is not JSON, no result can be read (the message names the location of the
-/// first error), or the file belongs to another machine.
+/// Fails if the file is not JSON, no result can be read, or the file belongs to another machine.
 pub fn read_file(
     file: &InputFile<'_>,
     metadata: &AsvMetadata,

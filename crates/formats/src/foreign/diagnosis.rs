@@ -25,8 +25,8 @@ const SAVE_AS_UTF8: &str = "save it as UTF-8";
 /// Number of bytes that are inspected if there is no byte order mark.
 const MAX_INSPECTED_BYTES: usize = 64;
 
-/// Returns whether bytes are UTF-16. They are if they begin with a byte order mark, or if every
-/// second byte is zero, as in UTF-16 text that begins with ASCII characters.
+/// Returns whether bytes are UTF-16. Such bytes begin with a byte order mark, or every second byte
+/// is zero, as in UTF-16 text that begins with ASCII characters.
 pub fn is_utf16(bytes: &[u8]) -> bool {
     let starts_with = |mark: &[u8]| bytes.starts_with(mark);
     let first = &bytes[..bytes.len().min(MAX_INSPECTED_BYTES) & !1];

@@ -45,8 +45,8 @@ pub enum GoBenchLine<'a> {
     End(Option<&'a str>, bool),
     /// `panic: WHY`.
     Panic(&'a str),
-    /// An indented line. After a failure or skip, or before it with `-v`, the line states the
-    /// reason; otherwise, it is a log.
+    /// An indented line. It states the reason of a failure or skip in the previous line or, with
+    /// `-v`, in the next line. Otherwise, it is a log.
     Log(&'a str),
     /// A name alone, without GOMAXPROCS, as `-v` prints it before the results of the benchmark.
     Announced(&'a str),

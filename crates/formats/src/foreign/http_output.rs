@@ -172,8 +172,8 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
         pipelining: count("pipelining").filter(|requests| *requests > 1.0),
         seconds,
         requests,
-        // The rate is computed here because autocannon's own average is less exact: autocannon
-        // counts requests per whole second, in a histogram that rounds these counts.
+        // The rate is computed here, because autocannon's own average is less exact: its histogram
+        // rounds the counts of requests per second.
         rate: requests
             .zip(seconds)
             .map(|(requests, seconds)| requests / seconds),
