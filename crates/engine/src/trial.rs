@@ -11,8 +11,8 @@ use std::iter::repeat_n;
 pub struct TrialResult {
     /// Numbers of runs that passed and of failures, by file name.
     pub files: BTreeMap<String, (usize, usize)>,
-    /// The failures: first the failures of files whose cases could not be listed, then the failures
-    /// of runs, in the order of their slots.
+    /// Failures to list the cases of a file, followed by failures of runs in the order of their
+    /// slots.
     pub failures: Vec<StepFailure>,
     /// Lifetime of the process of each slot; `None` if the process gave no results.
     pub lived_ns: Vec<Option<u64>>,

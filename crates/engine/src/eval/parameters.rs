@@ -130,8 +130,8 @@ pub fn parse_list(text: &str) -> Vec<String> {
     values
 }
 
-/// Converts strings to parameter values: numbers or booleans if all have the same type and each
-/// prints exactly as the user typed it; strings otherwise.
+/// Converts strings to numbers or to booleans if all of them have that type and each prints exactly
+/// as the user typed it. Otherwise, they stay strings.
 pub fn infer_values(strings: &[String]) -> Vec<ParameterValue> {
     let inferred: Vec<ParameterValue> = strings
         .iter()

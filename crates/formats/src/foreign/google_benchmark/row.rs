@@ -13,7 +13,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Name suffixes of aggregates.
 const AGGREGATE_SUFFIXES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
 
 /// Kind of a row.
