@@ -65,8 +65,8 @@ impl FileIdentity {
 }
 
 impl OutputFile {
-    /// Creates the output at `path`, requested by `option`; `None` for devices and pipes, and if its
-    /// folder is missing.
+    /// Creates the output at `path`, requested by `option`; `None` for devices and pipes, and if
+    /// the folder does not exist.
     pub fn new(option: impl Into<String>, path: &Path) -> Option<OutputFile> {
         Some(OutputFile {
             option: option.into(),
@@ -76,7 +76,7 @@ impl OutputFile {
         })
     }
 
-    /// Marks this as the first of several files; the names of the others end in a number.
+    /// Marks this as the first of several files; the other names end in a number.
     pub fn numbered(self) -> OutputFile {
         OutputFile {
             is_numbered: true,
@@ -95,7 +95,8 @@ impl OutputFile {
         identity.is_some_and(|other| other == self.identity) || self.has_numbered(other)
     }
 
-    /// Returns whether `other` is named like a numbered file of this output: `a-2.svg` for `a.svg`.
+    /// Returns whether `other` has the name of a numbered file of this output: `a-2.svg` for
+    /// `a.svg`.
     fn has_numbered(&self, other: &Path) -> bool {
         if !self.is_numbered {
             return false;
@@ -159,7 +160,7 @@ pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow:
 }
 
 /// Rejects an input that an output would replace. If the input is a definition file (`.toml`), also
-/// checks the files it names, except other definition files.
+/// checks the files that it names, but no other definition files.
 ///
 /// # Errors
 /// Fails if an output would replace an input (the message names both), or the definition file

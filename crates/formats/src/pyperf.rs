@@ -173,7 +173,7 @@ fn read_details(metadata: Option<JsonNode<'_>>) -> Vec<(String, String)> {
     DETAIL_KEYS.iter().filter_map(text).collect()
 }
 
-/// Looks up a fact in the innermost metadata that contain it.
+/// Returns the value of `key` in the innermost metadata that contain this key.
 fn find_metadata<'a>(innermost_first: &[Option<JsonNode<'a>>], key: &str) -> Option<JsonNode<'a>> {
     innermost_first
         .iter()

@@ -106,7 +106,8 @@ impl RowCollector {
             block,
             build: None,
             started_unix_ms: 0,
-            // The file lacks the process's running time; the measured time is a lower bound.
+            // The file does not contain the running time of the process. The measured time is a
+            // lower bound.
             wall_ns: elapsed_ns.unwrap_or_default(),
             usage: None,
             kernel_stats: None,
