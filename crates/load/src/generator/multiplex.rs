@@ -73,8 +73,8 @@ impl Http2Requests {
     }
 
     /// Number of requests that can be sent now. The number is 0 until the server has announced its
-    /// stream limit, because some servers refuse excess streams. Only the request for which the
-    /// connection was opened is sent before that.
+    /// stream limit, because some servers refuse excess streams. Until then, only the request for
+    /// which the connection was opened is sent.
     pub fn available_streams(&self) -> u32 {
         if self.http.is_ready() {
             self.streams.free_tokens.len().min(self.http.capacity()) as u32

@@ -141,7 +141,7 @@ pub(super) fn connect_error_class(error: H3ConnectError) -> ErrorClass {
     }
 }
 
-/// Converts the way a connection ended to the loss that is recorded for its requests.
+/// Returns the loss to record for the requests of a connection that ended in this way.
 pub(super) fn connection_loss(end: ConnectionEnd) -> ConnectionLoss {
     match end {
         ConnectionEnd::Closed => ConnectionLoss::End,
@@ -222,7 +222,7 @@ impl QuicRequests {
     }
 
     /// Number of requests that can be sent now. QUIC does not reveal how many more streams the
-    /// server permits, so nothing is sent while a request waits for a stream.
+    /// server permits. The number is therefore 0 while a request waits for a stream.
     pub fn available_streams(&self) -> u32 {
         if self.awaiting_stream > 0 || self.is_draining() {
             0

@@ -116,8 +116,8 @@ pub struct Http2Settings {
     pub stream_window: u32,
     /// Window of the whole connection; at least its initial size of 65535.
     pub connection_window: u32,
-    /// Maximum size in bytes of a compressed header block, and also of its decoded fields, which
-    /// RFC 9113 counts with 32 extra bytes per field.
+    /// Maximum size in bytes of a compressed header block, and of its decoded fields. For the
+    /// decoded fields, RFC 9113 adds 32 bytes per field.
     pub max_header_bytes: u32,
 }
 
@@ -248,8 +248,8 @@ impl OutputQueue {
         &self.bytes[self.start..]
     }
 
-    /// Returns the buffer to append to. Discards sent bytes once they are the larger part, so that
-    /// moving the rest costs no more than appending it did.
+    /// Returns the buffer to append to. Discards sent bytes once they are the larger part. Moving
+    /// the rest then costs no more than appending it did.
     #[inline]
     pub(super) fn append_buffer(&mut self) -> &mut Vec<u8> {
         if self.start > self.bytes.len() / 2 {

@@ -70,7 +70,7 @@ pub struct LoadConfig {
     pub streams_per_connection: u32,
     /// When the load ends, counted from the end of the warm-up.
     pub stop: StopCondition,
-    /// Ends the load early once it is steady.
+    /// Rule for ending the load early, once it is steady.
     pub steady: Option<SteadinessRule>,
     /// Warm-up in nanoseconds; its requests are counted separately from the measured ones.
     pub warmup_ns: u64,
@@ -214,11 +214,11 @@ pub struct RequestTimeouts {
     pub total_ns: Option<u64>,
 }
 
-/// Whether to delay reading so that several responses are read at once.
+/// Whether to delay reading, in order to read several responses at once.
 ///
 /// A generator that wakes up for each response breaks up the bursts in which a busy server works,
-/// and both sides then pay for one wake-up per response. A delay may make the timestamps of
-/// responses late by up to its length; the result reports the longest delay.
+/// and both sides then pay for one wake-up per response. Timestamps of responses may be late by the
+/// length of a delay. The result reports the longest delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchingMode {
     /// Reads each response as soon as the operating system reports it.
@@ -234,22 +234,21 @@ pub enum BatchingMode {
 /// How connections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionRules {
-    /// Requests after which a connection is closed; `None` for no limit. The generator adds no
-    /// header field for this, so the server is asked to close the connection only if the configured
-    /// request asks for it.
+    /// Number of requests after which a connection is closed; `None` for no limit. The generator
+    /// adds no header field that asks the server to close the connection.
     pub max_requests: Option<u64>,
-    /// Age in nanoseconds from which on a request is the last on its connection; `None` for no
-    /// limit.
+    /// Age in nanoseconds after which a connection gets only one more request; `None` for no limit.
     pub lifetime_ns: Option<u64>,
     /// Timeouts.
     pub timeouts: RequestTimeouts,
-    /// With HTTP/1, retries a request once if its reused connection was closed before the first
-    /// byte of the response, because the server probably closed the connection for being idle. The
-    /// second attempt is counted as a retry.
+    /// Whether HTTP/1 retries a request once if its reused connection was closed before the first
+    /// byte of the response: the server has then probably closed an idle connection. The result
+    /// counts such retries.
     pub retries_stale: bool,
     /// Whether to delay reading.
     pub batching: BatchingMode,
-    /// Spins instead of sleeping: uses one processor per thread for shorter latency.
+    /// Whether threads spin instead of sleeping. Latency is shorter, but each thread uses a whole
+    /// processor.
     pub busy_poll: bool,
 }
 
