@@ -11,7 +11,7 @@ const CPU: &str = "/sys/devices/system/cpu";
 pub(super) fn processor_model(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/proc/cpuinfo")?;
     // The line is named "model name" on x86, "cpu model" on MIPS, and "cpu" on POWER. On ARM, only
-    // the model of the board is known, from the line "Model" or from another file.
+    // the board's model is known: from the line "Model" or from another file.
     ["model name", "cpu model", "cpu", "Model"]
         .iter()
         .find_map(|name| find_field(&text, name, ':'))
@@ -57,8 +57,8 @@ pub(super) fn online_count(tree: &FileTree) -> Option<u32> {
 }
 
 /// Returns the number of processors that we may use. These are the online processors in our
-/// affinity mask, or fewer if a control group limits CPU time. Rounds down to whole processors, but
-/// returns at least 1.
+/// affinity mask, or fewer if a control group limits CPU time. A fraction of a processor is rounded
+/// down, but the result is at least 1.
 pub(super) fn available_count(tree: &FileTree) -> Option<u32> {
     let online = tree
         .read_text(format!("{CPU}/online"))

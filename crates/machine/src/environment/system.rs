@@ -82,7 +82,7 @@ const FIRMWARE_NAMES: &[(&str, &str)] = &[
 ];
 
 /// Returns the hypervisor; `None` on bare metal. On x86, a processor flag reveals any hypervisor.
-/// On other architectures, only names reveal a hypervisor, such as the name of the firmware.
+/// Other architectures reveal one only by names, such as the name of the firmware.
 pub(super) fn detect_hypervisor(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/proc/cpuinfo").unwrap_or_default();
     let flagged = find_field(&text, "flags", ':')
