@@ -68,7 +68,6 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, Environment::default(), None)
 }
 
-/// An element of `results`.
 struct HyperfineResult {
     command: String,
     /// Parameters, each with the string that hyperfine substituted into the command.

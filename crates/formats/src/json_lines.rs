@@ -189,7 +189,6 @@ pub fn read_header(line: &str) -> anyhow::Result<Session> {
     session.context("line 1: the header of a session is missing")
 }
 
-/// The sessions read so far.
 #[derive(Default)]
 struct SessionsReader {
     sessions: Vec<Session>,
@@ -283,7 +282,6 @@ impl StreamingReader {
         Ok(parsed)
     }
 
-    /// Returns the number of runs that the last header announced.
     fn announced_runs(&self) -> usize {
         self.announced.and_then(|([runs, ..], _)| runs).unwrap_or(0)
     }
@@ -447,7 +445,6 @@ struct FileLine<'a> {
     pub profile: Option<ProfileLine<'a>>,
 }
 
-/// The header of a session.
 #[derive(Serialize, Deserialize)]
 struct HeaderLine {
     pub speedwell: String,
@@ -481,7 +478,6 @@ struct HeaderLine {
     pub machines: Vec<SessionMachine>,
 }
 
-/// A run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RunLine<'a> {
     #[serde(borrow)]
@@ -529,7 +525,6 @@ pub(crate) struct RunLine<'a> {
     pub load: Option<&'a RawValue>,
 }
 
-/// Profile of a case and variant.
 #[derive(Serialize, Deserialize)]
 struct ProfileLine<'a> {
     #[serde(borrow)]
@@ -543,7 +538,6 @@ struct ProfileLine<'a> {
     pub profile: ProfileOutcome,
 }
 
-/// A sample of a run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SampleLine<'a> {
     #[serde(borrow)]

@@ -14,7 +14,6 @@ use speedwell_model::{
     Case, Environment, FailureCause, Metric, ParameterValue, Sample, Session, SteadyRule,
 };
 
-/// Key of the times.
 const TIMES_KEY: &str = "wallclock_times";
 
 /// Returns whether the data are results of Krun.

@@ -13,7 +13,6 @@ use speedwell_model::{
 /// Nanoseconds in a millisecond.
 pub const NS_PER_MS: f64 = 1e6;
 
-/// Name of the metric for the shortest latency.
 const LATENCY_MIN: &str = "latency_min";
 
 /// Nanoseconds in a second.
@@ -211,7 +210,6 @@ impl LoadReport {
     }
 }
 
-/// Formats a warning as a sentence.
 fn to_sentence(remark: &str) -> String {
     let mut characters = remark.chars();
     let first = characters.next().map(|first| first.to_ascii_uppercase());

@@ -103,7 +103,6 @@ fn common_address(loads: &[LoadRun]) -> String {
         .unwrap_or_else(|| "load".to_owned())
 }
 
-/// Splits an address into server and path.
 fn split_address(url: &str) -> (&str, &str) {
     let host = url.find("://").map_or(0, |offset| offset + 3);
     let path = url[host..]

@@ -21,7 +21,6 @@ const MAX_WORD_BYTES: usize = 4096;
 /// most this many as its end.
 const MAX_POSITIONS: usize = 16;
 
-/// Identity of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FileIdentity {
     /// A file that exists, by device and inode.

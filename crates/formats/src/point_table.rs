@@ -140,7 +140,6 @@ struct TableRow {
     cells: Vec<String>,
 }
 
-/// The roles of the columns.
 #[derive(Debug, Default)]
 struct TableColumns {
     separator: char,
@@ -155,7 +154,6 @@ struct TableColumns {
     count: usize,
 }
 
-/// A metric or text column.
 #[derive(Debug)]
 struct DataColumn {
     name: String,
@@ -324,7 +322,6 @@ impl NumberStyle {
 /// Values of a row, each with the index of its metric.
 type RowValues = Vec<(usize, f64)>;
 
-/// State of reading a table.
 struct TableReader {
     metrics: Vec<Metric>,
     benchmark: String,

@@ -10,7 +10,6 @@ use indexmap::IndexMap;
 use speedwell_model::{CodeOrigin, Environment, OriginSource, Session};
 use uuid::Uuid;
 
-/// Maximum length of a commit subject.
 const MAX_SUBJECT_CHARS: usize = 200;
 
 /// Facts that identify the session of a result.

@@ -97,7 +97,6 @@ pub fn read_reported(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     }
 }
 
-/// Adds an element of `benchmarks`.
 fn add_benchmark(
     benchmark: &JsonNode<'_>,
     case: &Case,

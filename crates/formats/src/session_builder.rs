@@ -350,7 +350,6 @@ fn with_parameters(case: &Case, values: &[(String, ParameterValue)]) -> Case {
     extended
 }
 
-/// Maximum length of a quoted line.
 const MAX_QUOTED_CHARS: usize = 60;
 
 /// Lines that were skipped.

@@ -172,11 +172,9 @@ pub struct FigureCell {
 enum HeadingKind {
     Requests,
     Throughput,
-    /// Name of the metric.
     Latency(String),
 }
 
-/// Returns all tables of figures.
 fn all_figure_tables(tables: &[MarkdownTable]) -> Vec<FigureTable> {
     // In a section with a table of `Requests`, `Throughput` means bytes per second. In any other
     // section, it means requests per second.
@@ -321,7 +319,6 @@ fn are_metrics(columns: &[Option<HeadingKind>]) -> bool {
 
 /// A column of figures.
 struct FigureColumn<'a> {
-    /// Index of the column.
     index: usize,
     /// Variant to which the figures belong.
     variant: &'a str,

@@ -125,7 +125,6 @@ impl RowCollector {
         Ok(())
     }
 
-    /// Returns the case of a row.
     fn row_case(&mut self, row: &CsvRow<'_>) -> Result<KnownCase> {
         if self.layout.as_ref() != Some(row.layout) {
             // The same text has another meaning in another layout.
@@ -187,7 +186,6 @@ impl RowCollector {
     }
 }
 
-/// Returns the parameters of a row, in file order.
 fn row_values(row: &CsvRow<'_>) -> Result<Vec<(String, ParameterValue)>> {
     if let Some(text) = row.configuration() {
         return javascript::parse_configuration(&text)

@@ -58,7 +58,6 @@ pub struct SpoolBlock {
     pub metrics: Vec<(i64, Metric)>,
 }
 
-/// Kinds of lines.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum SpoolLine<'a> {
@@ -75,7 +74,6 @@ enum SpoolLine<'a> {
     /// End of a complete block.
     BlockDone(BlockTrailer),
     Decided(DecisionLine),
-    /// A message for the user.
     Warning(Cow<'a, str>),
     /// Last line.
     Ended(AttemptEnd),
