@@ -71,7 +71,6 @@ impl ReadBatcher {
 
 // The code below lets a thread monitor its own CPU time and context switches.
 
-/// Resource usage of the current thread.
 pub(super) struct ThreadMonitor {
     pub report: ThreadReport,
     start_cpu_ns: u64,
@@ -108,7 +107,6 @@ impl ThreadMonitor {
     }
 }
 
-/// CPU time of the current thread.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

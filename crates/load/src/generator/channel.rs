@@ -17,7 +17,6 @@ use std::io::{BufRead, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// TLS parameters of all connections of a load.
 #[derive(Debug, Clone)]
 pub(super) struct TlsParameters {
     pub config: Arc<ClientConfig>,
@@ -324,12 +323,10 @@ pub(super) fn begin_connecting(
     }
 }
 
-/// Returns the result of connecting, once the socket is ready.
 pub(super) fn finish_connecting(socket: &OwnedFd) -> Result<(), Errno> {
     sockopt::socket_error(socket)?
 }
 
-/// Error class of a failed connection attempt.
 pub(super) fn connect_error_class(error: Errno) -> ErrorClass {
     match error {
         Errno::TIMEDOUT => ErrorClass::ConnectTimeout,
@@ -344,7 +341,6 @@ pub(super) fn connect_error_class(error: Errno) -> ErrorClass {
     }
 }
 
-/// Result of a receive call.
 pub(super) enum ReceiveResult {
     Bytes(usize),
     /// No more data for now.

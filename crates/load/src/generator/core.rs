@@ -17,7 +17,6 @@ use crate::pace::thread_part;
 use rustls::ClientConnection;
 use speedwell_model::load::outcomes::ErrorClass;
 
-/// Maximum number of bytes per read.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// State shared by the connections of a thread.

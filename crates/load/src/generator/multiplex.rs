@@ -62,7 +62,6 @@ impl Http2Requests {
         }
     }
 
-    /// Resets the state for a new connection.
     pub fn reset_connection(&mut self) {
         self.http = Http2Connection::new(&self.settings);
         self.streams.has_answered = false;
@@ -113,7 +112,6 @@ impl Http2Requests {
         self.http.mark_sent(bytes);
     }
 
-    /// Processes received bytes.
     pub fn process_input(
         &mut self,
         bytes: &[u8],
@@ -187,7 +185,6 @@ impl Http2Requests {
         }
     }
 
-    /// Removes and returns all requests.
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
         let tokens = 0..self.streams.requests.len() as u32;
         tokens

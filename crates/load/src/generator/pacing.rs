@@ -22,7 +22,6 @@ pub(super) fn first_connections(load: &LoadConfig, part: LoadShare) -> u32 {
     }
 }
 
-/// The pacing of the requests of a thread.
 pub(super) enum RequestPacing<'a> {
     Closed(ClosedPacing),
     Open(Box<OpenPacing<'a>>),

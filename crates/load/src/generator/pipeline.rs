@@ -31,7 +31,6 @@ impl Http1Requests {
         }
     }
 
-    /// Resets the state for a new connection.
     pub fn reset_connection(&mut self) {
         self.reply.reset();
         self.output.clear();
@@ -49,12 +48,10 @@ impl Http1Requests {
         self.requests.back()
     }
 
-    /// Removes and returns all requests.
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
         self.requests.drain(..).collect()
     }
 
-    /// Adds a request that was sent.
     pub fn push_request(&mut self, sent: StartedRequest) {
         if self.requests.is_empty() {
             self.reply.expect_response(sent.method);
@@ -62,7 +59,6 @@ impl Http1Requests {
         self.requests.push_back(sent);
     }
 
-    /// Processes received bytes.
     pub fn process_input(
         &mut self,
         mut bytes: &[u8],

@@ -14,7 +14,6 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
 
-/// Maximum number of events per wait.
 pub(super) const MAX_EVENTS: usize = 1024;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -41,7 +40,6 @@ struct PollTimer {
     fires_at_ns: u64,
 }
 
-/// An event on a socket.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SocketEvent {
     pub token: u64,

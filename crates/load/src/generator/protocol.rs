@@ -161,7 +161,6 @@ impl ProtocolState {
         Ok(())
     }
 
-    /// Resets the state for a new connection.
     pub fn reset_connection(&mut self) {
         match self {
             ProtocolState::One(pipeline) => pipeline.reset_connection(),
@@ -235,7 +234,6 @@ impl ProtocolState {
         }
     }
 
-    /// Removes and returns all requests.
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
         match self {
             ProtocolState::One(pipeline) => pipeline.take_all(),

@@ -127,7 +127,6 @@ impl PreparedRequest {
     }
 }
 
-/// Error class of a failed connection attempt.
 pub(super) fn connect_error_class(error: H3ConnectError) -> ErrorClass {
     match error {
         H3ConnectError::Refused => ErrorClass::ConnectRefused,
@@ -441,7 +440,6 @@ impl QuicRequests {
         }
     }
 
-    /// Removes and returns all requests.
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
         let capacity = 0..self.slots.len() as u32;
         capacity

@@ -39,7 +39,6 @@ pub(super) struct LoadWorker<'a> {
     sleepers: BinaryHeap<Reverse<(u64, u32, bool)>>,
     mailbox: &'a TotalsMailbox,
     stop: &'a AtomicBool,
-    /// End of the load. It may be set while the load is running.
     end_ns: &'a AtomicU64,
     batcher: ReadBatcher,
     monitor: ThreadMonitor,
@@ -313,7 +312,6 @@ impl<'a> LoadWorker<'a> {
         }
     }
 
-    /// Waits for responses and processes them.
     fn wait_and_receive(&mut self, mut now_ns: u64, until_ns: u64) -> io::Result<()> {
         let in_flight = self.core.recorder.in_flight;
         if let Some(pause) = self.batcher.next_pause(in_flight, self.last_ended) {
@@ -510,7 +508,6 @@ impl LoadWorker<'_> {
 
 // The code below ends a thread: it accounts for unfinished requests and completes the counts.
 
-/// How a thread ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoadEnd {
     pub at_ns: u64,
@@ -518,7 +515,6 @@ pub(super) struct LoadEnd {
     pub is_interrupted: bool,
 }
 
-/// Results of a thread.
 pub(super) struct ThreadResult {
     pub totals: RequestTotals,
     pub warmup: RequestTotals,

@@ -289,7 +289,6 @@ impl Http2Connection {
         }
     }
 
-    /// Frees the slot of a stream.
     pub(super) fn free_slot(&mut self, slot: u32) {
         if self.streams.stream_mut(slot).is_queued {
             self.uploads.retain(|queued| *queued != slot);

@@ -3,7 +3,6 @@
 
 use super::{Http2ConnectionError, Http2ErrorCode};
 
-/// Size of a frame head.
 pub(super) const HEAD_BYTES: usize = 9;
 
 /// Size of the largest payload that every peer accepts (section 6.5.2).
@@ -65,7 +64,6 @@ impl FrameHead {
     }
 }
 
-/// Appends a frame.
 pub(super) fn push_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     let head = FrameHead {
         length: payload.len() as u32,
@@ -77,7 +75,6 @@ pub(super) fn push_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, pa
     out.extend_from_slice(payload);
 }
 
-/// Appends a RST_STREAM frame.
 pub(super) fn push_reset(out: &mut Vec<u8>, stream: u32, code: Http2ErrorCode) {
     push_frame(out, kind::RST_STREAM, 0, stream, &code.0.to_be_bytes());
 }
@@ -234,7 +231,6 @@ impl PeerSettings {
     }
 }
 
-/// A queue of bytes to write.
 #[derive(Debug, Default)]
 pub(super) struct OutputQueue {
     bytes: Vec<u8>,

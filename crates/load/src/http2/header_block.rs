@@ -256,7 +256,6 @@ impl BlockFacts {
         facts.check_complete(part)
     }
 
-    /// Examines decoded fields.
     pub(super) fn from_fields(
         fields: &FieldList,
         part: BlockPart,

@@ -111,7 +111,6 @@ impl H3Engine {
     }
 }
 
-/// State of a connection's task.
 struct ConnectionTask {
     to: SocketAddr,
     local: Option<IpAddr>,
@@ -129,7 +128,6 @@ struct ConnectionTask {
 /// Strong count of [`ConnectionTask::users`] when no request is in flight.
 const IDLE_USERS: usize = 2;
 
-/// An established connection.
 struct ConnectedParts {
     connection: quinn::Connection,
     datagrams: Arc<QuicSocket>,

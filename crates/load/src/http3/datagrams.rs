@@ -47,7 +47,6 @@ impl TrafficCounters {
     }
 }
 
-/// The UDP socket of a connection.
 #[derive(Debug)]
 pub(crate) struct QuicSocket {
     socket: tokio::net::UdpSocket,

@@ -36,7 +36,6 @@ impl RequestHandle {
     }
 }
 
-/// A request to send.
 pub(crate) struct RequestTask {
     pub sender: RequestSender,
     pub head: http::Request<()>,

@@ -376,7 +376,6 @@ impl LoadConnection {
         }
     }
 
-    /// Ends the connection.
     fn end_connection(&mut self, lost: ConnectionLoss, core: &mut WorkerCore) {
         let now_ns = core.clock.now_ns();
         let before = self.protocol.in_flight();

@@ -197,7 +197,6 @@ impl FieldList {
         self.ends.push((name_end, self.bytes.len()));
     }
 
-    /// Returns name and value of the last field.
     fn last_field(&self) -> (&[u8], &[u8]) {
         let start = self.start_of_last();
         let Some((name_end, end)) = self.ends.last() else {
