@@ -238,7 +238,6 @@ impl ActivityInterval {
     }
 }
 
-/// Counters at the last snapshot.
 #[derive(Debug)]
 struct ActivityCounters {
     taken_at: Instant,

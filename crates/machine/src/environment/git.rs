@@ -96,7 +96,6 @@ const QUIET_OPTIONS: [&str; 5] = [
     "core.hooksPath=/dev/null",
 ];
 
-/// Maximum length of a commit subject.
 const MAX_SUBJECT_CHARS: usize = 200;
 
 /// Beginning of git's message for a folder outside any repository.

@@ -65,7 +65,6 @@ fn missing_branch_message(git: &GitRepository, name: &str) -> String {
     format!("no branch '{name}' here\nhint: {hint}")
 }
 
-/// Returns a nonempty environment variable.
 fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// Returns the processor model.
 pub(super) fn processor_model(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/proc/cpuinfo")?;
     // The line is named "model name" on x86, "cpu model" on MIPS, and "cpu" on POWER. On ARM, only
@@ -50,7 +49,6 @@ pub(super) fn cpu_affinity(tree: &FileTree) -> Option<String> {
     find_field(&status, "Cpus_allowed_list", ':').map(str::to_owned)
 }
 
-/// Returns the number of processors that are online.
 pub(super) fn online_count(tree: &FileTree) -> Option<u32> {
     tree.read_text(format!("{CPU}/online"))
         .map(|list| parse_cpu_list(&list).len() as u32)

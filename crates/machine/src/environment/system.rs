@@ -13,7 +13,6 @@ pub(super) fn kernel_version(tree: &FileTree) -> Option<String> {
     Some(format!("{system} {release}"))
 }
 
-/// Returns the name of the distribution.
 pub(super) fn distribution_name(tree: &FileTree) -> Option<String> {
     let text = tree
         .read_text("/etc/os-release")
@@ -137,7 +136,6 @@ pub(super) struct MemoryState {
     pub swap_used_bytes: u64,
 }
 
-/// Returns the current state of memory.
 pub(super) fn memory_state(tree: &FileTree) -> Option<MemoryState> {
     let text = tree.read_text("/proc/meminfo")?;
     let bytes = |name| -> Option<u64> {

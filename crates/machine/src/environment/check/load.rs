@@ -116,7 +116,6 @@ fn check_swap(tree: &FileTree) -> CheckResult {
     }
 }
 
-/// Number of measurements.
 const MEASUREMENTS: usize = 200;
 /// Approximate duration of one measurement.
 const TARGET_NS: f64 = 1e6;

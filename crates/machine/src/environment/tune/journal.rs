@@ -18,7 +18,6 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 
-/// Folder of the journal.
 const JOURNAL_FOLDER: &str = "/run/speedwell";
 pub(crate) const JOURNAL_FILE: &str = "/run/speedwell/tune.json";
 
@@ -356,7 +355,6 @@ fn move_processes_up(machine: &TunableMachine) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the kernel's boot ID.
 pub(super) fn boot_id(tree: &FileTree) -> Option<String> {
     tree.read_text("/proc/sys/kernel/random/boot_id")
 }

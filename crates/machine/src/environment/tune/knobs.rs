@@ -281,7 +281,6 @@ fn turbo_setting(
         .or_else(|_| single_setting(machine, &format!("{CPU}/cpufreq/boost"), "0"))
 }
 
-/// Whether turbo is enabled.
 pub(super) fn has_turbo(machine: &TunableMachine) -> bool {
     processors::turbo_state(&machine.tree).is_some_and(|turbo| turbo.is_enabled)
 }
@@ -456,7 +455,6 @@ fn own_cpu_settings(
 /// whether the scheduler still balances load over them.
 pub(super) const PARTITION_FILE: &str = "cpuset.cpus.partition";
 
-/// Returns the memory nodes of these processors.
 fn memory_nodes(machine: &TunableMachine, cpus: &[u32]) -> Vec<u32> {
     let names = cpus
         .iter()

@@ -84,7 +84,6 @@ impl TunableMachine {
         self.is_rehearsal() || geteuid().is_root()
     }
 
-    /// Explains why a setting is missing.
     pub(super) fn explain_absent(&self) -> String {
         match system::detect_hypervisor(&self.tree) {
             Some(kind) => format!("left to the host (hypervisor {kind})"),
@@ -92,7 +91,6 @@ impl TunableMachine {
         }
     }
 
-    /// Explains why a setting was refused.
     pub(super) fn explain_refusal(&self, error: &io::Error) -> String {
         let is_inside = system::detect_container(&self.tree).is_some();
         match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -234,9 +232,7 @@ fn switch_service(service: &str, value: &str) -> io::Result<()> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SettingChange<'a> {
     Value(&'a str),
-    /// Create a control group.
     Make,
-    /// Remove a control group.
     Remove,
 }
 

@@ -166,7 +166,6 @@ fn desired_setting(
 }
 
 impl DesiredValue {
-    /// Returns the value to write now.
     fn current_text(&self, machine: &TunableMachine) -> String {
         match self {
             DesiredValue::Text(text) => text.clone(),
@@ -318,7 +317,7 @@ impl KnobState {
         Ok(())
     }
 
-    /// Raises the priority of this process, which the command inherits.
+    /// Raises the priority of this process. The command inherits this priority.
     fn raise_priority(&mut self) {
         match setpriority_process(None, COMMAND_PRIORITY) {
             Ok(()) => self.outcome = KnobOutcome::Set,
