@@ -231,9 +231,9 @@ fn value_text(value: &serde_json::Value) -> String {
 /// Reconstructs the command template, such as `sleep {n}`. All results then become one benchmark
 /// with parameters.
 ///
-/// The file only contains the commands after substitution. A guessed template is accepted if it
-/// reproduces every command and if each parameter has several values; otherwise every command is a
-/// benchmark of its own.
+/// The file only contains the commands after substitution. A guessed template must reproduce every
+/// command, and each parameter must have several values. Otherwise, every command is a benchmark of
+/// its own.
 fn infer_template(results: &[HyperfineResult]) -> Option<String> {
     let (first, other_results) = results.split_first()?;
     let mut values: Vec<_> = first.parameters.iter().collect();

@@ -1,8 +1,8 @@
 //! Reads and writes Speedwell's exchange format: the whole content of a session as JSON Lines.
 //!
-//! The first line of a session is its header, `{"speedwell":"session","version":1,...}`, followed
-//! by one line per run, `{"run":{...}}`, one per failure, `{"failure":{...}}`, and one per profile,
-//! `{"profile":{...}}`. A file may hold several sessions, so files can be joined with `cat`. The
+//! The first line of a session is its header, `{"speedwell":"session","version":1,...}`. Then there
+//! is one line per run (`{"run":{...}}`), failure (`{"failure":{...}}`) and profile
+//! (`{"profile":{...}}`). A file may hold several sessions, so files can be joined with `cat`. The
 //! format is lossless: a database can be rebuilt from such files. Start with [`HeaderLine`] and
 //! [`FileLine`], which define the format.
 //!
@@ -159,8 +159,8 @@ pub fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
 /// Reads all sessions in `text`.
 ///
 /// # Errors
-/// Fails if a line is invalid (the message names the line), or if the file is truncated or was
-/// written by a newer version.
+/// Fails if a line is invalid (the message names it), if the file is truncated, or if a newer
+/// version wrote the file.
 pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
     let mut reading = SessionsReader::default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -365,8 +365,8 @@ fn format_stage(stage: &StageFacts) -> String {
 /// Merges the parts of one load that several generators sent at the same time.
 ///
 /// # Errors
-/// Fails if there are no parts, or they are not parts of the same load: their addresses, the kinds
-/// of their schedules or the numbers of their stages differ.
+/// Fails if there are no parts, or if the parts differ in their addresses, in the kinds of their
+/// schedules or in the numbers of their stages.
 pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
     let mut remaining = parts.into_iter();
     let Some(mut merged) = remaining.next() else {

@@ -1,9 +1,9 @@
 //! Rejects outputs that would destroy a file: an output that replaces an input, and two outputs to
 //! one file.
 //!
-//! Compares files by identity (device and inode), so that links and other spellings of a path are
-//! detected, even for files that do not exist yet. Knows nothing about command lines: callers pass
-//! the files that a command writes. Start at [`OutputFile`].
+//! Compares files by identity (device and inode). This detects links and other spellings of a path,
+//! even for files that do not exist yet. Knows nothing about command lines: callers pass the files
+//! that a command writes. Start at [`OutputFile`].
 
 use anyhow::{Context, bail};
 use std::ffi::OsStr;
@@ -17,8 +17,8 @@ const MAX_LINKS: usize = 40;
 
 /// Words with more bytes than this are not searched for file names.
 const MAX_WORD_BYTES: usize = 4096;
-/// In each part of a word, at most this many positions are tried as the start of a name, and at
-/// most this many as its end.
+/// In each part of a word, at most this many positions are tried as the start of a name. The same
+/// limit applies to the end of a name.
 const MAX_POSITIONS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,9 +193,9 @@ pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the parts of a word that may be file names: the word itself, the words of a command
-/// line, each item of a comma-separated list, and all of these without `NAME=`, `@`, `SUITE:`,
-/// `[VARIANT]` and `::PART`.
+/// Returns the parts of a word that may be file names: the word itself, and its items if it is a
+/// command line or a comma-separated list. Each of these also counts without `NAME=`, `@`,
+/// `SUITE:`, `[VARIANT]` and `::PART`.
 fn names_in(word: &str) -> Vec<&str> {
     if word.len() > MAX_WORD_BYTES {
         return Vec::new();

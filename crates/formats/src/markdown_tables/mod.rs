@@ -434,8 +434,8 @@ fn metric_and_unit(
 }
 
 /// Values are read as MiB/s only if MB/s has more than this many times as many misfits as MiB/s.
-/// Even the right unit has a few misfits by chance, because averages of rates and of bytes do not
-/// divide into exact whole numbers.
+/// Even the right unit has a few misfits by chance: the quotient of two averages is rarely a
+/// whole number.
 const MIN_MISFIT_RATIO: usize = 4;
 
 /// Determines whether bandwidths without a unit are in MB/s or in MiB/s. Adds this assumption to

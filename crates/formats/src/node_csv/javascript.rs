@@ -109,8 +109,8 @@ fn quote_text(text: &str) -> String {
 
 /// Parses a number.
 ///
-/// Returns NaN for the words that JavaScript prints for a missing number (`null`, `undefined`,
-/// `NaN`), and `None` for anything else that is not a number.
+/// The words `null`, `undefined` and `NaN`, which JavaScript prints for a missing number, become
+/// NaN. Any other text that is not a number becomes `None`.
 pub fn parse_number(text: &[u8]) -> Option<f64> {
     match text {
         [b'0'..=b'9' | b'-' | b'.', ..] => std::str::from_utf8(text).ok()?.parse().ok(),

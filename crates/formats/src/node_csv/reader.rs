@@ -258,8 +258,8 @@ mod tests {
 
     const HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
 
-    /// A source that returns one byte at a time, so that the reader is tested with buffered data
-    /// that end at every possible position.
+    /// A source that returns one byte at a time. The buffered data thus end at every possible
+    /// position.
     struct DripSource<'a>(&'a [u8]);
 
     impl Read for DripSource<'_> {
