@@ -1,5 +1,5 @@
-//! Reads the head of a response: finds its lines and its end, parses the status line and the
-//! fields, and determines where the body ends (RFC 9112, section 6.3).
+//! Reads the head of a response. Parses the status line and the fields, and determines where the
+//! body ends (RFC 9112, section 6.3).
 //!
 //! The lines are found in one pass that can stop at any byte and resume later. A bare LF ends a
 //! line (section 2.2), folded fields are unfolded as required of user agents (section 5.2), and
@@ -297,8 +297,8 @@ fn parse_codings(value: &[u8], facts: &mut HeadFacts) {
     }
 }
 
-// The code below determines the end of the body from the header fields, by the rules of RFC 9112,
-// section 6.3, in their order.
+// The code below determines the end of the body from the header fields. It follows the rules of RFC
+// 9112, section 6.3, in their order.
 
 /// How to find the end of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Implements an HTTP/1.1 client without sockets. It works on byte slices (RFC 9110 and RFC 9112).
 //!
-//! [`Http1Request`] encodes a request once, to be sent any number of times. [`ResponseReader`] is
-//! fed received data in pieces of any size and finds the end and the size of a response, and
-//! whether its connection can be reused. Neither type knows about time, sockets or the purpose of a
+//! [`Http1Request`] encodes a request once, to be sent any number of times. [`ResponseReader`]
+//! accepts received data in pieces of any size. It finds the end and the size of each response, and
+//! whether the connection can be reused. Neither type knows about time, sockets or the purpose of a
 //! request. Nothing is allocated per request, except when a connection receives a head in pieces
 //! for the first time. Start at [`ResponseReader`].
 

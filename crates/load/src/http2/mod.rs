@@ -3,10 +3,10 @@
 //!
 //! [`Http2Request`] encodes a request once, to be sent on many streams. [`Http2Connection`] opens
 //! streams with such requests, is fed with received data, and reports the outcome of each stream.
-//! By default, it announces a compression table of size zero, so that the fields of a response need
-//! not be decoded until they are requested. Neither type knows about time or sockets. Nothing is
-//! allocated per request once a connection has reached its peak activity. Start at
-//! [`Http2Connection`], which reports [`Http2Event`]s; stream lookup is in `streams`.
+//! By default, the connection permits no compression table. The fields of a response are then
+//! decoded only on demand. Neither type knows about time or sockets. Nothing is allocated per
+//! request once a connection has reached its peak activity. Start at [`Http2Connection`], which
+//! reports [`Http2Event`]s; stream lookup is in `streams`.
 
 mod body;
 mod connection;
@@ -236,9 +236,9 @@ pub enum Http2StreamError {
     LengthConflict,
     /// `:status` is missing, repeated, or not a number from 100 to 999.
     Status,
-    /// A field is malformed: an invalid name or value, a pseudo-header field after regular fields
-    /// or in trailers, a pseudo-header field of requests, a connection-specific field of HTTP/1, or
-    /// an unreadable Content-Length (RFC 9113, section 8.2).
+    /// A field is malformed (RFC 9113, section 8.2): an invalid name or value, a pseudo-header
+    /// field that is misplaced or belongs to requests, a connection-specific field of HTTP/1, or an
+    /// unreadable Content-Length.
     Header,
     /// The order of frames is invalid: a body before the head, trailers that do not end the stream,
     /// an interim response that ends it, or status 101 (RFC 9113, sections 8.1 and 8.6).

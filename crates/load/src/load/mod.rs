@@ -216,15 +216,15 @@ pub struct RequestTimeouts {
 
 /// Whether to delay reading, in order to read several responses at once.
 ///
-/// A generator that wakes up for each response breaks up the bursts in which a busy server works,
-/// and both sides then pay for one wake-up per response. Timestamps of responses may be late by the
-/// length of a delay. The result reports the longest delay.
+/// A busy server works in bursts. A generator that wakes up for each response breaks up these
+/// bursts, and both sides pay for one wake-up per response. Timestamps of responses may be late by
+/// the length of a delay. The result reports the longest delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchingMode {
     /// Reads each response as soon as the operating system reports it.
     Off,
-    /// A closed load that keeps its server busy delays reading by at most `max_delay_ns`, and by at
-    /// most an eighth of the median service time.
+    /// Closed loads that keep their server busy delay reading by up to `max_delay_ns`, but at most
+    /// by an eighth of the median service time.
     Adaptive {
         /// Maximum delay in nanoseconds.
         max_delay_ns: u64,
@@ -241,8 +241,8 @@ pub struct ConnectionRules {
     pub lifetime_ns: Option<u64>,
     /// Timeouts.
     pub timeouts: RequestTimeouts,
-    /// Whether HTTP/1 retries a request once if its reused connection was closed before the first
-    /// byte of the response: the server has then probably closed an idle connection. The result
+    /// Whether to retry an HTTP/1 request once if its reused connection was closed before the first
+    /// byte of the response. The server has then probably closed an idle connection. The result
     /// counts such retries.
     pub retries_stale: bool,
     /// Whether to delay reading.

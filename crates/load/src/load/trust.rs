@@ -175,8 +175,8 @@ impl KnownCertVerifier {
         self.check_common_name(certificate, name, reason.clone())
     }
 
-    /// Accepts a matching common name if the certificate has no alternative names and the user
-    /// named a file of trusted certificates. curl does the same.
+    /// Accepts a matching common name, as curl does. The certificate must have no alternative
+    /// names, and the user must have named a file of trusted certificates.
     fn check_common_name(
         &self,
         certificate: &CertificateDer<'_>,

@@ -219,8 +219,8 @@ impl FieldList {
     }
 }
 
-// The functions below encode the header fields of requests. The encoded bytes never refer to a
-// dynamic table, so they mean the same on every connection at any time and can be reused.
+// The functions below encode the header fields of requests. The encoded bytes can be reused on
+// every connection, because they never refer to a dynamic table.
 
 /// Announces that our encoder's dynamic table has size zero from now on (RFC 7541, section 6.3). If
 /// the peer has reduced the table size, the next block must start with this (section 4.2).

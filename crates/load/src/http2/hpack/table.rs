@@ -186,6 +186,6 @@ static STATIC_TABLE: [(&str, &str); STATIC_ENTRIES as usize] = [
     ("www-authenticate", ""),
 ];
 
-/// Size of an entry in addition to its name and value, in bytes (RFC 7541, section 4.1; also
-/// applies to SETTINGS_MAX_HEADER_LIST_SIZE, RFC 9113, section 6.5.2).
+/// Bytes by which the size of an entry exceeds its name and value (RFC 7541, section 4.1). The same
+/// applies to SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113, section 6.5.2).
 pub(super) const ENTRY_OVERHEAD_BYTES: usize = 32;
