@@ -52,9 +52,9 @@ fn check_address_layout(tree: &FileTree) -> CheckResult {
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 
-/// Checks which performance events users may count in their own processes. Up to level 1, they may
-/// count events in the kernel and in user space; at level 2, only events in user space; from level
-/// 3 on, nothing. The levels above 2 exist only in some distributions.
+/// Checks which performance events users may count in their own processes. Up to level 1, these
+/// include events in the kernel. At level 2, users may only count events in user space. From level
+/// 3 on, they may count nothing, but only some distributions have such levels.
 fn check_performance_counters(tree: &FileTree) -> CheckResult {
     const NAME: &str = "performance counters";
     let level: Option<i32> = tree.read_value("/proc/sys/kernel/perf_event_paranoid");

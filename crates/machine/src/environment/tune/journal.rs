@@ -280,8 +280,8 @@ impl TuneJournal {
         }
     }
 
-    /// Returns the remaining time until the settings are restored at the latest, in milliseconds; 0
-    /// if it has passed, `None` without a time limit.
+    /// Returns the milliseconds until the settings are restored at the latest: 0 if this time has
+    /// passed, `None` without a time limit.
     pub fn left_ms(&self) -> Option<u64> {
         Some(u64::try_from(self.until_unix_ms? - unix_time_ms()).unwrap_or(0))
     }
