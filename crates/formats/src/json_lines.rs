@@ -248,7 +248,7 @@ impl SessionsReader {
 }
 
 impl StreamingReader {
-    /// Parses the next line, which has the given line number.
+    /// Parses the next line. `number` is its line number.
     ///
     /// # Errors
     /// Fails if the line is invalid, or the previous session is incomplete.

@@ -44,7 +44,7 @@ pub struct LoadReport {
     /// The tool reports durations below this resolution as 0. The field is 0 for a tool without
     /// such a limit.
     pub resolution_ns: f64,
-    /// Whether requests were sent at a fixed rate, so that connections idle between requests.
+    /// Whether requests were sent at a fixed rate. Connections then idle between requests.
     pub has_fixed_rate: bool,
     /// Other parameters of the case.
     pub parameters: Vec<(String, ParameterValue)>,

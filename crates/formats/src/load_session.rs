@@ -153,8 +153,8 @@ fn complete_run(run: &mut Run, load: &LoadRun, names: &LoadNames) -> Result<()> 
     Ok(())
 }
 
-/// Returns a command that repeats the load. It has no options except the address, because the
-/// others are unknown here.
+/// Returns a command that repeats the load. It contains only the address, because the other options
+/// are unknown here.
 fn replay_command(load: &LoadRun) -> String {
     format!("speedwell load {}", speedwell_model::quote(&load.url))
 }

@@ -1,8 +1,8 @@
 //! Reads the rows of a Node.js benchmark CSV one after the other, in constant memory.
 //!
-//! Decides which lines are rows. All other lines (output of benchmarks, repeated headers in
-//! concatenated files) are skipped, and counted unless they are headers or blank. Knows nothing
-//! about cases or sessions. Start at [`RowReader::next_row`].
+//! Decides which lines are rows. All other lines, such as output of benchmarks, are skipped.
+//! Skipped lines are counted, except blank lines and the repeated headers of concatenated files.
+//! Knows nothing about cases or sessions. Start at [`RowReader::next_row`].
 
 use super::javascript;
 use super::record::{CsvField, ScanResult, scan_record};
