@@ -1,5 +1,5 @@
-//! Provides the load clock, which counts the time since the start of the load, and a timer that
-//! follows this clock.
+//! Provides the load clock, and a timer that follows it. The load clock counts the time since the
+//! start of the load.
 //!
 //! The operating system times all waits by its own clock. If a test can move the load clock, every
 //! wait is therefore cut short, and the event loop notices the new time.

@@ -176,8 +176,8 @@ pub(super) fn parse_status_line(line: &[u8], facts: &mut HeadFacts) -> Result<()
     Ok(())
 }
 
-/// Returns the length of the token at the start of a line. Checks eight bytes at a time while they
-/// are letters and hyphens, as in most names, and single bytes otherwise.
+/// Returns the length of the token at the start of a line. Most names consist of letters and
+/// hyphens, so these are checked eight at a time, and other bytes one at a time.
 fn token_length(line: &[u8]) -> usize {
     let mut position = 0;
     while let Some(word) = line[position..].first_chunk::<8>() {

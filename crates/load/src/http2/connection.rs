@@ -223,8 +223,8 @@ impl Http2Connection {
     ///
     /// # Errors
     /// Fails if the peer violates the protocol. A GOAWAY frame is then appended to the output, and
-    /// open streams remain available from [`Http2Connection::open_tokens`]. Later calls return the same
-    /// error.
+    /// open streams remain available from [`Http2Connection::open_tokens`]. Later calls return the
+    /// same error.
     pub fn feed(
         &mut self,
         bytes: &[u8],

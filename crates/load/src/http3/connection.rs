@@ -61,7 +61,7 @@ impl H3Connection {
             .is_some_and(ConnectionState::is_closing)
     }
 
-    /// Sends a request, whose events carry `key`. `keep_bytes` limits how much of the response body
+    /// Sends a request. Its events carry `key`. `keep_bytes` limits how much of the response body
     /// is kept; if `keep_bytes` is given, the header fields are also kept. Dropping the result
     /// cancels the request. Returns `None` until the connection is established.
     pub fn send(

@@ -470,7 +470,7 @@ pub struct StopCondition {
 }
 
 impl StopCondition {
-    /// Whether request `index` (from 0), due `at_ns` after the start, is still sent.
+    /// Whether to send request `index` (from 0), which is due `at_ns` after the start.
     pub fn allows(&self, index: u64, at_ns: u64) -> bool {
         self.after_requests.is_none_or(|count| index < count)
             && self.after_ns.is_none_or(|end_ns| at_ns < end_ns)

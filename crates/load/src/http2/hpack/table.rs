@@ -52,8 +52,8 @@ impl DynamicTable {
         self.evict_to(max_size);
     }
 
-    /// Inserts an entry. An entry that is larger than the table empties the table, which is not an
-    /// error (RFC 7541, section 4.4).
+    /// Inserts an entry. An entry larger than the table empties the table. This is not an error
+    /// (RFC 7541, section 4.4).
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
         if size > self.max_size {
