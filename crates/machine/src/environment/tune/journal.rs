@@ -72,7 +72,7 @@ pub struct RestoredSetting {
 pub enum RestoreOutcome {
     /// The setting has its previous value.
     Done,
-    /// Another process has since changed the setting to this value, which is kept.
+    /// Another process has since changed the setting to this value. The value is kept.
     LeftAlone(String),
     /// The setting no longer exists, e.g. for a processor that was switched off.
     Gone,
