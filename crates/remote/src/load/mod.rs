@@ -1,9 +1,9 @@
 //! Sends one load from several machines. Each machine sends its part of the load, all machines
 //! start at an agreed time, and their measurements are merged.
 //!
-//! A latency is a difference of times on one machine, so clock offsets do not affect it. They only
-//! affect when a machine starts and how its timeline is aligned with the others. Start at
-//! [`LoadGenerators`]; [`worker`] runs on the other machines.
+//! A latency is a difference of times on one machine, so clock offsets do not affect it. Clock
+//! offsets only affect when a machine starts and how its timeline is aligned with the others. Start
+//! at [`LoadGenerators`]; [`worker`] runs on the other machines.
 
 pub(crate) mod connection;
 mod link;

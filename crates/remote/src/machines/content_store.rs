@@ -89,8 +89,8 @@ impl ContentStore {
         missing
     }
 
-    /// Adds programs that [`program::send_program`] sent earlier to the store, as hard links. Their
-    /// content is verified before they become part of a bundle.
+    /// Adds hard links to programs that [`program::send_program`] sent earlier. Their content is
+    /// verified before they become part of a bundle.
     fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
             let (sent_program, object) = (

@@ -397,8 +397,8 @@ fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
     )
 }
 
-/// Calls [`run_with_input`] again for a while if the controller is unreachable. Such a request had
-/// no effect, and a restarting controller is back within seconds.
+/// Calls [`run_with_input`], and retries for a while if the controller is unreachable. Such a
+/// request had no effect, and a restarting controller is back within seconds.
 fn run_with_retry(command: &mut Command, input: &str) -> Result<String> {
     let begin = Instant::now();
     loop {
