@@ -17,7 +17,7 @@ pub struct FleetLine {
     pub labels: Vec<String>,
     /// What the machine reported about itself. `None` if it was not asked.
     pub known: Option<FleetFacts>,
-    /// Remarks, each for a line below the row.
+    /// Remarks below the row, one per line.
     pub notes: Vec<String>,
 }
 

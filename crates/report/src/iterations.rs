@@ -44,7 +44,7 @@ pub struct IterationsOfFile {
     pub level: Option<IterationLevel>,
 }
 
-/// Builds the report. `parameter` sets the number of iterations.
+/// Builds the report. `parameter` names the parameter that sets the number of iterations.
 pub fn report_iterations(
     files: &[IterationsOfFile],
     parameter: &str,

@@ -26,8 +26,8 @@ pub struct StudyChoice {
     pub log: bool,
 }
 
-/// Builds the full report of a single session, with the details of its measurement. `mark` adds
-/// facts that only the store knows to the findings. The details show the session's name, if any.
+/// Builds the full report of a single session, with the details of its measurement. `mark` adds to
+/// the findings what only the store knows. The details show the session's name, if any.
 ///
 /// # Errors
 /// Fails if the session lacks a requested parameter or metric, if a requested chart or unit does
@@ -61,7 +61,7 @@ pub fn report_session(
     Ok(document)
 }
 
-/// Does the same as [`report_session`] for a session with too many runs for the memory. `header` is
+/// Does the same as [`report_session`] for a session whose runs do not fit into memory. `header` is
 /// the session without its runs, `runs` is the number of runs, and `parts` supplies the runs as
 /// [`analysis::analyze_in_parts`] requires. Parameter studies are not supported.
 ///

@@ -16,8 +16,8 @@ use speedwell_model::{ParameterValue, Session, StepFailure};
 /// compared.
 pub type LabelledSession<'a> = (String, &'a Session, Option<String>);
 
-/// Compares several sources. The first source is the baseline. A single source is compared variant
-/// by variant.
+/// Compares several sources. The first source is the baseline. For a single source, compares its
+/// variants.
 ///
 /// # Errors
 /// Fails if the only source has a single variant, or if only some sources are searches. A search

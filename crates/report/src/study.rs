@@ -1,6 +1,6 @@
-//! Reports parameter studies as tables. A line (one curve of the chart) is a group of rows. The
-//! heading shows its scaling exponent. Each x value is a row, with the step from the previous x
-//! value.
+//! Reports parameter studies as tables. A line (one curve of the chart) is a group of rows, whose
+//! heading shows the line's scaling exponent. Each x value is a row, with the step from the
+//! previous x value.
 
 use super::output::OutputOptions;
 use super::unit::FigureScale;

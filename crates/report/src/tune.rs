@@ -26,7 +26,7 @@ pub struct KnobLine {
 /// A setting of the machine.
 #[derive(Debug, Clone)]
 pub struct SettingLine {
-    /// The setting's file. For the state of a system service, `service:` and its name.
+    /// The setting's file, or `service:` and a name for the state of a system service.
     pub path: String,
     /// The setting's state.
     pub state: String,

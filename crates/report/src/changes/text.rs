@@ -181,8 +181,7 @@ impl ShownChange {
     }
 
     /// Describes the change, as in
-    /// `7: worse ~+4.8 % [+4.1, +5.5] between 4a5b6c7 and 89abcde, found; kernel '6.1' became
-    /// '6.8'`
+    /// `7: worse ~+4.8 % [+4.1, +5.5] between 4a5b6c7 and 89abcde, found; kernel '6.1' became '6.8'`
     pub fn sentence(&self) -> String {
         let number = match self.number {
             0 => String::new(),

@@ -53,8 +53,8 @@ struct TrendDrawing<'a> {
     history: &'a ProjectHistory,
     axis: TrendXAxis,
     scale: FigureScale,
-    /// Coordinates on the bottom axis, by position in the history. Only positions with a point or a
-    /// note have one.
+    /// Coordinates on the bottom axis, by position in the history, for positions with a point or a
+    /// note.
     coordinates: BTreeMap<u32, f64>,
     /// Machine numbers in order of first appearance.
     machines: Vec<u32>,

@@ -23,8 +23,8 @@ const END_PERCENTAGES: [u32; 4] = [98, 97, 95, 90];
 /// A time above this multiple of the time at 90 % dominates the chart.
 const MAX_TIME_RATIO: f64 = 4.0;
 
-/// Maximum number of lines in a chart that also shows the spread of the runs. The spreads would
-/// hide more lines.
+/// Maximum number of lines in a chart that also shows the spread of the runs. With more lines, the
+/// spreads would hide the lines.
 const MAX_LINES_WITH_RUNS: usize = 2;
 
 /// The curves of one picture.
@@ -66,8 +66,8 @@ pub fn draw_served(
     parts.map(|part| part.draw_up_to_end()).collect()
 }
 
-/// Draws the slower half of the requests. The axis has the same distance from 0 to 90 % as from 90
-/// % to 99 %.
+/// Draws the slower half of the requests. The axis gives the range from 0 to 90 % the same room as
+/// the range from 90 % to 99 %.
 pub fn draw_tail(
     group: &GroupFindings,
     series: ChartSeries,

@@ -25,8 +25,8 @@ use speedwell_analysis::load::{
     DriftMetric, LoadFindings, LoadRemark, RemarkSeverity, TimedQuantity,
 };
 
-/// Maximum number of loads whose details are shown open. The table suffices to compare more loads,
-/// so their details are collapsed.
+/// Maximum number of loads whose details are shown open. With more loads, the details are
+/// collapsed: the table of loads suffices to compare them.
 const MAX_UNFOLDED_LOADS: usize = 4;
 
 /// The note for closed loads, which have no schedule.
