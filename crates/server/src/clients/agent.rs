@@ -1,4 +1,4 @@
-//! Configures the HTTP client of all clients, and keeps their tokens secret.
+//! Configures the HTTP client of all clients, and keeps tokens secret.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ impl fmt::Debug for SecretToken {
     }
 }
 
-/// Returns the configuration of a client that trusts the system's certificates and `authorities`,
-/// uses the proxy that the environment names, and treats redirects like other responses, because
-/// following one would pass the token on.
+/// Returns the configuration of a client. The client trusts the system's certificates and
+/// `authorities`, and uses the proxy that the environment names. It does not follow redirects,
+/// because following one would pass the token on.
 pub(super) fn agent_config(authorities: Vec<Certificate<'static>>) -> ConfigBuilder<AgentScope> {
     let certificates = rustls_native_certs::load_native_certs().certs;
     let roots = certificates

@@ -1,7 +1,7 @@
-//! Sends requests to a forge, with a token. Retries a request if that may help, and names the
-//! missing permission in errors.
+//! Sends requests to a forge, with a token. Retries a request if a retry may help. Errors name the
+//! missing permission.
 //!
-//! Rejects redirects, since following one would pass the token on to another server. Start at
+//! Rejects redirects, because following one would pass the token on to another server. Start at
 //! [`ForgeClient`].
 
 use crate::clients::agent::{SecretToken, agent_config};
@@ -21,7 +21,7 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 /// Timeout of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum number of pages of a list, in case a forge's pages never end. No pull request has so
+/// Maximum number of pages of a list, in case a forge's pages never end. No pull request has that
 /// many comments.
 const MAX_PAGES: u32 = 100;
 
@@ -118,8 +118,8 @@ impl ForgeClient {
             let Value::Array(page_entries) = value else {
                 return Err(self.unreadable_error(action, "is not a list"));
             };
-            // A forge without pages returns the whole list at once, and would return it again for
-            // page 2.
+            // A forge without pages returns the whole list at once, and would return the same list
+            // as page 2.
             let is_last = page_entries.is_empty() || !has_more;
             entries.extend(page_entries);
             if is_last {
@@ -129,7 +129,7 @@ impl ForgeClient {
         Ok(entries)
     }
 
-    /// Sends a request; returns the response, and whether another page of a list follows.
+    /// Sends a request. Returns the response, and whether another page of a list follows.
     pub(crate) fn send_request(
         &self,
         action: &'static str,
@@ -254,11 +254,10 @@ impl ForgeClient {
     }
 }
 
-/// Returns whether a retry may succeed. GitHub's secondary rate limit is a 403 with a Retry-After
-/// header.
+/// Whether a retry may succeed. GitHub's secondary rate limit is a 403 with a Retry-After header.
 fn is_retryable(status: StatusCode, retry_delay: Option<Duration>) -> bool {
     let is_rate_limit = status == StatusCode::FORBIDDEN && retry_delay.is_some();
-    // Two jobs that edit at the same time conflict; such a conflict is temporary.
+    // Two jobs that edit at the same time conflict. The conflict is temporary.
     let temporary = [
         StatusCode::REQUEST_TIMEOUT,
         StatusCode::CONFLICT,

@@ -1,6 +1,6 @@
 //! Sends requests to the server, with the token, and reports whether a retry may help.
 //!
-//! A redirect counts as a rejection, since following one would pass the token on. Start at
+//! A redirect counts as a rejection, because following one would pass the token on. Start at
 //! [`UploadClient::upload_session`].
 
 use crate::clients::agent::{SecretToken, agent_config};
@@ -14,8 +14,7 @@ use ureq::tls::{Certificate, PemItem};
 use ureq::{Agent, Body};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout of a whole request. It is enough for 8 MiB at 32 kB/s, which take more than four
-/// minutes.
+/// Timeout of a whole request. Sending 8 MiB at 32 kB/s takes more than four minutes.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum size of a session that is sent in one request.
 const MAX_SINGLE_REQUEST_BYTES: usize = 8 << 20;
@@ -27,9 +26,9 @@ const MAX_RESPONSE_BYTES: u64 = 1 << 20;
 /// Outcome of sending a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadOutcome {
-    /// The server has stored it.
+    /// The server has stored the session.
     Stored,
-    /// The server already had it.
+    /// The server already had the session.
     Known,
 }
 
@@ -47,7 +46,7 @@ pub enum UploadError {
     /// No retry will help.
     #[error("{reason}")]
     Rejected {
-        /// Why, usually the server's message.
+        /// The reason, usually the server's message.
         reason: String,
     },
 }
@@ -68,8 +67,8 @@ pub struct UploadClient {
     token: Option<SecretToken>,
 }
 
-/// Meaning of a response that reports no failure: the server has accepted the request, it asks to
-/// continue at a line, or it knows nothing of this upload.
+/// A response that reports no failure. The server has accepted the request, asks to continue at a
+/// line, or does not know this upload.
 enum ServerReply {
     Done(StatusCode, Value),
     ContinueAt(u64),
@@ -83,7 +82,7 @@ impl UploadClient {
         UploadClient::with_authorities(token, Vec::new())
     }
 
-    /// Like [`UploadClient::new`], with additional certificate authorities.
+    /// Creates a client that also trusts additional certificate authorities.
     pub fn with_authorities(
         token: Option<SecretToken>,
         authorities: Vec<Certificate<'static>>,
@@ -163,8 +162,7 @@ impl UploadClient {
                     return Ok(upload_outcome(status));
                 }
                 ServerReply::Done(status, _) => return Ok(upload_outcome(status)),
-                // Either another process sends the same session, or the server dropped the partial
-                // upload.
+                // Another process sends the same session, or the server dropped the partial upload.
                 ServerReply::ContinueAt(0) | ServerReply::NotStarted => {
                     return Err(UploadError::retryable(
                         "the server asked to restart the upload",
@@ -259,7 +257,7 @@ fn upload_outcome(status: StatusCode) -> UploadOutcome {
     }
 }
 
-/// Checks that the session that the server already has is the same as ours.
+/// Checks that the session on the server is the same as ours.
 fn check_same_session(
     body: &Value,
     lines: &SessionLines<'_>,
@@ -339,13 +337,13 @@ fn refusal_message(status: StatusCode, body: &Value) -> String {
     message
 }
 
-/// Returns text compressed with gzip, and whether it is compressed. Text that compresses too well
-/// is returned unchanged, because the server would take it for a zip bomb.
+/// Returns text compressed with gzip, and `true`. Text that does not shrink, or that the server
+/// would take for a zip bomb, is returned unchanged, with `false`.
 pub(crate) fn compress_text(text: &[u8]) -> (Vec<u8>, bool) {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let result = encoder.write_all(text).and_then(|()| encoder.finish());
     match result {
-        // The server accepts a compression ratio of up to 100; 80 leaves a margin.
+        // The server accepts a compression ratio of up to 100. A limit of 80 leaves a margin.
         Ok(compressed) if compressed.len() < text.len() && compressed.len() * 80 > text.len() => {
             (compressed, true)
         }

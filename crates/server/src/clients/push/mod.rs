@@ -1,8 +1,8 @@
 //! Sends sessions to a Speedwell server, exactly once even if responses are lost.
 //!
 //! [`UploadTarget`] is a project on a server; [`UploadClient::upload_session`] sends the lines of a
-//! session there. A small session is sent in one request, a larger one in parts, and an upload that
-//! was cut off resumes where the server says. An error tells whether a retry may help; the caller
+//! session there. A small session is sent in one request, a larger session in parts. An interrupted
+//! upload resumes where the server says. An error tells whether a retry may help. The caller
 //! decides when to retry, and what to keep until then. This module handles only the lines of a
 //! session and their digest.
 //!
