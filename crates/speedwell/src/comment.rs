@@ -1,8 +1,8 @@
 //! `speedwell comment`: posts the result as a pull-request comment and as a commit status.
 //!
-//! The module decides what to post, and where. If the server rejects a post, the command prints a
-//! warning but does not fail, because the results are stored anyway. `speedwell_server::clients::forge` finds the
-//! existing comment. Start at [`run`].
+//! The module decides what to post, and where; `speedwell_server::clients::forge` finds the
+//! existing comment. If the server rejects a post, the command only prints a warning, because the
+//! results are stored. Start at [`run`].
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, env_variable};
 use super::pull_comment::{self, PullAnswer};
@@ -89,8 +89,8 @@ pub struct CommentArgs {
 /// Posts the comment, and the commit status if requested.
 ///
 /// # Errors
-/// Returns an error if there is no pull request, no token, or nothing to compare. If there is
-/// nothing to compare, the comment is still posted and gives the reason.
+/// Fails if there is no pull request, no token, or nothing to compare. If there is nothing to
+/// compare, the comment is posted and gives the reason.
 pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
     let link = args
@@ -153,7 +153,7 @@ fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Resu
     Ok(SecretToken::new(token))
 }
 
-/// Builds the comment to post from a Markdown file that the user has written.
+/// Builds the comment from the user's Markdown file.
 fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
     let mut body = String::new();
     let result = if path == Path::new("-") {
@@ -178,8 +178,8 @@ fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
     })
 }
 
-/// Builds the answer with the comparison. If nothing can be compared, the answer gives the reason,
-/// and the time of the newest result if that time is known.
+/// Builds the comment with the comparison. If nothing can be compared, the comment gives the reason
+/// and, if known, the time of the newest result.
 fn build_answer(args: &CommentArgs) -> PullAnswer {
     let mut started = None;
     compare_sources(args, &mut started).unwrap_or_else(|failure| {
@@ -208,9 +208,9 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
     )
 }
 
-/// Reads the given sources. If none is given, reads the newest session, and also @base if that
-/// session has a single variant. Sets `started` to the start time of the last source, even if
-/// another source cannot be read.
+/// Reads the given sources. By default, reads the newest session and, if that session has a single
+/// variant, @base. Sets `started` to the start time of the last source, even if another source
+/// cannot be read.
 fn read_results(
     args: &CommentArgs,
     started: &mut Option<i64>,
@@ -302,8 +302,8 @@ fn post_update(
     }
 }
 
-/// Records the posted comment in the store. If that fails, only a warning is printed, because the
-/// comment has been posted.
+/// Records the posted comment in the store. A failure only prints a warning, because the comment is
+/// posted.
 fn store_comment(pull_request: &PullRequestRef, args: &CommentArgs, answer: &PullAnswer) {
     let comment = PostedComment {
         forge: pull_request.forge.to_string(),
