@@ -1,5 +1,5 @@
-//! Implements the hidden command `worker`, which does a part of Speedwell's work in a process of
-//! its own, on this machine or on a machine of a fleet.
+//! Implements the hidden command `worker`, which does part of Speedwell's work in a separate
+//! process, on this machine or in a fleet.
 //!
 //! The crates `engine` and `remote` do the actual work. Workers for runs, services and load
 //! generators receive their request over the private channel (docs/reference/protocol.md,

@@ -1,6 +1,6 @@
-//! Implements `speedwell serve forge`, which selects the repository on whose pull requests the
-//! server comments. Only users with access to the server's command line can change this setting: no
-//! page and no session can name another repository. Start at [`run`].
+//! Implements `speedwell serve forge`, which sets the repository whose pull requests get comments
+//! from the server. Only the server's command line can change this setting, not a page or a
+//! session. Start at [`run`].
 
 use super::backup::open_project_store;
 use super::lookups::parse_comparison;
