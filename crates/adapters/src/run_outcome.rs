@@ -14,7 +14,8 @@ const TAIL_LINES: usize = 20;
 /// Largest accepted value. The square of a larger value might overflow, for example in a variance.
 const MAX_VALUE: f64 = 1e150;
 
-/// One finished process: its report, its resource usage, and the reason for a failure.
+/// Outcome of one execution: the report and the resource usage of the process, if it was started,
+/// and the reason for a failure.
 ///
 /// If a process both reports and fails, its measurements are kept together with the failure.
 #[derive(Debug, Clone, Default)]
@@ -264,8 +265,8 @@ pub(super) fn description_failure(
 }
 
 impl CompileFailure {
-    /// Converts the failed compilation to a failure to perform `run`, or to describe the file if
-    /// `run` is `None`.
+    /// Converts the failed compilation to a failure of the step that needed it: performing `run`
+    /// or, if `run` is `None`, describing the file.
     pub fn into_failure(
         self,
         source: &BenchmarkSource,
