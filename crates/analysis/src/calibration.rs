@@ -30,7 +30,8 @@ const EXPECTED_RANGE: f64 = 0.95;
 struct CalibrationTrial {
     /// Whether a difference was found.
     is_false: bool,
-    /// Probability that the test finds a difference by chance, given these ranks.
+    /// Probability that the test finds a difference by chance, given the ranks of the compared
+    /// values.
     level: f64,
 }
 

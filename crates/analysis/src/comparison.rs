@@ -176,7 +176,7 @@ fn describe_all(comparisons: &mut [MatchedCases<'_>], settings: &AnalysisSetting
 }
 
 /// Judges all comparisons of one report together, because the correction for multiple testing
-/// covers everything that is shown together.
+/// covers all of them.
 pub(super) fn compare_matched(
     mut comparisons: Vec<MatchedCases<'_>>,
     settings: &AnalysisSettings,

@@ -1,7 +1,7 @@
 //! Corrects for multiple testing, and estimates how many more runs an undecided case needs.
 //!
-//! Decides the verdicts: a change is reported only if its p value survives the correction for
-//! everything shown together, across metrics, candidates and cases. Does not compute p values.
+//! Decides the verdicts: a change is reported only if its p value survives a correction for all
+//! comparisons in the report, across metrics, candidates and cases. Does not compute p values.
 //! Start at [`correct_family`].
 
 use crate::case_row::CaseRow;
@@ -171,9 +171,9 @@ fn explain_open_verdict(
     })
 }
 
-/// Approximate number of additional runs per side that decide an unclear case: as "changed", at the
-/// significance level that the correction leaves, or as "same". Returns the smaller number. `None`
-/// if it is unknown how much the runs scatter.
+/// Approximate number of additional runs per side after which an unclear case is decided, either as
+/// "same", or as "changed" at the significance level `level`, which remains after the correction.
+/// Returns the smaller number. `None` if it is unknown how much the runs scatter.
 fn additional_runs(row: &CaseRow, policy: &JudgingPolicy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;
