@@ -1,9 +1,10 @@
-//! Provides what the drop-ins for `run.js`, `compare.js` and `scatter.js` of Node.js core have in
-//! common before they measure: they parse the command line and find the benchmark scripts.
+//! Provides the steps before measuring, which the drop-ins for `run.js`, `compare.js` and
+//! `scatter.js` of Node.js core share: parsing the command line and finding the benchmark scripts.
 //!
 //! Decides which scripts are selected, and what is printed before measuring. Node.js core's own
 //! `run.js` uses the benchmarks in its folder. A drop-in has to find this folder first. Does not
-//! deal with results: `node/driver.rs` follows the session. Start at [`CommandLine::run_with`].
+//! deal with results: `node/driver.rs` receives them during the session. Start at
+//! [`CommandLine::run_with`].
 
 pub mod driver;
 pub mod progress;
