@@ -1,5 +1,5 @@
-//! Reads parts of a definition file into types that derive `serde::Deserialize`, with our own
-//! messages.
+//! Reads parts of a definition file into types that derive `serde::Deserialize`, but words the
+//! error messages itself.
 //!
 //! Two names of types have a meaning beyond serde. The variants of an enum renamed to `$by-shape`
 //! are named after the form of the value (`"a string"`, `"a number"`, `"a list"`, `"a table"`,
@@ -19,10 +19,10 @@ use serde::forward_to_deserialize_any;
 use speedwell_model::nearest_name;
 use std::fmt::Display;
 
-/// Name of enums whose variants differ in the form of the value.
+/// The serde name of an enum whose variant is chosen by the form of the value.
 const BY_SHAPE: &str = "$by-shape";
 
-/// Name of lists that may be a single value.
+/// The serde name of a list that may also be written as a single value.
 const ONE_OR_MORE: &str = "$one-or-more";
 
 /// An error whose position may not be known yet.
@@ -125,7 +125,8 @@ impl FilePart<'_> {
     /// Reads the part into a type.
     ///
     /// # Errors
-    /// Fails if a key is unknown or missing, or a value is invalid; the message names line and key.
+    /// Fails if a key is unknown or missing, or a value is invalid; the message names the
+    /// line and the key.
     pub fn read_part<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
         let read = T::deserialize(PartReader::new(self));
         read.map_err(|error| error.into_table_error(self))
