@@ -114,7 +114,8 @@ impl ClosedPacing {
         Some(new_request(index, now_ns, now_ns, is_warmup))
     }
 
-    /// Think time in nanoseconds of a client of this connection that starts to think now.
+    /// Returns the think time, in nanoseconds, of a client that uses this connection and starts to
+    /// think now.
     pub fn think_ns(&mut self, connection: u32) -> u64 {
         match self.thinkers.len() {
             0 => 0,
