@@ -172,16 +172,16 @@ pub enum TargetWork {
     Command,
     /// Starts the target as a server and sends a load to it.
     Server(Box<ServerWork>),
-    /// Sends a load like the command `speedwell load`. The server is started by the load's shell
-    /// command, or is running before the run.
+    /// Sends a load, as the command `speedwell load` does. The server is started by the load's
+    /// shell command, or is running before the run.
     Load(Box<LoadSpec>),
 }
 
 /// A server and its load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerWork {
-    /// The fixed port of the server, which Speedwell passes to the server or the server always
-    /// uses. `None` picks a free port.
+    /// The fixed port of the server. Either Speedwell passes it to the server, or the server always
+    /// uses it. `None` picks a free port.
     pub port: Option<u16>,
     /// Whether the server runs in its own network namespace, so that a fixed port is always free.
     pub private_network: bool,
