@@ -1,5 +1,5 @@
-//! Draws the bars of histograms. A plot has one series or two overlaid series; otherwise there is
-//! one row per series. All series have the same bins and scale, so they can be compared.
+//! Draws the bars of histograms. A single series, or two overlaid series, are drawn in one plot;
+//! more series get one row each. All series have the same bins and scale, so they can be compared.
 
 use crate::axes::{
     PointPlane, bottom_height, draw_base_line, draw_bottom_axis, draw_left_label, top_strip_height,

@@ -1,4 +1,4 @@
-//! Maps values to distances: the extent that an axis shows, and the position of each value. `ticks`
+//! Maps values to positions along an axis, and determines the extent that the axis shows. `ticks`
 //! chooses the ticks of an axis, and `numeral` formats their labels. Start at [`AxisMapping`].
 
 use crate::{AxisScale, ChartAxis};
@@ -78,8 +78,9 @@ impl AxisExtent {
         self
     }
 
-    /// Pads both ends by a fraction of the span, but never across zero: that would suggest values
-    /// of the other sign. Equal values get a default span.
+    /// Pads both ends by a fraction of the span. On linear and nines scales, the padding does not
+    /// cross zero, because that would suggest values of the other sign. Equal values get a default
+    /// span instead.
     pub fn with_padding(self, share: f64) -> Self {
         let largest = self.low.abs().max(self.high.abs());
         let span = self.high - self.low;
@@ -140,8 +141,8 @@ impl AxisExtent {
     }
 }
 
-// The projection of a scale maps values into a space in which equal distances are drawn equally. It
-// also maps positions in this space back to values.
+// The projection of a scale maps values into a space in which equal distances have equal lengths on
+// the screen. It also maps positions in this space back to values.
 
 /// Maximum magnitude of a value on a linear axis. Padding a longer axis would overflow. Larger
 /// values are drawn at the edge.
