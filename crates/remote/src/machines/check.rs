@@ -1,5 +1,5 @@
-//! Checks whether a machine is fit to measure. Reports its identity, clock offset, sources of noise
-//! and speed probe. Start at [`check_machine`]; [`serve_check`] runs on the checked machine.
+//! Checks whether a machine is fit for measurements. Reports its identity, clock offset, sources of
+//! noise and speed probe. Start at [`check_machine`]; [`serve_check`] runs on the checked machine.
 
 use crate::machines::clock::{self, ClockOffset};
 use crate::machines::{FleetEngine, FleetMachine, MachineIdentity};
