@@ -1,6 +1,6 @@
 //! Reports results without a comparison: a table per metric, with a row per case and variant.
 //!
-//! A single case with several metrics (a load test, a one-liner) gets one table, with a row per
+//! A single case with several metrics (a load test, a snippet) gets one table, with a row per
 //! metric. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
 
 use crate::case_labels::{CaseLabels, LabelLine, add_case_columns, labelled_rows};

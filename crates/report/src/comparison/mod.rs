@@ -3,8 +3,8 @@
 //!
 //! This module decides which comparisons share a table. Usually, a table shows one comparison, with
 //! a row per case. If all comparisons have the same single case, they become the rows of one table.
-//! Its rows are then the metrics of a load test or the candidates of several one-liners. Sentences
-//! are in `text.rs`, rows and columns in `rows.rs`.
+//! Its rows are then the metrics of a load test, or the candidates if several snippets of code are
+//! compared. Sentences are in `text.rs`, rows and columns in `rows.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
@@ -351,7 +351,7 @@ fn metric_name(comparison: &CandidateComparison) -> RowName {
     }
 }
 
-/// A longer table has highlights listed above it.
+/// Maximum number of rows of a table without a list of highlights above it.
 const MAX_SHORT_TABLE: usize = 20;
 /// Maximum number of cases named per verdict.
 const MAX_NAMED_CHANGES: usize = 5;

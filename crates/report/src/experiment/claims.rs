@@ -111,7 +111,7 @@ fn parts_data(claim: &ClaimFound) -> Value {
     claim.parts.iter().map(data).collect()
 }
 
-/// Reports the numbers of kept, broken and undecided gates, and a sentence for each broken gate. A
+/// Reports how many gates passed, failed or are undecided, with a sentence for each failed gate. A
 /// gate is a condition that decides the exit status. Machine-readable output lists all gates.
 pub fn report_gates(found: &ExperimentFindings) -> Document {
     let mut document = Document::new("gates");

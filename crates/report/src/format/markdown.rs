@@ -155,7 +155,8 @@ impl MarkdownPage<'_> {
     }
 }
 
-/// A table with more rows is collapsed. A comparison lists its largest changes above the table.
+/// A table with more rows is collapsed. The largest changes of a comparison with many cases remain
+/// visible, because they are listed above the table.
 const MAX_UNFOLDED_ROWS: usize = 20;
 /// Columns with a larger `expendable` number are omitted, because a comment is narrow. The HTML
 /// page and the CSV file have these columns.

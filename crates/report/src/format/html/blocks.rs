@@ -125,8 +125,8 @@ fn write_warnings(warnings: &[&ReportBlock], writer: &mut HtmlWriter) {
     writer.push_raw("</div>\n");
 }
 
-/// Renders charts. A single chart gets the full width. Several charts are placed side by side if
-/// the page is wide enough. Wide charts come last, one below the other.
+/// Renders charts. A single chart gets the normal width, `CHART_PX`. Several charts are placed side
+/// by side if the page is wide enough. Wide charts come last, one below the other.
 fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
     let (wide, others): (Vec<&ReportChart>, Vec<&ReportChart>) = blocks
         .iter()
