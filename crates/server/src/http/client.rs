@@ -71,8 +71,9 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Identifies the client. Returns `None` if the request does not name this server, or names it more
-/// than once. Removes all forwarded header fields, so that no handler reads them.
+/// Identifies the client. Returns `None` if the request does not name this server. A request with
+/// several Host fields is rejected too, unless a trusted proxy states the host. Removes all
+/// forwarded header fields, so that no handler reads them.
 pub(crate) fn identify_client(
     hosts: &AllowedHosts,
     proxy: Option<TrustedProxy>,

@@ -137,7 +137,7 @@ async fn answer_request(
     response
 }
 
-/// Answers a connection without a slot, without reading its request.
+/// Answers a connection that does not get a slot. Does not read its request.
 pub(crate) async fn reject_connection(socket: TcpStream, limits: &ServerLimits) {
     let mut socket = LingeringSocket::new(socket, limits);
     // One write is enough: the send buffer of a new socket has room for these few bytes.

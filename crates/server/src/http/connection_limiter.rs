@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Maximum number of connections without a slot that receive a 503 response at the same time.
+/// Maximum number of connections that receive a 503 response, for lack of a slot, at the same time.
 /// Further connections are closed without a response.
 const MAX_REJECTIONS: usize = 64;
 

@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
-/// Maximum number of tracked addresses. Beyond it, the address with the oldest last failure is
-/// dropped.
+/// Maximum number of tracked addresses. Beyond it, the address whose most recent failure is the
+/// oldest is dropped.
 const MAX_ADDRESSES: usize = 4096;
 
 /// Counts failures per address.

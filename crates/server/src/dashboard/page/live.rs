@@ -20,7 +20,7 @@ const MAX_SESSIONS: usize = 20;
 /// Query keys. `every` reloads the page periodically, for browsers without scripts.
 const QUERY_KEYS: [&str; 1] = ["every"];
 
-/// Shows all running sessions.
+/// Shows the running loads, and the newest sessions that are running or were killed.
 pub fn live_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     context.query.check_names(&QUERY_KEYS)?;
     let running = context.store.running_sessions(MAX_SESSIONS)?;
