@@ -227,8 +227,8 @@ fn run_internal(command: InternalCommand) -> anyhow::Result<CommandStatus> {
     }
 }
 
-/// Time limit for measuring in a first look. Everything is tried once before, so people wait about
-/// a minute.
+/// Time limit for measuring in a first look. Everything is run once beforehand, so people wait
+/// about a minute in total.
 const FIRST_LOOK_TIME: &str = "30s";
 
 /// Number of runs in a first look. Usually [`FIRST_LOOK_TIME`] ends the measurement earlier.

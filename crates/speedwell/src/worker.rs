@@ -213,7 +213,7 @@ fn perform_shards(args: &ShardArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Answers whether this machine is fit to measure.
+/// Answers whether this machine is fit for measurements.
 ///
 /// # Errors
 /// Fails if reading the request or writing the answer fails.

@@ -1,4 +1,4 @@
-//! `speedwell fleet`: lists the machines, and checks whether they are fit to measure.
+//! `speedwell fleet`: lists the machines, and checks whether they are fit for measurements.
 
 mod roles;
 mod sessions;

@@ -1,7 +1,7 @@
 //! Measures a suspected change again.
 //!
-//! This module decides what to measure. It takes case and target from a session that has measured
-//! them. `analysis::confirm` decides how many runs a confirmation takes. Start at
+//! This module decides what to measure. It takes the case and the target from a session that has
+//! measured them. `analysis::confirm` decides how many runs a confirmation takes. Start at
 //! [`prepare_change`].
 
 use anyhow::{Context, Result, bail, ensure};
