@@ -81,9 +81,9 @@ impl StratifiedRank {
         shift_interval(&self.blocks, p_limit).map(f64::exp)
     }
 
-    /// Probability that this test gives a p-value of at most `alpha` if nothing differs, given
-    /// these ranks. p-values are discrete, so this probability is less than `alpha` with few
-    /// blocks.
+    /// Probability that this test gives a p-value of at most `alpha` if nothing differs, given the
+    /// ranks of the compared values. p-values are discrete, so this probability is less than
+    /// `alpha` with few blocks.
     ///
     /// Returns `alpha` itself if the normal approximation is used.
     pub fn attained_level(&self, alpha: f64) -> f64 {
